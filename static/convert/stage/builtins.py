@@ -20,10 +20,21 @@ from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
 from static.convert.stage import frames
 from static.convert.stage.branches import choose
-from static.convert.stage.loops import CountedRange, check_takes
+from static.convert.stage.iterators import check_takes
+from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import born, is_conditional
 from static.convert.stage.sorting import heapify, heappop, heappush, ordered
-from static.convert.stage.streams import TakenWhile, any_one, every_one, filtered, mapped, numbered, total, zipped
+from static.convert.stage.streams import (
+    Streamed,
+    TakenWhile,
+    any_one,
+    every_one,
+    filtered,
+    mapped,
+    numbered,
+    total,
+    zipped,
+)
 from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
@@ -111,11 +122,18 @@ def _range(*args: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    return isinstance(value.dtype.type(0).item() if is_symbol(value) and value.weak else value, kinds)
+    return issubclass(_type(value), kinds) if _stands_for_another(value) else isinstance(value, kinds)
 
 
 def _type(value: Any, *rest: Any) -> Any:
-    return type(value.dtype.type(0).item()) if is_symbol(value) and value.weak else type(value, *rest)
+    if not _stands_for_another(value):
+        return type(value, *rest)
+    return value.kind if isinstance(value, Streamed) else type(value.dtype.type(0).item())
+
+
+def _stands_for_another(value: Any) -> bool:
+    """Whether Python would have an object of another class: a number, or what gives items."""
+    return isinstance(value, Streamed) or (is_symbol(value) and value.weak)
 
 
 def _print(*values: Any, **options: Any) -> None:
@@ -176,11 +194,7 @@ def _divmod(one: Any, other: Any) -> Any:
 
 def _reduce(function: Callable[[Any, Any], Any], items: Iterable[Any], *start: Any) -> Any:
     check_takes(items)
-    rest = iter(items)
-    found = start[0] if start else next(rest)
-    for item in rest:
-        found = function(found, item)
-    return found
+    return functools.reduce(function, items, *start)
 
 
 REPLACED: dict[Any, Callable[..., Any]] = {

@@ -24,7 +24,7 @@ from static.convert.stage import conversion
 from static.convert.stage.builtins import CALLING, REPLACED, item_of, text_of
 from static.convert.stage.classes import held_by, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_call, check_read
-from static.convert.stage.loops import check_takes
+from static.convert.stage.iterators import check_takes
 from static.convert.stage.places import MUTABLE, born, check_not_frozen, journal_container, made
 from static.convert.stage.purity import is_of_the_engines
 from static.convert.stage.sorting import sort
@@ -220,7 +220,7 @@ def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> An
     except (TypeError, AttributeError) as error:
         if isinstance(error, GraphError) or not any(map(is_symbol, leaves([args, options]))):
             raise
-        if is_of_the_engines(f) or (isinstance(f, FunctionType) and conversion.is_the_users(f)):
+        if is_of_the_engines(f) or not conversion.is_raised_outside(error, __file__):
             raise
         name = getattr(f, "__name__", f)
         refuse(f"{name}() takes no value that only the run knows ({error}); compute it with functions of graphs")

@@ -13,7 +13,7 @@ from static.convert.stage.classes import special
 from static.convert.stage.effects import check_quiet
 from static.convert.stage.identity import check_compared, check_key, not_same, same
 from static.convert.stage.implicit import iterated, truth
-from static.convert.stage.loops import check_takes
+from static.convert.stage.iterators import check_takes
 from static.convert.stage.unknown import is_symbol, negated
 
 

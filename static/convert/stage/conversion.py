@@ -73,6 +73,15 @@ def _defined_in(f: FunctionType) -> str:
     return str(f.__globals__.get("__name__", "")).partition(".")[0]
 
 
+def is_raised_outside(error: Exception, caller: str) -> bool:
+    """Whether a library has raised an error, or what is not written in Python and was called in this file of ours."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    file = "" if trace is None else trace.tb_frame.f_code.co_filename
+    return file == caller or _is_of_a_library(file)
+
+
 def note(f: FunctionType, reason: str = "") -> None:
     """Tell that a function is converted, or why not."""
     one = running()

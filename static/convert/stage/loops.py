@@ -13,21 +13,13 @@ from graphs.spec import TensorSpec
 from static.convert.stage import conversion
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
+from static.convert.stage.iterators import TAKEN_WHOLE, check_takes, is_at_rest
 from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import bounded_node, nodes_of, scan_node, while_node
 from static.trace.symbol import Symbol
 
-TAKEN_WHOLE: tuple[type, ...] = (
-    enumerate,
-    zip,
-    type(reversed([])),
-    type(iter([])),
-    type(iter(())),
-    type(iter(range(0))),
-)
-"""Iterators over containers: taking all items at once changes nothing but the iterator."""
 UNROLLED = 256
 """Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
 
@@ -55,15 +47,6 @@ class CountedRange:
         refuse("only the run knows how many numbers a range() has; compute the one that you need")
 
     __contains__ = __getitem__
-
-
-def check_takes(items: Any) -> None:
-    """Raise ControlFlowError for an iterator that nothing would move back, or that lasts beyond the call."""
-    if hasattr(type(items), "__next__") and not is_ours(items):
-        refuse(
-            "an iterator moves on where only the run knows whether that is reached, or it lasts beyond the call; loop "
-            "over a list of its items"
-        )
 
 
 def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = False) -> None:
@@ -126,7 +109,7 @@ class _Rounds:
 
     def _all_of(self, iterator: Iterator[Any]) -> Iterator[Any]:
         """All items of an iterator, of which only the run knows how many are taken: nobody may ask it for more."""
-        if type(iterator) not in TAKEN_WHOLE or not is_ours(iterator):
+        if type(iterator) not in TAKEN_WHOLE or (iterator is self._items and not is_ours(iterator)):
             refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
         freeze(iterator)
         return iter(list(iterator))
@@ -138,7 +121,7 @@ class _Rounds:
         iterator = iter(self._items)
         while True:
             going = goes_on()
-            if is_symbol(going) and iterator is self._items:
+            if is_symbol(going) and not (is_at_rest(self._items) and iterator is not self._items):
                 iterator = self._all_of(iterator)
             if not is_symbol(going) and not going:
                 return

@@ -13,6 +13,7 @@ from static.convert.stage import (
     comparing,
     identity,
     implicit,
+    iterators,
     loops,
     places,
     streams,
@@ -67,7 +68,7 @@ def known(test: Any) -> Any:
 def iterated(items: Any) -> Any:
     """What Python takes the items of."""
     items = implicit.iterated(items)
-    loops.check_takes(items)
+    iterators.check_takes(items)
     return items
 
 

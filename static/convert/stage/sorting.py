@@ -11,7 +11,7 @@ from graphs.ops.movement import stack
 from graphs.ops.sorting import argsort
 from static.convert.stage.columns import Merged, typed
 from static.convert.stage.identity import chosen
-from static.convert.stage.loops import check_takes
+from static.convert.stage.iterators import check_takes
 from static.convert.stage.places import Contents, check_not_frozen, journal, made
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_number, is_symbol, refuse, weak

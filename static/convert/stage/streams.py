@@ -7,15 +7,14 @@ comes later gets what is left, or is refused where only the run knows what that 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
+from types import GeneratorType
 from typing import Any
 
-import numpy as np
-
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
-from static.convert.stage.loops import TAKEN_WHOLE, check_takes, for_loop
+from static.convert.stage.iterators import check_takes, is_at_rest, is_iterator
+from static.convert.stage.loops import for_loop
 from static.convert.stage.places import (
     HeldValue,
     Variable,
@@ -27,19 +26,10 @@ from static.convert.stage.places import (
     regions,
 )
 from static.convert.stage.unknown import is_symbol, negated, read, refuse
-from static.trace.symbol import Symbol
 
 Consumer = Callable[[Any], Any]
 _FRESH, _PULLED, _SPENT, _LEFT = range(4)
-_RESTING = (list, tuple, range, dict, set, frozenset, str, bytes, bytearray, deque, OrderedDict, np.ndarray, Symbol)
-_RESTING_ITERS = {
-    getattr(kind, "__iter__", None) for kind in (*_RESTING, *map(type, ({}.keys(), {}.values(), {}.items())))
-}
-
-
-def is_at_rest(items: Any) -> bool:
-    """Whether nothing happens when an item is taken: the items of a container are there already."""
-    return type(items) in TAKEN_WHOLE or getattr(type(items), "__iter__", None) in _RESTING_ITERS
+_LIKE_GENERATORS = frozenset(name for name in dir(GeneratorType) if not name.startswith("__"))
 
 
 class Streamed:
@@ -48,7 +38,8 @@ class Streamed:
     runs_plain = False
     """Whether what Python takes from it runs code that is not converted, so that no branch undoes what it writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type = GeneratorType) -> None:
+        self.kind = kind  # what Python would have in its place
         self._state = HeldValue(_FRESH)
         self._iterator: Iterator[Any] = iter(())  # what Python takes items of
 
@@ -66,7 +57,10 @@ class Streamed:
             for_loop(self, goes_on, consume, NOTHING)
             return
         self._state.set(_LEFT)
-        left, going = self._each(consume, goes_on), goes_on()
+        try:
+            left, going = self._each(consume, goes_on), goes_on()
+        except StopIteration:
+            refuse("a StopIteration is raised while a generator is taken, and Python may see it elsewhere; return")
         if is_symbol(going):
             return
         if going:
@@ -81,6 +75,11 @@ class Streamed:
         if is_symbol(state) or state == _LEFT:
             refuse("only the run knows how far a generator was taken before; make a list of its items, or loop once")
         return int(state)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _LIKE_GENERATORS:
+            refuse(f"{name} of a generator, which is turned inside out; loop over it")
+        raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -100,8 +99,10 @@ class Streamed:
 class Expression(Streamed):
     """`(element(item) for item in source if test(item))`; `nested`: each element is such a generator itself."""
 
-    def __init__(self, source: Any, element: Consumer, test: Consumer | None, nested: bool = False) -> None:
-        super().__init__()
+    def __init__(
+        self, source: Any, element: Consumer, test: Consumer | None, nested: bool = False, kind: type = GeneratorType
+    ) -> None:
+        super().__init__(kind)
         self._source, self._element, self._test, self._nested = source, element, test, nested
 
     def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any] | None:
@@ -123,8 +124,7 @@ class Expression(Streamed):
         for_each(self._source, goes_on, body, NOTHING)
         if self._nested or not is_sure:
             return None
-        is_iterator = hasattr(type(self._source), "__next__")
-        return self._items_of(self._source if is_iterator else born(islice(self._source, begun, None)))
+        return self._items_of(self._source if is_iterator(self._source) else born(islice(self._source, begun, None)))
 
     def items(self) -> Iterator[Any]:
         """The elements."""
@@ -146,7 +146,7 @@ class TakenWhile(Streamed):
     """`itertools.takewhile`."""
 
     def __init__(self, test: Consumer, source: Any) -> None:
-        super().__init__()
+        super().__init__(takewhile)
         self._test, self._source = test, source
 
     def _each(self, consume: Consumer, goes_on: Block) -> None:
@@ -186,7 +186,7 @@ class Pulled(Streamed):
     """An iterator whose items Python takes alone: what happens when it moves on cannot be undone."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
-        super().__init__()
+        super().__init__(zip)
         self.items = lambda: iterator  # type: ignore[method-assign]
 
     def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any]:
@@ -194,31 +194,33 @@ class Pulled(Streamed):
         return self.items()
 
 
-def stream(source: Any, element: Consumer, test: Consumer | None, nested: bool = False) -> Streamed:
-    """A generator expression."""
-    return born(Expression(source, element, test, nested))
+def stream(
+    source: Any, element: Consumer, test: Consumer | None, nested: bool = False, kind: type = GeneratorType
+) -> Streamed:
+    """A generator expression, or what is like one."""
+    return born(Expression(source, element, test, nested, kind))
 
 
 # What Python's own functions make lazily -----------------------------------------------------------------------------
 
 
-def mapped(function: Callable[..., Any], *sources: Any) -> Streamed:
-    """`map(function, *sources)`."""
-    if len(sources) == 1:
-        return stream(sources[0], function, None)
-    return stream(zipped(*sources), lambda items: function(*items), None)
+def mapped(function: Callable[..., Any], source: Any, *others: Any) -> Streamed:
+    """`map(function, source, *others)`."""
+    if not others:
+        return stream(source, function, None, kind=map)
+    return stream(zipped(source, *others), lambda items: function(*items), None, kind=map)
 
 
 def filtered(function: Consumer | None, source: Any) -> Streamed:
     """`filter(function, source)`."""
-    return stream(source, lambda item: item, function or (lambda item: item))
+    return stream(source, _itself, function or _itself, kind=filter)
 
 
-def numbered(source: Any, start: Any = 0) -> Iterator[Any]:
-    """`enumerate(source, start)`."""
-    if is_at_rest(source):
-        check_takes(source)
-        return born(enumerate(source, start))
+def numbered(iterable: Any, start: Any = 0) -> Iterator[Any]:
+    """`enumerate(iterable, start)`."""
+    if is_at_rest(iterable):
+        check_takes(iterable)
+        return born(enumerate(iterable, start))
     count = HeldValue(start)
 
     def pair(item: Any) -> tuple[Any, Any]:
@@ -226,7 +228,7 @@ def numbered(source: Any, start: Any = 0) -> Iterator[Any]:
         count.set(number + 1)
         return number, item
 
-    return stream(source, pair, None)
+    return stream(iterable, pair, None, kind=enumerate)
 
 
 def zipped(*sources: Any, strict: bool = False) -> Iterator[Any]:
@@ -256,7 +258,7 @@ def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None
 
 def total(items: Any, start: Any = 0) -> Any:
     """`sum(items, start)`."""
-    if not isinstance(items, Streamed):
+    if not isinstance(items, Streamed) or isinstance(start, (str, bytes, bytearray)):
         check_not_frozen(items)
         check_takes(items)
         return sum(items, start)
@@ -282,7 +284,7 @@ def every_one(items: Iterable[Any], truth: Consumer) -> Any:
 def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
     if isinstance(items, Streamed):
         items.each(consume, goes_on)
-    elif is_at_rest(items) and not hasattr(items, "__next__"):  # so that none needs a branch of its own
+    elif is_at_rest(items) and not is_iterator(items):  # so that none needs a branch of its own
         for_loop(items, lambda: is_symbol(goes_on()) or goes_on(), consume, NOTHING)
     else:
         for_loop(items, goes_on, consume, NOTHING)
@@ -304,6 +306,10 @@ def first(items: Any, *default: Any) -> Any:
 
 def _always() -> bool:
     return True
+
+
+def _itself(item: Any) -> Any:
+    return item
 
 
 def _nothing() -> None:

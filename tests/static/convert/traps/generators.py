@@ -1,5 +1,8 @@
 """Generator expressions and functions: when they read names, what runs before an item, what a consumer raises."""
 
+import contextlib
+import types
+
 from tests.static.convert.table import refused, right
 
 
@@ -246,3 +249,162 @@ def a_sum_of_a_generator_function_that_writes_under_a_test(x):
     tally = Tally()
     total = sum(counted(x, tally)) if x[0] > 0 else x[1]
     return total + 10 * tally.count
+
+
+@right
+def a_generator_function_that_returns_early(x):
+    def leading():
+        for value in x:
+            if value < 0:
+                return
+            yield value
+
+    return sum(leading(), 0.0)
+
+
+@right
+def a_generator_function_that_calls_itself(x):
+    def steps(n):
+        if n > 0:
+            yield n * x[0]
+            yield from steps(n - 1)
+
+    return sum(steps(3))
+
+
+@right
+def a_generator_of_a_method_that_counts(x):
+    class Box:
+        def __init__(self, values):
+            self.values, self.seen = values, 0
+
+        def positive(self):
+            for value in self.values:
+                self.seen += 1
+                if value > 0:
+                    yield value
+
+    box = Box(x)
+    return sum(box.positive(), 0.0) + box.seen
+
+
+@right
+def an_iter_that_yields_and_counts(x):
+    class Box:
+        def __init__(self, values):
+            self.values, self.seen = values, 0
+
+        def __iter__(self):
+            for value in self.values:
+                self.seen += 1
+                yield value
+
+    box = Box(x)
+    for value in box:
+        if value < 0:
+            break
+    return value + box.seen
+
+
+@refused
+def an_iterator_of_a_class_that_a_value_leaves(x):
+    class Steps:
+        def __init__(self):
+            self.at = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.at >= 4:
+                raise StopIteration
+            self.at += 1
+            return x[self.at - 1]
+
+    steps = Steps()
+    return (2.0 if any(value < 0 for value in steps) else 3.0) * steps.at + x[0]
+
+
+@refused
+def items_of_a_class_that_a_value_leaves(x):
+    class Row:
+        asked = 0
+
+        def __getitem__(self, at):
+            Row.asked += 1
+            if at >= 3:
+                raise IndexError
+            return x[at]
+
+    row = Row()
+    return (2.0 if any(value < 0 for value in row) else 3.0) * row.asked + x[0]
+
+
+@right
+def a_list_that_grows_while_it_is_taken(x):
+    items = [x[0], x[1]]
+
+    def grown(value):
+        if len(items) < 4:
+            items.append(value * 2)
+        return value
+
+    return sum(grown(value) for value in items)
+
+
+@refused
+def a_stop_in_an_element(x):
+    def stopped(i):
+        if i == 2:
+            raise StopIteration
+        return i
+
+    try:
+        return x[0] * sum(stopped(i) for i in range(4))
+    except RuntimeError:
+        return x[1]
+
+
+@right
+def an_error_in_an_element(x):
+    def checked(value):
+        if value is None:
+            raise ValueError
+        return value
+
+    try:
+        return sum(checked(value) for value in [x[0], None])
+    except ValueError:
+        return x[1]
+
+
+@refused
+def a_generator_that_is_closed(x):
+    it = (value for value in x)
+    first = next(it)
+    it.close()
+    return first + sum(it)
+
+
+@right
+def what_kind_a_generator_is(x):
+    it, doubled = (value for value in x), map(abs, x)
+    kinds = isinstance(it, types.GeneratorType), isinstance(doubled, map), type(zip(it, x)) is zip, isinstance(it, list)
+    return x[0] * sum(i for i, kind in enumerate(kinds, 1) if kind)
+
+
+@right
+def a_context_that_is_a_generator(x):
+    log = [0.0]
+
+    @contextlib.contextmanager
+    def opened(value):
+        log[0] = log[0] + 1.0
+        try:
+            yield value
+        finally:
+            log[0] = log[0] * 10
+
+    with opened(x[0]) as value:
+        y = value * 2 if value > 0 else value
+    return y + log[0]

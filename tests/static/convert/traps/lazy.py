@@ -204,3 +204,108 @@ def takewhile_that_calls(x):
     tally = Tally()
     total = sum(itertools.takewhile(tally.positive, x))
     return total + 100 * tally.count
+
+
+@right
+def one_iterator_in_both_places_of_a_zip(x):
+    it = iter([x[0], x[1], x[2], x[3]])
+    return sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
+
+
+@right
+def one_generator_in_both_places_of_a_zip(x):
+    it = (v * 2 for v in x)
+    return sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
+
+
+@right
+def one_iterator_in_two_loops(x):
+    it = iter([1.0, 2.0, 3.0, 4.0])
+    pairs = [(a, b) for a in it for b in it]
+    return x[0] * sum(a * b for a, b in pairs)
+
+
+@right
+def a_part_of_a_generator_and_the_rest(x):
+    it = (v * v for v in x)
+    return sum(itertools.islice(it, 2)) + 10 * sum(it)
+
+
+@right
+def neighbours(x):
+    return sum(a * b if a > b else a for a, b in itertools.pairwise(x))
+
+
+@refused
+def items_dropped_by_a_value(x):
+    return sum(itertools.dropwhile(lambda v: v > 0, x))
+
+
+@refused
+def groups_by_a_value(x):
+    return sum(1 for _ in itertools.groupby(x, key=lambda v: v > 0)) * x[0]
+
+
+@refused
+def a_cycle_that_a_value_moves(x):
+    factors = itertools.cycle([1.0, 2.0])
+    return sum(v * next(factors) if v > 0 else v for v in x)
+
+
+@right
+def a_cycle_that_every_item_moves(x):
+    factors = itertools.cycle([1.0, 2.0])
+    return sum(v * next(factors) for v in x)
+
+
+@refused
+def a_counter_that_a_value_moves(x):
+    numbers, total = itertools.count(), 0.0
+    for v in x:
+        if v > 0:
+            total = total + v * next(numbers)
+    return total
+
+
+@right
+def a_list_extended_by_generators(x):
+    items = []
+    items.extend(v * 2 for v in x)
+    items += (v for v in x)
+    items[1:2] = (v * 3 for v in x[:2])
+    return items[0] + items[2] * len(items) + items[-1]
+
+
+@right
+def generators_unpacked(x):
+    first, *rest, last = (v * 2 for v in x)
+    return first - last + len([*rest, *map(abs, x)]) * rest[0]
+
+
+@right
+def a_reduction_of_nothing(x):
+    try:
+        return functools.reduce(operator.add, [])
+    except TypeError:
+        return x[0]
+
+
+@right
+def calls_that_python_refuses(x):
+    wrong = 0
+    for call in (
+        lambda: map(abs),
+        lambda: sum("ab", ""),
+        lambda: sum(("a" for _ in x), ""),
+        lambda: max(v for v in []),
+    ):
+        try:
+            call()
+        except (TypeError, ValueError):
+            wrong += 1
+    return x[0] * wrong
+
+
+@right
+def sums_of_lists(x):
+    return sum(([v] for v in x), [])[1] + sum((v for v in x), start=x[0])

@@ -1,0 +1,169 @@
+"""Names that an expression sets by `:=`, in parts of it that may not run, or not yet."""
+
+import graphs as g
+from tests.static.convert.table import refused, right
+
+
+@right
+def in_both_parts_of_an_and(x):
+    if (a := x[0]) > 0 and (b := x[1]) > 0:
+        return a * b
+    return a
+
+
+@right
+def in_an_or_that_is_assigned(x):
+    a = x[3]
+    found = (x[0] > 1) or (a := x[1]) > 0
+    return a * (2.0 if found else 3.0)
+
+
+@right
+def on_both_sides_of_a_choice(x):
+    y = (a := x[0] * 2) if x[1] > 0 else (a := x[2])
+    return y + 10 * a
+
+
+@refused
+def on_one_side_of_a_choice(x):
+    y = (a := x[0] * 2) if x[1] > 0 else x[2]
+    return y + 10 * a
+
+
+@right
+def on_one_side_of_a_choice_of_a_name_that_is_set(x):
+    a = x[3]
+    y = (a := x[0] * 2) if x[1] > 0 else x[2]
+    return y + 10 * a
+
+
+@right
+def in_a_chain_of_comparisons(x):
+    b = 5.0
+    held = x[0] < x[1] < (b := x[2] * 2)
+    return b * (2.0 if held else 3.0) + x[0]
+
+
+@right
+def in_the_test_of_a_loop(x):
+    y, rounds = g.sum(x * x), 0
+    while (half := y / 2) > 0.5:
+        y = half
+        rounds += 1
+    return half + rounds * y
+
+
+@right
+def in_a_part_of_the_test_of_a_loop(x):
+    y, doubled, rounds = g.sum(x * x), 0.0, 0
+    while y > 0.5 and (doubled := y * 2) < 40:
+        y = y / 2
+        rounds += 1
+    return doubled + rounds * y
+
+
+@right
+def in_generators_inside_each_other(x):
+    total = sum((m := max((n := w) for w in (v, 0.5))) for v in x)
+    return total + 10 * m + n
+
+
+@right
+def of_a_variable_of_the_function_around(x):
+    def look():
+        nonlocal k
+        any((k := v) > 0.3 for v in x)
+
+    k = x[0]
+    look()
+    return k * 2
+
+
+@right
+def of_a_parameter(x):
+    def look(h):
+        if any((h := v) > 0.2 for v in x):
+            return h
+        return h * 3
+
+    return look(x[1])
+
+
+@right
+def in_each_round_of_a_loop(x):
+    total = 0.0
+    for i in range(3):
+        if any((h := v * i) > 0.5 for v in x):
+            total = total + h
+    return total + h
+
+
+@right
+def on_each_path_by_another_generator(x):
+    h = 0.0
+    if x[0] > 0:
+        any((h := v) > 1 for v in x)
+    else:
+        all((h := v) < 1 for v in x)
+    return h
+
+
+@right
+def then_read_by_a_function(x):
+    any((h := v) > 0.2 for v in x)
+
+    def doubled():
+        return h * 2
+
+    h = h + 1
+    return doubled()
+
+
+@right
+def then_deleted(x):
+    any((h := v) > 0.2 for v in x)
+    y = h
+    del h
+    try:
+        return h
+    except NameError:
+        return y
+
+
+@right
+def in_a_lambda(x):
+    scaled = lambda v: (w := v * 2) + w
+    return scaled(x[0])
+
+
+@refused
+def in_a_part_of_a_lambda(x):
+    scaled = lambda v: (w := v * 2) + w if v > 0 else v
+    return scaled(x[0])
+
+
+@right
+def in_a_filter_of_a_comprehension(x):
+    doubled = [z for v in x if (z := v * 2) is not None]
+    return sum(doubled) + z
+
+
+@right
+def in_an_index_and_in_an_argument(x):
+    def added(a, b):
+        return a + b if a > 0 else b
+
+    return x[(i := 2)] * i + added((p := x[0]), p * 2) + p
+
+
+@right
+def while_a_called_function_sets_another(x):
+    h = 1.0
+
+    def doubled():
+        nonlocal h
+        h = h * 2
+        return h
+
+    found = any((last := doubled()) > v for v in x)
+    return h + last * (10.0 if found else 20.0) + x[0]
