@@ -9,9 +9,10 @@ import numpy as np
 
 from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
+from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.torch.guard import guard, guarded
-from graphs.torch.words import as_dtype
+from graphs.torch.words import as_dtype, cast
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
@@ -182,7 +183,7 @@ def normal(
     if any(value.dtype.kind != "f" for value in tensors) or np.any(np.asarray(parts[1]) < 0):
         raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
     kind = dtype or (tensors[0].dtype if tensors else None)
-    return _floats(parts[0] + parts[1] * _numpy(generator).standard_normal(shape), kind, options)
+    return _drawn_by(_floats(parts[0] + parts[1] * _numpy(generator).standard_normal(shape), kind, options), *tensors)
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
@@ -190,14 +191,22 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     shares = input._data if p is None else np.full(input.shape, p)
     if (p is None and input.dtype.kind != "f") or not np.all((shares >= 0) & (shares <= 1)):
         raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
-    return made(_numpy(generator).random(input.shape) < shares, input.dtype)
+    return _drawn_by(made(_numpy(generator).random(input.shape) < shares, input.dtype), input)
+
+
+def _drawn_by(numbers: Tensor, *parameters: Tensor) -> Tensor:
+    """Numbers with the history of what they were drawn by, of gradient 0."""
+    for parameter in parameters:
+        if parameter.requires_grad:
+            numbers = ops.where(np.asarray(True), numbers, cast(parameter, numbers.dtype))
+    return numbers
 
 
 def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Poisson numbers of the rates that the elements are."""
     if input.dtype.kind != "f":
         raise GraphError(located("poisson takes rates that are floats; convert with .float()"))
-    return made(_numpy(generator).poisson(input._data), input.dtype)
+    return _drawn_by(made(_numpy(generator).poisson(input._data), input.dtype), input)
 
 
 def multinomial(

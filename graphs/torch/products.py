@@ -191,10 +191,18 @@ def chain_matmul(*tensors: Any) -> Any:
 
 
 def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products, by the letters of axes."""
+    """Sums of products, by the letters of axes; the sums of one tensor of ints or bools are in int64, as `sum`."""
     given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
     _one_dtype("einsum", given)
+    if len(given) == 1 and dtype_of(given[0]).kind in "biu" and _sums(equation):
+        given = [cast(given[0], np.int64)]
     return ops.einsum(equation, *given)
+
+
+def _sums(equation: str) -> bool:
+    """Whether an equation of one operand leaves a letter out."""
+    letters, arrow, kept = equation.replace(" ", "").partition("->")
+    return not set(letters) <= set(kept if arrow else [letter for letter in letters if letters.count(letter) == 1])
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:

@@ -336,7 +336,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     windows = ops.take(x, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
     shape = shape_of(windows)
     apart = ops.reshape(windows, (*shape[:axis], len(starts), size, *shape[axis + 1 :]))
-    return ops.moveaxis(apart, axis + 1, -1)
+    found = ops.moveaxis(apart, axis + 1, -1)
+    return found if ndim_of(input) else ops.reshape(found, (size,))
 
 
 @words

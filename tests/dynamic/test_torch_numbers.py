@@ -50,6 +50,9 @@ STEPS = {
     "vector_norm 0": lambda x: torch.linalg.vector_norm(x, 0),
     "cdist 0": lambda x: torch.cdist(x[None], x[None] * 2, p=0),
     "matrix_power 0": lambda x: torch.linalg.matrix_power(x.reshape(2, 2), 0),
+    "bernoulli": lambda x: torch.bernoulli(x * 0 + 0.5),
+    "normal": lambda x: torch.normal(x, x * x),
+    "poisson": lambda x: torch.poisson(x * x),
     "gt_": lambda x: (x * 1).gt_(0.0),
     "eq_": lambda x: (x * 1).eq_(x.detach()),
     "bool and": lambda x: (x * 1).logical_and_(x.detach()),
@@ -192,6 +195,8 @@ DTYPES: dict[str, tuple[Callable[[], Tensor], str, Any]] = {
     "huber_loss": (lambda: F.huber_loss(torch.ones(3), LONGS), "float32", pytest.approx(1 / 3)),
     "triplet_margin_loss": (lambda: F.triplet_margin_loss(MATRIX, MATRIX, MATRIX), "float32", 1),
     "pairwise_distance": (lambda: F.pairwise_distance(LONGS, LONGS - 2, p=1), "float32", pytest.approx(6)),
+    "einsum": (lambda: torch.einsum("i->", INTS), "int64", 12),
+    "einsum that picks": (lambda: torch.einsum("i", INTS), "int32", [3, 2, 7]),
     "diff": (lambda: torch.diff(BOOLS, prepend=BOOLS[:1], append=BOOLS[:2]), "bool", [False, True, True, False, True]),
     "diff of none": (lambda: torch.diff(LONGS, n=0, prepend=LONGS), "int64", [1, 0, 2]),
 }
@@ -242,6 +247,7 @@ def test_tensors_without_axes_keep_none() -> None:
     x = torch.tensor(-3.0)
     assert torch.index_select(x, 0, torch.tensor([0])).shape == ()
     assert F.prelu(x, torch.tensor([0.5])).shape == ()
+    assert x.unfold(0, 1, 1).shape == (1,)
     assert torch.linalg.vector_norm(x, 2, 0).item() == 3
     assert torch.cosine_similarity(x, x, dim=0).item() == pytest.approx(1)
 

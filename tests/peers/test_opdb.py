@@ -57,3 +57,14 @@ def test_what_pytorch_refuses_is_asked_too() -> None:
 def test_the_differences_on_purpose_are_few_and_each_has_a_reason() -> None:
     assert len(KINDS) <= KINDS_AT_MOST
     assert all(kind.reason and kind.verdicts for kind in KINDS)
+
+
+SHARDS = 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_nothing_is_wrong(shard: int) -> None:
+    rows = [row_of(op, Asked(), dynamic) for op in samples.op_db[shard::SHARDS]]
+    assert [line for row in rows for name, line in row.lines if name in (*comparing.WRONG, comparing.RAW)] == []
+    assert sum(row.counts[comparing.SAME] for row in rows) > 1000

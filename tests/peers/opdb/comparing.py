@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -33,6 +34,9 @@ _DRAWN = frozenset(
 )
 
 
+_NO_GRADIENT = re.compile("derivative for .* is not implemented")
+
+
 class Verdict(NamedTuple):
     """What came of a call; `text` says what was seen."""
 
@@ -51,6 +55,8 @@ def judged(call: Call, space: Any) -> Verdict:
         if isinstance(ours, Failure) and ours.kind == "missing":
             return Verdict(call, MISSING, ours.text)
         theirs = Side(torch).run(call)
+        if isinstance(theirs, Failure) and _NO_GRADIENT.search(theirs.text) and call.with_gradient:
+            return judged(call._replace(with_gradient=False), space)  # where PyTorch has no gradient, ours may have one
     except OutsideError as error:
         return Verdict(call, OUTSIDE, str(error))
     if isinstance(ours, Failure):
@@ -64,7 +70,7 @@ def judged(call: Call, space: Any) -> Verdict:
 
 
 def _differences(ours: Answer, theirs: Answer, call: Call) -> Iterator[tuple[str, str]]:
-    is_drawn = call.op in _DRAWN
+    is_drawn = call.op in _DRAWN or call.words.get("dropout_p", 0) > 0
     yield from _unlike(ours.result, theirs.result, is_drawn)
     if ours.is_input != theirs.is_input and call.way.changes_input:
         yield EFFECT, "the result is not the input"
@@ -85,8 +91,9 @@ def _unlike(ours: Any, theirs: Any, is_drawn: bool) -> Iterator[tuple[str, str]]
         if not isinstance(ours, tuple) or len(ours) != len(theirs):
             yield KIND, f"{_short(ours)} for {_short(theirs)}"
             return
-        for mine, wanted in zip(ours, theirs, strict=True):
-            yield from _unlike(mine, wanted, is_drawn)
+        for at, (mine, wanted) in enumerate(zip(ours, theirs, strict=True)):
+            for name, text in _unlike(mine, wanted, is_drawn):
+                yield name, f"item {at}: {text}"
     elif isinstance(theirs, (bool, int, float, str, type(None))):
         if type(ours) is not type(theirs):
             yield KIND, f"{_short(ours)} for {_short(theirs)}"

@@ -15,6 +15,10 @@ DTYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool)
 OTHER_DTYPES = (torch.float16, torch.int16, torch.int8, torch.uint8)
 
 
+def _itself(result: Any) -> Any:
+    return result
+
+
 class Way(NamedTuple):
     """A way to call an op: as a function, a method, in place, by an operator, or under another name.
 
@@ -37,7 +41,7 @@ class Call(NamedTuple):
     args: tuple[Any, ...]
     words: dict[str, Any]
     with_gradient: bool
-    process: Callable[[Any], Any] = lambda result: result
+    process: Callable[[Any], Any] = _itself
 
     def __str__(self) -> str:
         words = [f"{word}={_short(value)}" for word, value in self.words.items()]
@@ -74,13 +78,8 @@ def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False) ->
     for dtype in dtypes:
         if dtype not in op.supported_dtypes("cpu"):
             continue
-        differentiated = dtype == torch.float64 and op.supports_autograd
-        source = op.reference_inputs if reference else op.sample_inputs
-        _seed(op.name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            samples = list(source("cpu", dtype, requires_grad=differentiated))
-        for number, sample in enumerate(samples):
+        differentiated = dtype == torch.float64
+        for number, sample in enumerate(_samples(op, dtype, reference, differentiated)):
             args = (sample.input, *sample.args)
             for way in ways(op):
                 if way.is_operator and (sample.kwargs or len(args) > 2):
@@ -95,6 +94,18 @@ def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False) ->
                     differentiated,
                     sample.output_process_fn_grad,
                 )
+
+
+def _samples(op: Any, dtype: Any, reference: bool, differentiated: bool) -> list[Any]:
+    source = op.reference_inputs if reference else op.sample_inputs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _seed(op.name)
+        try:
+            return list(source("cpu", dtype, requires_grad=differentiated))
+        except RuntimeError:  # samples of some ops that have no gradient are computed by them
+            _seed(op.name)
+            return list(source("cpu", dtype, requires_grad=False))
 
 
 def mistakes(op: Any) -> Iterator[Call]:
@@ -126,13 +137,15 @@ def _function(function: Any, name: str) -> Callable[[Any], Callable[..., Any]]:
         plain = _function(function.func, f"nn.functional.{function.func.__name__}")
         return lambda space: functools.partial(plain(space), **function.keywords)
     if module.startswith("torch.testing"):
-        return _retold(function)
+        return retold(function)
     is_method = hasattr(function, "__objclass__") or getattr(function, "__qualname__", "").startswith("Tensor.")
     return _method(function.__name__) if is_method or not name else _by_path(name)
 
 
-def _retold(function: Any) -> Callable[[Any], Callable[..., Any]]:
-    """A function of the database whose `torch` is the framework."""
+def retold(function: Any) -> Callable[[Any], Callable[..., Any]]:
+    """A function of the database whose `torch` is the framework; any other as it is."""
+    if not getattr(function, "__module__", "").startswith("torch.testing"):
+        return lambda space: function
 
     def find(space: Any) -> Callable[..., Any]:
         told = {**function.__globals__, "torch": space, "F": space.nn.functional}

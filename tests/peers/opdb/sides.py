@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from graphs.errors import GraphError
-from tests.peers.opdb.samples import Call
+from tests.peers.opdb.samples import Call, retold
 
 _ROOT = Path(__file__).resolve().parents[3]
 _OURS = tuple(str(_ROOT / name) for name in ("graphs", "dynamic", "static"))
@@ -76,9 +76,9 @@ class Side:
         if call.way.changes_input and self.is_tensor(leaves[0]):
             args = [leaves[0].clone(), *leaves[1:]]  # a leaf that requires a gradient is never changed in place
         result = function(*args, **words)
-        processed = call.process(result) if self.space is torch or call.process.__module__ == "builtins" else result
-        plain, after = self.plain(processed), self.plain((args, words))
-        return Answer(plain, after, result is args[0], self._gradients(result, (leaves, words)))
+        told = retold(call.process)(self.space)(result)  # what of a result is determined at all, such as no signs
+        plain, after = self.plain(told), self.plain((args, words))
+        return Answer(plain, after, result is args[0], self._gradients(told, (leaves, words)))
 
     def _gradients(self, result: Any, made: Any) -> tuple[Any, ...]:
         """The gradients of a weighted sum of all floats of the result, in every leaf that has one."""
@@ -143,7 +143,7 @@ class Side:
         if self.is_tensor(value):
             if self.space is torch and (value.layout != torch.strided or value.dtype not in _HELD):
                 return ("a tensor", str(value.dtype), str(value.layout))
-            array = value.detach().numpy() if self.space is not torch else value.detach().resolve_neg().numpy()
+            array = value.detach().numpy(force=True)
             return Value(array.copy(), str(value.dtype).removeprefix("torch."), bool(value.requires_grad))
         if isinstance(value, dict):
             return tuple([(word, self.plain(item)) for word, item in sorted(value.items())])
