@@ -106,7 +106,9 @@ class Graph(Block):
             found: dict[Node, Any] = {}
             for together in _independent(variables):
                 cotangents = pull_back(self._builder, 0, together, [value], [one])
-                found |= {v.node: zeros_like(v) if g is None else g for v, g in zip(together, cotangents, strict=True)}
+                found |= {
+                    v.node: zeros_like(v) if g is None else g for v, (g, _) in zip(together, cotangents, strict=True)
+                }
         return tree.unflatten(structure, [found[v.node] for v in variables])
 
     # Running --------------------------------------------------------------------------------------------------

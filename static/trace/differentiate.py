@@ -14,13 +14,17 @@ from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import GradientLine, Node
 from graphs.op import Attrs, Op
+from graphs.ops.control import part, switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of
 from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
+from static.trace.choice import choice
 from static.trace.converting import callee
+from static.trace.lowering import is_choice
+from static.trace.reach import Reach, Reached, both
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, node_of, reading_all
 
@@ -46,7 +50,7 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
         with reading_all():
             seeds = [_seed(results[i], g) for i, g in cotangents.items()]
             found = pullback([results[i] for i in cotangents], seeds)
-        rest = iter([zeros_like(v) if g is None else g for v, g in zip(variables, found, strict=True)])
+        rest = iter([zeros_like(v) if g is None else g for v, (g, _) in zip(variables, found, strict=True)])
         return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures])
 
     return outputs, pull
@@ -80,15 +84,24 @@ def _seed(output: Any, cotangent: Any) -> Symbol:
 
 
 Known = Mapping[Node, Node]
-Backward = Callable[..., list[Any]]
+
+
+class Cotangent(NamedTuple):
+    """The cotangent of a value, None where none reaches it, and where a tape would have it."""
+
+    value: Any
+    reach: Reach = None
+
+
+Backward = Callable[..., list[Cotangent]]
 
 
 @contextlib.contextmanager
 def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backward]:
-    """Give `pullback(outputs, cotangents)` for what the block appends: a cotangent, or None, for each variable.
+    """Give `pullback(outputs, cotangents)` for what the block appends: what reaches each variable.
 
-    A third argument says which nodes need not be computed for it, since others hold their values.
-    Loops traced inside the block keep what their gradient needs.
+    `cotangents` may hold values, and Cotangents. A third argument says which nodes need not be computed for it, since others
+    hold their values. Loops traced inside the block keep what their gradient needs.
     """
     start = len(builder.nodes)
     builder.saving += 1
@@ -108,8 +121,8 @@ def pull_back(
     outputs: Sequence[Any],
     given: Sequence[Any],
     known: Known = _NOTHING,
-) -> list[Any]:
-    """The cotangent, or None, of each variable, through the nodes of the builder from number `start` on.
+) -> list[Cotangent]:
+    """What reaches each variable, through the nodes of the builder from number `start` on.
 
     Rules read the values of nodes that are `known` from those nodes.
     """
@@ -124,22 +137,26 @@ def _pulled_back(
     outputs: Sequence[Any],
     given: Sequence[Any],
     known: Known,
-) -> list[Any]:
+) -> list[Cotangent]:
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
     cotangents: dict[Node, Any] = {}
-    for output, cotangent in zip(outputs, given, strict=True):
+    reached = Reached()
+    for output, found in zip(outputs, given, strict=True):
+        cotangent, reach = found if isinstance(found, Cotangent) else (found, None)
         if isinstance(output, Symbol) and output.node in active and cotangent is not None:
             held = cotangents.get(output.node)
             cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
+            reached.add(output.node, reach)
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
     here = _builder()  # the graph itself, or the body of a loop in it
     line = here.line
+    pull = _Pull(builder, active, known, reached)
     try:
-        reverse.accumulate(reversed(recorded), cotangents, lambda node, g: _pull(builder, active, known, node, g))
+        reverse.accumulate(reversed(recorded), cotangents, pull.back)
     finally:
         here.line = line
-    return [cotangents.get(v.node) for v in variables]
+    return [Cotangent(cotangents.get(v.node), reached.of(v.node)) for v in variables]
 
 
 def _active(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
@@ -155,29 +172,66 @@ def _has_rule(node: Node, index: int) -> bool:
     return node.op in joint_rules or node.op.rule(index) is not None
 
 
-def _pull(builder: Builder, active: set[Node], known: Known, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
-    _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
-    *inputs, out = [Symbol(builder, known.get(one, one)) for one in (*node.inputs, node)]
-    if node.op in joint_rules:
-        call = OpCall(node.attrs, inputs, out, cotangent, [source in active for source in node.inputs])
-        found = joint_rules[node.op](call)
-        return ((s, g) for s, g in zip(node.inputs, found, strict=True) if s in active and g is not None)
-    wanted = sum(1 << i for i, s in enumerate(node.inputs) if s in active and node.op.rule(i) is not None)
-    rules = pullback(node.op, wanted, len(inputs))
-    return rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent])
+class _Pull(NamedTuple):
+    """Carries a cotangent back through a node.
+
+    One that is a zero because no branch that was taken reads the value would be none on a tape. What a rule makes of it
+    by other values may be NaN, so a choice takes it only where a tape would.
+    """
+
+    builder: Builder
+    active: set[Node]
+    known: Known
+    reached: Reached
+
+    def back(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
+        """The inputs that want a cotangent, each with its contribution."""
+        _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
+        own = self.reached.of(node)
+        for source, found, is_linear in self._contributions(node, cotangent):
+            contribution, reach = found if isinstance(found, Cotangent) else (found, None)
+            if own is not None and not is_linear:
+                contribution = choice(own.known(), contribution, zeros_like(contribution))
+            if node.op is part:
+                self.reached.add_part(source, node.attrs["number"], own)
+            else:
+                self.reached.add(source, both(own, reach))
+            yield source, contribution
+
+    def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any, bool]]:
+        """Each input with its contribution, and whether a zero cotangent gives a zero whatever the values are."""
+        *inputs, out = [Symbol(self.builder, self.known.get(one, one)) for one in (*node.inputs, node)]
+        if node.op in joint_rules:
+            wanted = [source in self.active for source in node.inputs]
+            parts = self.reached.of_parts(node)
+            found = joint_rules[node.op](OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
+            is_linear = node.op is switch_op and is_choice(node.attrs)
+            for source, g in zip(node.inputs, found, strict=True):
+                if source in self.active and g is not None and not (isinstance(g, Cotangent) and g.value is None):
+                    yield source, g, is_linear
+            return
+        bits = sum(1 << i for i, s in enumerate(node.inputs) if s in self.active and node.op.rule(i) is not None)
+        rules = pullback(node.op, bits, len(inputs))
+        is_linear = all(source is None for source in rules.sources)
+        for source, g in rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent]):
+            yield source, g, is_linear
 
 
 class OpCall(NamedTuple):
-    """A call of an op, with its cotangent (that of its parts, where it has several), and which inputs want one."""
+    """A call of an op, with its cotangent (that of its parts, where it has several), and which inputs want one.
+
+    `parts` tells where a tape would have the cotangents of its parts.
+    """
 
     attrs: Attrs
     inputs: list[Symbol]
     out: Symbol
     cotangents: Any
     wanted: list[bool]
+    parts: Mapping[int, Reach]
 
 
-# Ops with one rule for all inputs, which gives a cotangent, or None, for each: those that hold subgraphs
+# Ops with one rule for all inputs, which gives a value, a Cotangent or None for each: those that hold subgraphs
 # (`static/trace/control_gradients.py`), and concat (`static/trace/concat_gradient.py`).
 JointRule = Callable[[OpCall], Iterable[Any]]
 joint_rules: dict[Op, JointRule] = {}

@@ -21,6 +21,7 @@ from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
 from static import clock
 from static.trace import weak
+from static.trace.lowering import lowered
 from static.trace.symbol import Symbol
 
 
@@ -86,7 +87,9 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     nodes = [node_of(builder, output, ()) for output in outputs]
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
     reads = tuple(source for source, _ in builder.reads.values())
-    return Traced(builder.finish(nodes), structure, static, out_structure, reads, tuple(builder.guards.values()))
+    return Traced(
+        lowered(builder.finish(nodes)), structure, static, out_structure, reads, tuple(builder.guards.values())
+    )
 
 
 def _parameter_names(f: Callable[..., Any]) -> list[str]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from graphs.ir import CONSTANT, INPUT, Node
 from graphs.ops.control import switch_op
-from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
+from static.trace.choice import choice
 from static.trace.control import Subgraph, building, emit, finished, nodes_of
 from static.trace.symbol import Symbol
 
@@ -22,7 +22,7 @@ def picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbo
     """The outputs of the branch that a test picks, 0 if it is false."""
     if not any(map(_computes, branches)):
         otherwise, then = ([_outside(branch, output) for output in branch.outputs] for branch in branches)
-        return [where(test, one, other) for one, other in zip(then, otherwise, strict=True)]
+        return [choice(test, one, other) for one, other in zip(then, otherwise, strict=True)]
     graphs, captured = finished(*branches)
     sources = [*nodes_of([astype(test, np.int64)]), *captured]
     return emit(switch_op, sources, {"branches": tuple(graphs)}, count)

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
 from graphs.ir import INPUT, Node
-from graphs.ops.elementwise import logical_and, logical_not, logical_or, where
+from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
 from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import Differing, is_number, is_symbol, plain, refuse
+from static.trace.choice import choice
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, forbidden, memory
 
@@ -193,7 +194,7 @@ def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
     if result.node.spec != value.node.spec or value.node in _thread.unsure or not is_traced_by_region():
         overwrite(value)
         return result
-    others = [(other, where(is_one, result, other)) for other, is_one in _other_names(value)]
+    others = [(other, choice(is_one, result, other)) for other, is_one in _other_names(value)]
     overwrite(value)
     for symbol, new in ((value, result), *others):
         _stands_for(symbol.node, new.node)

@@ -26,7 +26,9 @@ from static.convert.stage.places import (
     write,
 )
 from static.convert.stage.trees import is_leaf
-from static.convert.stage.unknown import is_number, is_symbol, refuse, weak
+from static.convert.stage.unknown import Unset, is_number, is_symbol, refuse, weak
+from static.trace.choice import choice
+from static.trace.control import building
 from static.trace.symbol import Symbol
 
 
@@ -48,8 +50,11 @@ def tried_item(container: Any, key: Any) -> Any:
 def _picked(items: Any, key: Symbol) -> Any:
     if not items or not all(map(is_leaf, items)):
         refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
-    found = stack([typed(value, Merged("an item of the list", items).spec) for value in items])
-    one = found[_from_front(key, len(items))]
+    spec, at = Merged("an item of the list", items).spec, _from_front(key, len(items))
+    values = [typed(value, spec) for value in items]
+    if building().saving:  # the gradient reaches none of the others
+        values = [choice(at == i, value, typed(Unset(""), spec)) for i, value in enumerate(values)]
+    one = stack(values)[at]
     return weak(one) if all(map(is_number, items)) else chosen(one)
 
 
@@ -64,7 +69,7 @@ def set_item(container: Any, key: Any, value: Any) -> None:
     if is_symbol(key) and isinstance(container, list):
         journal(Contents(container))
         at = _from_front(key, len(container))
-        container[:] = [where(at == i, value, old) for i, old in enumerate(container)]
+        container[:] = [choice(at == i, value, old) for i, old in enumerate(container)]
         return
     if isinstance(container, MUTABLE):
         journal(Contents(container))

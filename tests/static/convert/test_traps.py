@@ -23,6 +23,7 @@ from tests.static.convert.traps import (
     loops,
     names,
     numbers,
+    untaken,
     walrus,
 )
 
@@ -43,6 +44,7 @@ FILES = (
     loops,
     names,
     numbers,
+    untaken,
     walrus,
 )
 INPUTS = 14
