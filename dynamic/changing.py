@@ -16,6 +16,18 @@ from graphs.torch import functions
 from graphs.torch.methods import TorchNames
 
 
+def as_it_was(tensor: Any, *operands: Any) -> Any:
+    """A tensor that is about to be changed, or a copy where backward may need what it holds now."""
+    if grad_mode.is_grad_enabled() and any(map(requires_grad, (tensor, *operands))):
+        return tensor.clone()
+    return tensor
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether a value is a tensor with a gradient."""
+    return bool(getattr(value, "requires_grad", False))
+
+
 class Changing:
     """The methods of a tensor that change it in place."""
 
@@ -42,7 +54,7 @@ class Changing:
 
     def mul_(self, other: Any) -> Self:
         """Multiply in place."""
-        return self._assign(self * other)
+        return self._assign((as_it_was(self, other) if requires_grad(other) else self) * other)
 
     def div_(self, other: Any, rounding_mode: str | None = None) -> Self:
         """Divide in place."""
@@ -82,8 +94,7 @@ class Changing:
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **options: Any) -> Any:
-        before = self.clone() if self.requires_grad and grad_mode.is_grad_enabled() else self  # a rule may need it
-        return self._assign(function(before, *args, **options))
+        return self._assign(function(as_it_was(self, *args, *options.values()), *args, **options))
 
     called.__doc__ = f"In place: {function.__doc__}"
     return called

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamic.changing import as_it_was
 from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops
@@ -93,12 +94,14 @@ def gelu(input: Array, approximate: str = "none") -> Array:
 
 def silu(input: Array, inplace: bool = False) -> Array:
     """x * sigmoid(x)."""
-    return replaced(input, ops.silu(input), inplace)
+    x = as_it_was(input) if inplace else input
+    return replaced(input, ops.silu(x), inplace)
 
 
 def mish(input: Array, inplace: bool = False) -> Array:
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return replaced(input, ops.multiply(input, ops.tanh(ops.softplus(input))), inplace)
+    x = as_it_was(input) if inplace else input
+    return replaced(input, ops.multiply(x, ops.tanh(ops.softplus(x))), inplace)
 
 
 def hardsigmoid(input: Array, inplace: bool = False) -> Array:
