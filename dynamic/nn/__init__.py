@@ -8,8 +8,10 @@ from dynamic.nn import (
     functional,
     init,
     linear,
+    losses,
     normalization,
     padding,
+    parallel,
     recurrent,
     simple,
     transformer,
@@ -19,9 +21,11 @@ from dynamic.nn.attention import *
 from dynamic.nn.containers import *
 from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
+from dynamic.nn.losses import *
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
 from dynamic.nn.padding import *
+from dynamic.nn.parallel import DataParallel
 from dynamic.nn.parameter import Parameter
 from dynamic.nn.recurrent import *
 from dynamic.nn.simple import *
@@ -29,13 +33,17 @@ from dynamic.nn.structure import functional_call
 from dynamic.nn.transformer import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    "Module", "Parameter", "functional", "functional_call", "init", "utils", *attention.__all__, *containers.__all__,
-    *convolution.__all__, *linear.__all__, *normalization.__all__, *padding.__all__, *recurrent.__all__,
-    *simple.__all__, *transformer.__all__,
+    "DataParallel", "Module", "Parameter", "functional", "functional_call", "init", "parallel", "utils",
+    *attention.__all__, *containers.__all__, *convolution.__all__, *linear.__all__, *losses.__all__,
+    *normalization.__all__, *padding.__all__, *recurrent.__all__, *simple.__all__, *transformer.__all__,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
+    if name == "modules":  # PyTorch's import paths, which few programs need
+        import importlib
+
+        return importlib.import_module("dynamic.nn.modules")
     if name.startswith("Lazy"):
         raise AttributeError(f"nn has no {name!r}: layers are made with their sizes; use {name[4:]}, and give them")
     raise AttributeError(f"nn has no {name!r}; docs/torch.md lists what is there")

@@ -129,6 +129,12 @@ def test_layers_print_as_pytorchs(case):
     assert repr(getattr(nn, name)(**options)) == repr(getattr(torch.nn, name)(**options))
 
 
+def test_files_have_pytorchs_names():
+    for file in nn.modules._FILES:
+        for name in getattr(nn.modules, file).__all__:
+            assert getattr(torch.nn, name).__module__ == f"torch.nn.modules.{file}"
+
+
 # Functions ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,70 @@
+"""Modules under the import paths that PyTorch's own files give them, as `from dynamic.nn.modules.module import Module`.
+
+The files are not there: importing this package puts a module into `sys.modules` for each.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from dynamic import nn
+from dynamic.nn import convolution, losses, normalization, recurrent, transformer
+from dynamic.nn.convolution import per_axis
+
+_FILES = {
+    "activation": """CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish
+        MultiheadAttention PReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink Softsign
+        Tanh Tanhshrink Threshold""",
+    "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d",
+    "channelshuffle": "ChannelShuffle",
+    "container": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
+    "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    "distance": "CosineSimilarity PairwiseDistance",
+    "dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "flatten": "Flatten Unflatten",
+    "fold": "Fold Unfold",
+    "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
+    "linear": "Bilinear Identity Linear",
+    "loss": " ".join(losses.__all__),
+    "module": "Module",
+    "normalization": "GroupNorm LayerNorm LocalResponseNorm RMSNorm",
+    "padding": " ".join(nn.padding.__all__),
+    "pixelshuffle": "PixelShuffle PixelUnshuffle",
+    "pooling": """AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
+        AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d""",
+    "rnn": " ".join(recurrent.__all__),
+    "sparse": "Embedding EmbeddingBag",
+    "transformer": " ".join(transformer.__all__),
+    "upsampling": "Upsample",
+}
+
+
+def _repeated(count: int) -> Any:
+    def repeated(value: Any) -> tuple[int, ...]:
+        return per_axis(value, count)
+
+    return repeated
+
+
+_BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isinstance of
+    "batchnorm": {"_BatchNorm": normalization._BatchNorm},
+    "conv": {"_ConvNd": convolution._Convolution},
+    "instancenorm": {"_InstanceNorm": normalization._InstanceNorm},
+    "loss": {"_Loss": losses._Loss, "_WeightedLoss": losses._WeightedLoss},
+    "utils": {"_ntuple": _repeated, "_single": _repeated(1), "_pair": _repeated(2), "_triple": _repeated(3)},
+}
+
+
+def _file(name: str) -> ModuleType:
+    made = ModuleType(f"{__name__}.{name}", f"What PyTorch has in nn/modules/{name}.py.")
+    names = _FILES.get(name, "").split()
+    vars(made).update({**{public: getattr(nn, public) for public in names}, **_BASES.get(name, {})}, __all__=names)
+    sys.modules[made.__name__] = made
+    return made
+
+
+globals().update({name: _file(name) for name in {**_FILES, **_BASES}})
+globals().update({public: getattr(nn, public) for names in _FILES.values() for public in names.split()})
+__all__ = sorted(public for names in _FILES.values() for public in names.split())  # noqa: PLE0605
