@@ -118,7 +118,10 @@ class Statements:
         each = ast.Tuple([store(name) for name in names], ast.Store())
         body: Body = [*self._around.shared(names), ast.Assign([each], load(GIVEN))] if names else []
         get = thunk(ast.Tuple([load(name) for name in names], ast.Load()))
-        return function(put, nodes.parameters(GIVEN), body), operator("variables", nodes.texts(names), get, load(put))
+        lent = nodes.texts(name for name in names if name in self._around.lent | self._around.assigned)
+        return function(put, nodes.parameters(GIVEN), body), operator(
+            "variables", nodes.texts(names), get, load(put), lent
+        )
 
     def _if(self, statement: ast.If, after: Names) -> Body:
         self._made += 1

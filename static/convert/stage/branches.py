@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from graphs.errors import GraphError
 from static.convert.stage.facts import assuming
 from static.convert.stage.merging import Merge, Path
-from static.convert.stage.overwriting import Overwriting, readable, still_overwritten
-from static.convert.stage.places import Region, Variable, WritePlace, write
+from static.convert.stage.overwriting import Overwriting, readable, readable_after, still_overwritten
+from static.convert.stage.places import Region, Variable, WritePlace, journal, write
 from static.convert.stage.unknown import (
     is_symbol,
     read,
@@ -24,11 +24,21 @@ Block = Callable[[], Any]
 
 
 class Variables(NamedTuple):
-    """The variables that blocks may set: their names, and how to get and set all of them."""
+    """The variables that blocks may set: their names, and how to get and set all of them.
+
+    `lent` are those that functions inside may set as well: the journal knows them as places.
+    """
 
     names: tuple[str, ...]
     get: Callable[[], tuple[Any, ...]]
     put: Callable[[Sequence[Any]], None]
+    lent: tuple[str, ...] = ()
+
+    def journal(self) -> None:
+        """Note what the lent ones hold before the block sets them, so that this is what is put back."""
+        for number, name in enumerate(self.names):
+            if name in self.lent:
+                journal(Variable(self, number))
 
 
 NOTHING = Variables((), tuple, lambda _: None)
@@ -45,6 +55,7 @@ def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live:
     def run(block: Block) -> Callable[[], list[Any]]:
         def traced() -> list[Any]:
             variables.put(before)
+            variables.journal()
             block()
             after = variables.get()
             return [after[i] for i in kept]
@@ -146,4 +157,4 @@ def reached(block: Callable[[], Any]) -> Any:
 
 def _left(path: Path, place: WritePlace) -> Any:
     """What a place holds at the end of a path."""
-    return path.writes[place.key][1] if place.key in path.writes else place.get()
+    return path.writes[place.key][1] if place.key in path.writes else readable_after(place.get(), path.writes)

@@ -22,7 +22,7 @@ TAKEN_WHOLE: tuple[type, ...] = (
 """Iterators over containers: taking all items at once changes nothing but the iterator."""
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _RESTING = (list, tuple, range, dict, set, frozenset, str, bytes, bytearray, deque, OrderedDict, np.ndarray, Symbol)
-_RESTING_ITERS = {kind.__iter__ for kind in (*_RESTING, *_VIEWS)}
+_RESTING_ITERS = {getattr(kind, "__iter__", None) for kind in (*_RESTING, *_VIEWS)}
 
 
 def is_at_rest(items: Any) -> bool:

@@ -319,6 +319,16 @@ def readable(value: Any) -> Any:
     return value if error is None else Differing(str(error))
 
 
+def readable_after(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
+    """A value that a path leaves as it was; Differing where the path, with these writes, changed a tensor in it."""
+    for leaf in leaves(plain(value)):
+        if is_symbol(leaf) and not leaf.weak and ChangingTensor(leaf).key not in writes:
+            _, error = writes.get(Overwriting(memory(leaf.node)).key, (None, None))
+            if error is not None:
+                return Differing(str(error))
+    return value
+
+
 def _error(leaf: Any) -> Any:
     return forbidden().get(memory(leaf.node)) if is_symbol(leaf) and not leaf.weak else None
 

@@ -14,7 +14,7 @@ import numpy as np
 import dynamic
 from graphs import tree
 from graphs.errors import GraphError
-from tests.static.convert import grammar
+from tests.static.convert import grammar, streaming
 from tests.static.convert.outcome import Outcome, outcome
 from tests.static.convert.smaller import smaller
 
@@ -56,13 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--aliases", action="store_true", help="programs whose array has two names")
+    parser.add_argument("--streams", action="store_true", help="programs that take generators")
     parser.add_argument("--show", action="store_true", help="print each program that fails, made smaller")
     told = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     begun = time.perf_counter()
     for seed in range(told.start, told.start + told.programs):
-        text = grammar.source(seed, told.aliases)
+        text = streaming.source(seed) if told.streams else grammar.source(seed, told.aliases)
         found = attempt(text, seed)
         counts[found.status] += 1
         reasons[found.status, kind(found.why)] += 1

@@ -547,3 +547,14 @@ def an_augmented_item_that_may_be_an_array_of_numpy(x):
         named["k"] = g.sin(0.5)
     named["k"] -= x[0]
     return named["k"]
+
+
+@refused
+def an_item_that_one_path_may_change_in_place_and_the_other_replaces(x):
+    row, y = [x[0] * 2], x[1] * 1
+    if x[2] > 0:
+        y = row[0] if x[1] > 0 else 0.25
+        y += row[0]
+    else:
+        row[0] = x[3] * 2
+    return y + row[0] * 10

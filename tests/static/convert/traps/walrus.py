@@ -167,3 +167,43 @@ def while_a_called_function_sets_another(x):
 
     found = any((last := doubled()) > v for v in x)
     return h + last * (10.0 if found else 20.0) + x[0]
+
+
+@right
+def after_the_branch_has_set_it_too(x):
+    b = 1.0
+    if x[0] > 0:
+        b = x[1] * 2
+        y = x[0] if all((b := v) > 0.5 for v in x) else x[1]
+    else:
+        y = b
+    return b * x[2] + y
+
+
+@right
+def after_a_round_has_set_it_too(x):
+    b, y = 1.0, g.sum(x * x)
+    while y > 1:
+        b = b * y
+        if b > 3:
+            b = b + 1
+            y = y / 2 + (0.1 if all((b := v) > 0.5 for v in x) else 0.0)
+        y = y / 2
+    return b * x[2] + y
+
+
+@right
+def as_a_function_inside_sets_it_after_the_branch(x):
+    b = 1.0
+
+    def put(value):
+        nonlocal b
+        if value > 0:
+            b = value
+
+    if x[0] > 0:
+        b = x[1] * 2
+        put(b + 1)
+    else:
+        b = x[3]
+    return b * x[2]
