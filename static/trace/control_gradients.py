@@ -30,6 +30,7 @@ from static.trace.choice import choice, chosen_by
 from static.trace.control import Subgraph, Tracer, appended, building, emit, finished, nodes_of, part_of
 from static.trace.differentiate import Cotangent, OpCall, joint_rules, recording
 from static.trace.lowering import is_choice
+from static.trace.marks import marks_of, there_at
 from static.trace.reach import Partial, Reach
 from static.trace.symbol import Symbol
 
@@ -186,22 +187,24 @@ def _scan_rule(call: OpCall) -> list[Any]:
     # What was saved for a gradient is itself read by that gradient, and so has a cotangent at second order.
     of_saved = _given(call, carry + ys, carry)
     is_partial: list[bool] = []
+    marks, marks_of_saved = marks_of(call, carry)
 
     def step(state: Any, x: Any) -> Any:
-        (of_after, of_outer), (before, after, slices, of_y, of_before) = state, x
-        cotangents = [*_placed(of_after, of_state), *_placed(of_y, of_ys)]
+        (of_after, of_outer, marked), (before, after, slices, of_y, of_before) = state, x
+        cotangents = [*_placed(_with(of_after, marked), of_state), *_placed(of_y, of_ys)]
         values, all_wanted = [*before, *slices, *outer], [*floats, *wanted_xs, *wanted_outer]
         partly = pulled(body, values, cotangents, all_wanted, after)
         is_partial[:] = map(_is_partial, partly)
         found = filled(partly, values, all_wanted)
         into, of_slices, more = _split(found, sum(floats), sum(wanted_xs))
         read = [g for g, is_float in zip(_placed(of_before, of_saved), floats, strict=True) if is_float]
-        return (_added(into, read), _added(of_outer, more)), of_slices
+        marks_before = _merged(_flags(partly[: len(marks)]), marks_of_saved) if marks else []
+        return (_added(into, read), _added(of_outer, more), marks_before), of_slices
 
     saved = [part_of(call.out, carry + ys + i) for i in range(carry)]
     sums = [zeros_like(value) for value, want in zip(outer, wanted_outer, strict=True) if want]
-    start, steps = (_there(of_state), sums), (saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved))
-    (of_start, of_outer), of_xs = Tracer().scan(step, start, steps, attrs["length"], not attrs["reverse"])
+    start, steps = (_there(of_state), sums, marks), (saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved))
+    (of_start, of_outer, _), of_xs = Tracer().scan(step, start, steps, attrs["length"], not attrs["reverse"])
     reached = cached(lambda: _reached_by_scan(call, saved))
     results = zip([*of_start, *of_xs, *of_outer], is_partial, strict=True)
     told = [Cotangent(g, Partial(lambda i=i: reached()[i]) if p else None) for i, (g, p) in enumerate(results)]  # type: ignore[misc]
@@ -215,8 +218,8 @@ def _reached_by_scan(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     floats = [output.spec.is_float for output in body.outputs]
     wanted = [*floats[:carry], *call.wanted[carry:]]
     count, of_xs = sum(floats[:carry]), sum(call.wanted[carry : carry + attrs["xs"]])
-    ends = _there_at(call, range(len(floats)), floats)
-    of_saved = _there(_there_at(call, range(len(floats), len(floats) + carry), floats))  # read at second order
+    ends = there_at(call, range(len(floats)), floats)
+    of_saved = _there(there_at(call, range(len(floats), len(floats) + carry), floats))  # read at second order
 
     def step(state: Any, x: Any) -> Any:
         (of_after, of_outer), (before, slices) = state, x
@@ -248,19 +251,22 @@ def _while_rule(call: OpCall) -> list[Any]:
     floats, wanted_outer = [spec.is_float for spec in specs], call.wanted[carry:]
     of_state = _zeros_for(specs, _given(call, 0, carry))
     outer = call.inputs[carry:]
-    start = [*_there(of_state), *(zeros_like(v) for v, want in zip(outer, wanted_outer, strict=True) if want)]
+    sums = [zeros_like(v) for v, want in zip(outer, wanted_outer, strict=True) if want]
+    marks, _ = marks_of(call, carry)
+    start = [*_there(of_state), *sums, *marks]
 
     def step(values: list[Any]) -> list[Any]:
-        of_after, of_outer, before = _split(values, sum(floats), sum(wanted_outer))
+        of_after, of_outer, marked, before = _split(values, sum(floats), sum(wanted_outer), len(marks))
         all_wanted = [*floats, *wanted_outer]
-        found = filled(pulled(body, before, _placed(of_after, of_state), all_wanted), before, all_wanted)
-        into, more = _split(found, sum(floats))
-        return [*into, *_added(of_outer, more)]
+        partly = pulled(body, before, _placed(_with(of_after, marked), of_state), all_wanted)
+        into, more = _split(filled(partly, before, all_wanted), sum(floats))
+        return [*into, *_added(of_outer, more), *_flags(partly[: len(marks)])]
 
     traced = Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
     found = _through(part_of(call.out, carry), traced, start, outer, reverse=True)
     reached = cached(lambda: _reached_by_while(call))  # there may be no round at all
-    told = [Cotangent(g, Partial(lambda i=i: reached()[i])) for i, g in enumerate(found)]  # type: ignore[misc]
+    results = found[: len(found) - len(marks)]
+    told = [Cotangent(g, Partial(lambda i=i: reached()[i])) for i, g in enumerate(results)]  # type: ignore[misc]
     return _placed(told, [*floats, *wanted_outer])
 
 
@@ -269,7 +275,7 @@ def _reached_by_while(call: OpCall) -> list[Any]:
     carry, body = call.attrs["carry"], call.attrs["body"]
     floats = [output.spec.is_float for output in body.outputs]
     wanted, count = [*floats, *call.wanted[carry:]], sum(floats)
-    start = [*_there(_there_at(call, range(len(floats)), floats)), *[np.asarray(False)] * (sum(wanted) - count)]
+    start = [*_there(there_at(call, range(len(floats)), floats)), *[np.asarray(False)] * (sum(wanted) - count)]
 
     def step(values: list[Any]) -> list[Any]:
         of_after, of_outer, before = _split(values, count, sum(wanted) - count)
@@ -280,14 +286,11 @@ def _reached_by_while(call: OpCall) -> list[Any]:
     return _through(part_of(call.out, carry), traced, start, call.inputs[carry:], reverse=True)
 
 
-def _there_at(call: OpCall, numbers: Iterable[int], floats: Iterable[bool]) -> list[Any]:
-    """Whether each of these parts has a cotangent: a bool, None for what is no float."""
-    told = []
-    for number, is_float in zip(numbers, floats, strict=False):
-        reach = call.parts.get(number)
-        there = np.asarray(number in call.cotangents) if reach is None else reach.known()
-        told.append(there if is_float else None)
-    return told
+def _with(cotangents: Sequence[Any], marks: Sequence[Any]) -> list[Any]:
+    """The cotangents with where they are there, if that is told."""
+    if not marks:
+        return list(cotangents)
+    return [Cotangent(g, _known(mark)) for g, mark in zip(cotangents, marks, strict=True)]
 
 
 def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
@@ -297,7 +300,8 @@ def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
 
 
 def _flags(found: Sequence[Cotangent]) -> list[Any]:
-    return [np.asarray(False) if one.reach is None else one.reach.known() for one in found]
+    """Whether each of these cotangents is there."""
+    return [np.asarray(one.value is not None) if one.reach is None else one.reach.known() for one in found]
 
 
 def _merged(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
@@ -312,18 +316,22 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
         message = f"{rule}; use scan, or give the loop a limit, or run it in the dynamic engine"
         raise NotDifferentiableError(located(message, building().line))
     history, *values = call.inputs
-    cotangents, outer = values[:count], values[count:]
-    start = _zeros_for([output.spec for output in graph.outputs], _given(call, 0, count))
+    carried, outer = values[:count], values[count:]
+    floats = [output.spec.is_float for output in graph.outputs]  # the others are marks
+    start = _there(_zeros_for([output.spec for output in graph.outputs], _given(call, 0, count)))
 
     def step(values: list[Any]) -> list[Any]:
-        given, held = values[:count], values[count:]
-        anywhere = [zeros_like(cotangent) for cotangent in cotangents]
-        inputs, wanted = [*anywhere, *held], [i < count for i in range(len(graph.inputs))]
-        return filled(pulled(graph, inputs, given, wanted), inputs, wanted)
+        given, held = values[: len(start)], values[len(start) :]
+        anywhere = [
+            zeros_like(v) if is_float else np.asarray(True) for v, is_float in zip(carried, floats, strict=True)
+        ]
+        inputs, wanted = [*anywhere, *held], [*floats, *(False for _ in held)]
+        return filled(pulled(graph, inputs, _placed(given, floats), wanted), inputs, wanted)
 
-    traced = Subgraph("step", step, [node.spec for node in graph.inputs])
+    kept = [node for i, node in enumerate(graph.inputs) if i >= count or floats[i]]
+    traced = Subgraph("step", step, [node.spec for node in kept])
     found = _through(history, traced, start, outer, reverse=not call.attrs["reverse"])
-    return [None, *found, *(None for _ in outer)]
+    return [None, *_placed(found, floats), *(None for _ in outer)]
 
 
 def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Sequence[Any], reverse: bool) -> list[Any]:

@@ -100,8 +100,8 @@ Backward = Callable[..., list[Cotangent]]
 def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backward]:
     """Give `pullback(outputs, cotangents)` for what the block appends: what reaches each variable.
 
-    `cotangents` may hold values, and Cotangents. A third argument says which nodes need not be computed for it, since others
-    hold their values. Loops traced inside the block keep what their gradient needs.
+    `cotangents` may hold values, and Cotangents. A third argument says which nodes need not be computed for it, since
+    others hold their values. Loops traced inside the block keep what their gradient needs.
     """
     start = len(builder.nodes)
     builder.saving += 1

@@ -251,3 +251,24 @@ def a_row_that_a_scan_reads_in_a_branch(x):
         return g.cond(c > 100, lambda: c + row, lambda: c * 0.5), c
 
     return g.scan(step, x[1] * 1.0, rows)[0]
+
+
+@right
+def an_error_that_is_exactly_zero_and_only_tested(x):
+    y, error = x[0] * 1.0, g.sum(x * x) + 2.0
+    while error > 1:
+        new = y * 0.5
+        error = g.sqrt((new - y) * (new - y) * 0.0)
+        y = new
+    return y * x[1]
+
+
+@right
+def a_root_of_an_earlier_round(x):
+    y, s = x[1] * 1.0, g.sum(x * x) + 1
+    while s > 1:
+        y = g.sqrt(g.abs(x[0] * 0.0))
+        if s < 2:
+            y = x[2] * 2.0
+        s = s / 2
+    return y

@@ -1,0 +1,61 @@
+"""Marks: where the state of a loop has cotangents, from round to round, for what a round leaves unread has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs.ir import Graph, Node, ancestors
+from static.trace.differentiate import OpCall
+
+_TEXT = """
+    sqrt log log1p log2 log10 divide reciprocal pow acos acosh asin atanh atan2 hypot logaddexp gammaln polygamma
+    betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
+"""
+_SINGULAR = frozenset(_TEXT.split())
+"""Ops whose derivative is infinite, or has no value, somewhere."""
+
+
+def marks_of(call: OpCall, carry: int) -> tuple[list[Any], list[Any]]:
+    """Whether each float of a loop's state has a cotangent at its end, and what was saved of it; bools.
+
+    They go from round to round beside the cotangents where a round may leave some of the state unread, and a zero may
+    meet an infinite derivative; else there are none.
+    """
+    body = call.attrs["body"]
+    floats = [output.spec.is_float for output in body.outputs]
+    if not _is_singular(body) or _reads_all(call, body, floats[:carry]):
+        return [], []
+    saved = range(len(floats), len(floats) + carry)
+    ends, kept = there_at(call, range(carry), floats), there_at(call, saved, floats)
+    return [one for one in ends if one is not None], [one for one in kept if one is not None]
+
+
+def _reads_all(call: OpCall, body: Graph, floats: Sequence[bool]) -> bool:
+    """Whether every float of the state has a cotangent after the loop, and is read in each round."""
+    there = [i for i, is_float in enumerate(floats) if is_float and i in call.cotangents and call.parts.get(i) is None]
+    read = ancestors(body.outputs)
+    is_read = all(node in read for node, is_float in zip(body.inputs, floats, strict=False) if is_float)
+    return is_read and len(there) == sum(floats) and not any(_inside(node) for node in body.nodes)
+
+
+def _inside(node: Node) -> list[Graph]:
+    """The graphs that a node of control flow holds."""
+    held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in held if isinstance(part, Graph)]
+
+
+def _is_singular(graph: Graph) -> bool:
+    return any(node.op.name in _SINGULAR or any(map(_is_singular, _inside(node))) for node in graph.nodes)
+
+
+def there_at(call: OpCall, numbers: Iterable[int], floats: Iterable[bool]) -> list[Any]:
+    """Whether each of these parts has a cotangent: a bool, None for what is no float."""
+    told = []
+    for number, is_float in zip(numbers, floats, strict=False):
+        reach = call.parts.get(number)
+        there = np.asarray(number in call.cotangents) if reach is None else reach.known()
+        told.append(there if is_float else None)
+    return told
