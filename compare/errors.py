@@ -2,9 +2,11 @@
 
 import os
 import re
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from compare import ends
@@ -76,8 +78,9 @@ def without_folders(text: str) -> str:
 def described(error: BaseException, function: str = "") -> str:
     """`ValueError: what went wrong (model.py:12)`, the place without its folder.
 
-    It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran. Lines of
-    the engines and of the harness are none of these; an error that comes from nowhere else has the last of them.
+    It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran, or else
+    of the user's. Lines of the engines, of the harness and of libraries are none of these; an error that comes from
+    nowhere else has the last of them.
     """
     place = place_of(error, function)
     return f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
@@ -87,8 +90,9 @@ def place_of(error: BaseException, function: str = "") -> str:
     """The place of `described`, `model.py:12`; empty where the error was never raised."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not is_ours(frame.filename)]
+    users = [frame for frame in outside if is_users(frame.filename)]
     places = _within(frames, function) or [
-        f"{Path(one.filename).name}:{one.lineno}" for one in (outside or frames)[-1:]
+        f"{Path(one.filename).name}:{one.lineno}" for one in (users or outside or frames)[-1:]
     ]
     return places[-1] if places else ""
 
@@ -130,6 +134,22 @@ def is_ours(file: str) -> bool:
     from graphs.errors import is_internal  # with NumPy, for which `--help` must not wait
 
     return is_internal(file) or (file.startswith(_HARNESS) and not _MEASURED & set(Path(file).parts))
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither ours nor of Python or a library."""
+    return not is_ours(file) and not is_library(file)
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is Python's or that of an installed package; what is typed in is neither."""
+    return file.startswith("<frozen") or str(Path(file).resolve()).startswith(_libraries())
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple({str(Path(sysconfig.get_path(name)).resolve()) + os.sep for name in names})
 
 
 def _within(frames: traceback.StackSummary, function: str) -> list[str]:

@@ -28,8 +28,13 @@ def opened() -> None:
 
 
 def now(what: str) -> None:
-    """Tell what this process begins to do, in words that follow "while it": `imported mine.py`."""
-    if _pipe is not None and os.getpid() == _process:  # no copy of it, made by a fork
+    """Tell what this process begins to do, in words that follow "while it": `imported mine.py`.
+
+    A copy of this process ends here: the user's code has made it by a fork, and nobody has asked it.
+    """
+    if _pipe is not None:
+        if os.getpid() != _process:
+            os._exit(0)
         with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
             _write(_STEP + json.dumps(what).encode() + b"}\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,16 +144,19 @@ def _costs(path: Path | None) -> Costs:
     return costs
 
 
-def _advised(function: str, costs: Costs, *, inputs: str | None, gradient: bool | None) -> dict[str, Any]:
+def _advised(function: str, costs: Costs, **asked: Any) -> dict[str, Any]:
     from compare import advice
-    from compare.cli.own import called
-    from compare.errors import explained
+    from compare.cli.own import warn
+    from compare.own import command
+    from compare.records.own import FunctionAdvice
 
-    with explained(function):
-        f, calls = called(function, inputs)
-        found = advice.advise(f, calls, gradient=gradient, costs=costs)
-    options.say(str(found))
-    return found.to_dict()
+    warn(function)
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
+        file = Path(folder, "costs.json")
+        advice.save(costs, file)
+        found = command.answer(FunctionAdvice, function, {"function": function, "costs": str(file), **asked})
+    options.say(found.text)
+    return found.value
 
 
 def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:

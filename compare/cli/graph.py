@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
-from compare.errors import explained
+from compare.cli.own import warn
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
     prints the graph. It folds a graph of more than 150 nodes by source line; the JSON formats hold every node.
     """
     del ctx
-    with explained(function):
-        text, drawing = _drawn(function, unfold=unfold, **asked)  # type: ignore[arg-type]
+    text, drawing = _drawn(function, unfold=unfold, **asked)
     if out is not None:
         try:
             echo(f"{drawing!r}: {drawing.save(out)}")
@@ -49,28 +48,15 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
         echo(text)
 
 
-def _drawn(
-    function: str, *, inputs: str | None, gradient: bool | None, engine: str, optimised: bool, unfold: bool
-) -> tuple[str, GraphDrawing]:
+def _drawn(function: str, *, unfold: bool, **asked: object) -> tuple[str, GraphDrawing]:
     """The graph as text, and drawn."""
-    import dynamic
-    import static
-    from compare.engines.arms import transformed
-    from compare.own.case import case_of
-    from compare.own.origin import called
-    from graphs.drawing import GraphDrawing, of_graph
+    from compare.own import command
+    from compare.records.own import FunctionGraph
+    from graphs.drawing import GraphDrawing
 
-    f, calls = called(function, inputs)
-    case = case_of(f, calls, gradient, None)
-    step = transformed(dynamic if engine == "dynamic" else static, case.loss, case.argnum)
-    args = (case.params, *case.examples[0])
-    if engine == "dynamic":
-        found = dynamic.record(step, *args)
-    elif optimised:
-        found = static.compile(step, *args, convert=True).graph
-    else:
-        found = static.trace(static.converted(step), *args)
-    return str(found), GraphDrawing(of_graph(found), unfold)
+    warn(function)
+    found = command.answer(FunctionGraph, function, {"function": function, **asked})
+    return found.text, GraphDrawing(found.diagram, unfold)
 
 
 def _opened(drawing: GraphDrawing) -> None:

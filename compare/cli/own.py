@@ -181,20 +181,13 @@ def _measured(function: str, limit: float, *, inputs: str | None, modes: str | N
     allowed = ["--allow-effects"] if asked["allow_effects"] else []
     given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
     again = shlex.join(["graphduel", "compare", function, *given])
-    _warn(function)
+    warn(function)
     question = Question(function, inputs, tuple(_names(modes)), command=again, **asked)
     return command.compared(question, limit, progress.reporter())
 
 
-def called(function: str, inputs: str | None) -> tuple[Any, Any]:
-    """The function and the list of its calls; packages of the user's that no import finds are named."""
-    from compare.own import origin
-
-    _warn(function)
-    return origin.called(function, inputs)
-
-
-def _warn(function: str) -> None:
+def warn(function: str) -> None:
+    """Say which packages beside the user's file no import finds."""
     from compare.own import origin
 
     for entry in origin.hidden(Path(function.rpartition(":")[0])):

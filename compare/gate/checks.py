@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import static
-from compare.errors import InputsError
+from compare.errors import InputsError, refused
 from compare.instruments.parity import measure
 from compare.own.bundle import SIZE
 from compare.own.case import arms_of, case_of, checked
@@ -16,6 +17,8 @@ from compare.records.parity import Parity
 from compare.words import text
 from static.call.cache import Stats
 
+P = ParamSpec("P")
+T = TypeVar("T")
 DYNAMIC = "dynamic"
 
 
@@ -23,6 +26,18 @@ def name_of(step: Any) -> str:
     """What a step is called in a message."""
     name = step.graph.name if isinstance(step, static.Executable) else getattr(step, "__name__", type(step).__name__)
     return str(name)
+
+
+def alive(check: Callable[P, T]) -> Callable[P, T]:
+    """The check, in which a step that would end the process fails: it would end all tests, and with 0."""
+
+    @functools.wraps(check)
+    def checked_alive(*args: P.args, **options: P.kwargs) -> T:
+        __tracebackhide__ = True
+        with refused(name_of(args[0])):
+            return check(*args, **options)
+
+    return checked_alive
 
 
 def jitted(step: Any, **options: Any) -> static.Jitted:
@@ -41,6 +56,7 @@ def jitted(step: Any, **options: Any) -> static.Jitted:
     return static.jit(step, **options)
 
 
+@alive
 def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) -> Stats:
     """The stats of the step after a pass over the inputs, each the tuple of a call's arguments.
 
@@ -60,6 +76,7 @@ def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) 
     return run.stats
 
 
+@alive
 def parity(
     step: Callable[..., Any],
     inputs: Sequence[tuple[Any, ...]],

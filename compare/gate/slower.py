@@ -10,7 +10,7 @@ from typing import Any
 
 import static
 from compare.errors import InputsError
-from compare.gate.checks import jitted, name_of
+from compare.gate.checks import alive, jitted, name_of
 from compare.instruments.time.rounds import own_rounds
 from compare.own.case import checked
 from compare.own.measure import pinned
@@ -37,6 +37,7 @@ class Counts:
     planned_bytes: int
 
 
+@alive
 def not_slower(
     a: Any, b: Any, inputs: Calls | None = None, *, by: float = 1.05, time: bool = False, seconds: float = 5.0
 ) -> Interval | None:

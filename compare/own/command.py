@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 from compare.own import measure
 from compare.own.bundle import SIZE
@@ -14,11 +15,13 @@ from compare.own.question import Question
 from compare.own.result import Result
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
-from compare.records.record import kind_of
+from compare.records.record import Record, kind_of
 from compare.records.results import of_json
 from compare.records.runs import Setting, error_of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
+
+R = TypeVar("R", bound=Record)
 
 
 def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
@@ -55,14 +58,27 @@ def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
 
 def looked(asked: Question, limit: float, reporter: Reporter) -> FunctionLook:
     """What a worker finds of the function before it is timed. Raises as `compared`."""
-    job = Job(kind_of(FunctionLook), size=asked.function, seed=asked.seed, asked=asked.to_dict())
+    return answer(FunctionLook, asked.function, asked.to_dict(), limit, reporter, asked.seed)
+
+
+def answer(
+    kind: type[R],
+    function: str,
+    asked: Mapping[str, Any],
+    limit: float = measure.LIMIT,
+    reporter: Reporter | None = None,
+    seed: int = 0,
+) -> R:
+    """What a worker of its own finds of a function of the user's. Raises as `compared`."""
+    reporter = reporter or Reporter()
+    job = Job(kind_of(kind), size=function, seed=seed, asked=asked)
     reporter.pace.expect([job])
     with reporter:
         reporter.start(job.label)
-        answer = run_job(job, limit, reporter.step)
-        reporter.finish(error_of(answer), job)
-    reporter.cause(answer.ended)
-    found: FunctionLook = checked(answer, asked.function)
+        record = run_job(job, limit, reporter.step)
+        reporter.finish(error_of(record), job)
+    reporter.cause(record.ended)
+    found: R = checked(record, function)
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from compare import steps
 from compare.engines.arms import STATIC
-from compare.own import bundle, effects, measure, origin
+from compare.own import bundle, effects, measure, origin, traffic
 from compare.own.case import arms_of, case_of, checked, converting
 from compare.own.faults import answered
 from compare.own.question import Question
@@ -63,7 +63,8 @@ def subject(
     arms = arms_of(modes)
     title = str(name or getattr(f, "__name__", type(f).__name__))
     steps.now(f"called {title}")
-    seen = effects.effects_of(f, checked(inputs)[0])
+    with traffic.one_process(title):
+        seen = effects.effects_of(f, checked(inputs)[0])
     if not allow_effects:
         effects.refuse(title, seen)
     case = case_of(f, inputs, gradient, dims)

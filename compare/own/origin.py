@@ -6,17 +6,14 @@ Only a file that the user has named, or a module that is imported already, is ev
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from compare.errors import FunctionError, InputsError
+from compare.errors import InputsError
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 
@@ -159,8 +156,10 @@ def import_file(path: Path) -> ModuleType:
     if str(where.parent) not in sys.path:
         sys.path.append(str(where.parent))
     sys.modules[name] = module
+    from compare.own import traffic
+
     try:
-        with _alone(path):
+        with traffic.one_process(path.name):
             spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
@@ -168,20 +167,6 @@ def import_file(path: Path) -> ModuleType:
             raise InputsError(f"{path.name} ends the program when it is imported; {GUARD}") from None
         raise
     return module
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Inside, a file runs that may not fork: each copy of this process would go on and measure as well."""
-    from compare.own import traffic
-
-    own, end, forks = os.getpid(), os._exit, list[str]()
-    with traffic.overheard(lambda what, line: forks.append(line) if what == traffic.FORKS else None):
-        yield
-    if os.getpid() != own:
-        end(0)
-    if forks:
-        raise FunctionError(f"{path.name}: {forks[0]}: it forks when it is imported (os.fork); {GUARD}")
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

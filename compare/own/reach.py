@@ -11,7 +11,6 @@ import itertools
 import os
 import random
 import sys
-import sysconfig
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -24,12 +23,11 @@ from typing import Any
 import numpy as np
 
 import dynamic
+from compare.errors import is_library
 from compare.run.start import PACKAGES
 from graphs.errors import is_internal
 
 _HERE = str(Path(__file__).resolve().parent.parent) + os.sep
-_PATHS = ("stdlib", "platstdlib", "purelib", "platlib")
-_LIBRARY = tuple({str(Path(sysconfig.get_path(name)).resolve()) + os.sep for name in _PATHS})
 _MISSING = object()
 MOST = 10_000
 """Items of one container that are looked at; of a longer one, its length."""
@@ -194,9 +192,7 @@ def _bytes(array: np.ndarray) -> Any:
 
 def is_users(filename: str) -> bool:
     """Whether a file is neither ours nor Python's nor that of an installed package; what is typed in is the user's."""
-    if is_internal(filename) or filename.startswith(("<frozen", _HERE)):
-        return False
-    return not str(Path(filename).resolve()).startswith(_LIBRARY)
+    return not (is_internal(filename) or filename.startswith(_HERE) or is_library(filename))
 
 
 def _of_users_class(value: Any) -> bool:

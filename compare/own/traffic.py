@@ -14,12 +14,14 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+from compare.errors import FunctionError
 from compare.own import reach
 
 Heard = Callable[[str, str], None]
 """Takes what was done, and the line of the user's."""
 
-FORKS = "starts a process by a fork"
+FORKS = "goes on as two processes"
+"""What a line of the user's does that calls os.fork itself: one of a library does not come back to the user's code."""
 WHAT = {
     "os.remove": "removes a file",
     "os.rename": "renames a file",
@@ -30,8 +32,8 @@ WHAT = {
     "os.unsetenv": "changes os.environ",
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
-    "os.fork": FORKS,
-    "os.forkpty": FORKS,
+    "os.fork": "starts a process",
+    "os.forkpty": "starts a process",
     "subprocess.Popen": "starts a process",
     "socket.connect": "opens a connection",
     "socket.sendto": "sends over a connection",
@@ -52,6 +54,23 @@ def overheard(heard: Heard) -> Iterator[None]:
         _listeners.remove(heard)
 
 
+@contextmanager
+def one_process(name: str) -> Iterator[None]:
+    """Inside, a line of the user's may not fork. Raises FunctionError, in the first process; the others end.
+
+    Each copy of this process would go on and measure as well.
+    """
+    own, end, forks = os.getpid(), os._exit, list[str]()
+    try:
+        with overheard(lambda what, line: forks.append(line) if what == FORKS else None):
+            yield
+    finally:
+        if os.getpid() != own:
+            end(0)
+    if forks:
+        raise FunctionError(f"{name}: {forks[0]}: os.fork() has both processes go on, and both would be measured")
+
+
 @cache
 def _hook() -> None:
     sys.addaudithook(_told)
@@ -61,8 +80,13 @@ def _told(event: str, args: tuple[Any, ...]) -> None:
     if not _listeners:
         return
     what = _written(*args) if event == "open" else WHAT.get(event)
-    frame = _users(sys._getframe(1)) if what else None
-    if what and frame is not None:
+    if what is None:
+        return
+    caller = sys._getframe(1)  # an event too, of which nothing may come
+    frame = _users(caller)
+    if event.startswith("os.fork") and frame is caller:
+        what = FORKS
+    if frame is not None:
         for heard in tuple(_listeners):
             heard(what, reach.line(frame))
 

@@ -21,7 +21,15 @@ from compare.records.ledger import Ledger
 from compare.records.lengths import Lengths, LengthsProbe
 from compare.records.lines import SourceLines
 from compare.records.memory import Memory
-from compare.records.own import EngineGraphs, FunctionFault, FunctionLook, RewriteHints, ShapePolicies
+from compare.records.own import (
+    EngineGraphs,
+    FunctionAdvice,
+    FunctionFault,
+    FunctionGraph,
+    FunctionLook,
+    RewriteHints,
+    ShapePolicies,
+)
 from compare.records.parity import Parity
 from compare.records.parts import Parts
 from compare.records.prototyping import Prototypes
@@ -66,6 +74,8 @@ _TABLE = (
     Kind(EngineGraphs),
     Kind(FunctionFault),
     Kind(FunctionLook, "compare.own.look:measure_function"),
+    Kind(FunctionGraph, "compare.own.graph:measure"),
+    Kind(FunctionAdvice, "compare.advice.command:measure"),
     Kind(FrameworkGate, "compare.own.frameworks.measure:measure_gate"),
     Kind(FrameworkTime, "compare.own.frameworks.measure:measure_times"),
     Kind(FrameworkAlone, "compare.own.frameworks.measure:measure_alone"),

@@ -32,6 +32,20 @@ class FunctionLook(Record, tag="first look"):
     found: list[dict[str, Any]]
 
 
+class FunctionGraph(Record, tag="function graph"):
+    """The graph of a function, as text and as it is drawn."""
+
+    text: str
+    diagram: Diagram
+
+
+class FunctionAdvice(Record, tag="function advice"):
+    """What is predicted of a function, in words and as JSON values."""
+
+    text: str
+    value: dict[str, Any]
+
+
 class PolicyCompile(Struct):
     """One compilation: at which call of the inputs, the first being 1, and why."""
 

@@ -27,11 +27,12 @@ class Allowance:
         self._charged = 0.0
 
     def look(self) -> bool:
-        """Whether nothing is left, now that the seconds since the last look are counted."""
+        """Whether nothing was left at the last look: what is told now may wait for a core of this process."""
+        is_over = self._charged >= 0.99 * self._seconds  # looks come a moment early
         at, waited = time.monotonic(), _waited(self._pid)
         self._charged += max(0.0, (at - self._at) - (waited - self._waited))
         self._at, self._waited = at, waited
-        return self._charged >= 0.99 * self._seconds  # the last look comes a moment early
+        return is_over
 
 
 def _waited(pid: int) -> float:

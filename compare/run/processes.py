@@ -13,7 +13,6 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 from collections import deque
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from compare import steps
-from compare.errors import OverrunError, ResultsError, WorkerError, is_ours
+from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import parsed
@@ -40,7 +39,6 @@ _SAID = 200
 """Lines of a worker's stderr that are kept: the last."""
 _CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
 """A line of what `faulthandler` writes, the innermost call first."""
-_LIBRARY = tuple({str(Path(path).resolve()) + os.sep for path in sysconfig.get_paths().values()})
 
 Heard = Callable[[str], None]
 """Takes each step that a worker tells."""
@@ -187,7 +185,7 @@ class _Worker:
         if crash is None:
             return f": {said[-1].strip()}" if said else ""
         places = [found for line in said[crash:] if (found := _CRASHED.match(line))]
-        users = next((f"{Path(one['file']).name}:{one['line']}" for one in places if _is_users(one["file"])), None)
+        users = next((f"{Path(one['file']).name}:{one['line']}" for one in places if is_users(one["file"])), None)
         return f": {users or said[crash].strip()}"
 
     def _hear_out(self) -> None:
@@ -216,11 +214,6 @@ class _Worker:
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None  # noqa: S101  (each is a pipe)
     return stream
-
-
-def _is_users(file: str) -> bool:
-    """Whether a file is neither ours nor of a library."""
-    return not is_ours(file) and not file.startswith(_LIBRARY)
 
 
 def _ending(code: int) -> str:

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
+from tests.helpers.asked_here import asked_here
 
 SOURCE = """
 import numpy as np
@@ -23,6 +24,7 @@ inputs = [(np.ones((3, 2), np.float32), np.ones((4, 3), np.float32))]
 def run(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
+    asked_here(monkeypatch)
     return lambda *words: CliRunner().invoke(graphduel, ["graph", *words])
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from tests.helpers.hostile import FILES, source
+from tests.helpers.hostile import FILES, NAMED, source
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the files use signals and forks")
 OURS = "import graphs as g", "g.mean(g.tanh(x @ w) ** 2)", "inputs = [(np.ones((3, 2)), np.ones((4, 3)))]"
@@ -41,7 +41,6 @@ LEFT = {
     "a thread that goes on": "the worker had answered, and still waited for the thread T: it was ended",
     "a slow exit handler": "the worker had answered, and still ran its exit handlers (atexit): it was ended",
 }
-NAMED = {hostile.name: hostile for hostile in FILES}
 
 
 def test_a_function_that_ends_the_process_is_never_green(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`graphduel compare` without a worker: this process finds what the worker would answer, and need not start."""
+"""Questions about a function without a worker: this process finds what the worker would answer, and need not start."""
 
 from compare.own import command
 from compare.records.results import encoded, parsed

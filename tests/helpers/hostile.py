@@ -77,8 +77,8 @@ FILES = (
     Hostile("a slow exit handler", None, "atexit.register(time.sleep, 1000)"),
     Hostile("an exit handler that ends", None, "atexit.register(os._exit, 0)"),
     # forks
-    Hostile("a fork at import", "mine.py:2: it forks when it is imported", "os.fork()"),
-    Hostile("a fork in the function", "starts a process by a fork (mine.py:8)", body="os.fork()"),
+    Hostile("a fork at import", "mine.py: mine.py:2: os.fork() has both processes go on", "os.fork()"),
+    Hostile("a fork in the function", "loss: mine.py:8: os.fork() has both processes go on", body="os.fork()"),
     Hostile("a daemon", f"mine.py:2: os._exit(0) {ENDS}", "os.fork() and os._exit(0)"),
     # files and streams
     Hostile("another folder", None, "os.chdir('/')"),
@@ -99,6 +99,8 @@ FILES = (
     Hostile("open replaced", "Nothing was measured", "import builtins; builtins.open = None", code=5),
     Hostile("len replaced", "mine.py:loss: ", "import builtins; builtins.len = None"),
 )
+
+NAMED = {hostile.name: hostile for hostile in FILES}
 
 
 def source(hostile: Hostile, library: str, result: str, calls: str) -> str:

@@ -1,17 +1,20 @@
 """The checks of steps: what they return, what they refuse, and what they say."""
 
+import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import graphs as g
 import static
-from compare.errors import InputsError
+from compare.errors import FunctionError, InputsError
 from compare.gate import slower
 from compare.gate.checks import compiles_once, parity
 from compare.gate.slower import Counts, counts_of, not_slower
 from compare.stats import Interval
+from tests.helpers.together import together
 
 W = np.full((3, 2), 0.5, np.float32)
 
@@ -132,6 +135,24 @@ def test_parity_fails_where_static_refuses():
 def test_parity_refuses(step, given, message):
     with pytest.raises(InputsError, match=message):
         parity(step, [batch(2)], **given)
+
+
+@together(
+    ("check", "end"),
+    [
+        (check, end)
+        for check in (compiles_once, parity, lambda step, inputs: not_slower(step, step, inputs))
+        for end in (lambda: sys.exit(0), lambda: os._exit(0), lambda: os.execl("/bin/true", "true"))
+    ],
+)
+def test_a_step_that_would_end_the_tests_fails(check, end):
+    def leaves(w, x):
+        end()
+
+    with pytest.raises(
+        FunctionError, match=r"leaves: test_checks\.py:\d+: .* ends the process, so that there is no ans"
+    ):
+        check(leaves, [batch(2)])
 
 
 # not slower

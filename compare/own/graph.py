@@ -1,0 +1,38 @@
+"""The graph of a user's function, as a worker finds it: traced, or recorded in a run."""
+
+from __future__ import annotations
+
+import dynamic
+import static
+from compare import steps
+from compare.engines.arms import transformed
+from compare.own import origin
+from compare.own.case import case_of
+from compare.own.faults import answered
+from compare.records.job import Job
+from compare.records.own import FunctionFault, FunctionGraph
+from graphs.drawing import of_graph
+
+
+def measure(job: Job) -> FunctionGraph | FunctionFault:
+    """What a worker answers: `asked` are the arguments of `graph_of`."""
+    return answered(str(job.size), lambda: graph_of(**job.asked))
+
+
+def graph_of(
+    function: str, *, inputs: str | None, gradient: bool | None, engine: str, optimised: bool
+) -> FunctionGraph:
+    """The graph of the first call, as text and as it is drawn."""
+    steps.now(f"imported {function.rpartition(':')[0]}")
+    f, calls = origin.called(function, inputs)
+    steps.now(f"called {function}")
+    case = case_of(f, calls, gradient, None)
+    step = transformed(dynamic if engine == "dynamic" else static, case.loss, case.argnum)
+    args = (case.params, *case.examples[0])
+    if engine == "dynamic":
+        found = dynamic.record(step, *args)
+    elif optimised:
+        found = static.compile(step, *args, convert=True).graph
+    else:
+        found = static.trace(static.converted(step), *args)
+    return FunctionGraph(str(found), of_graph(found))
