@@ -10,7 +10,7 @@ import numpy as np
 from graphs.captured import Guards
 from graphs.dims import Dim
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect
+from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect, shared
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
@@ -48,7 +48,7 @@ class Builder:
 
     def input(self, name: str, spec: TensorSpec) -> Node:
         """A new input."""
-        node = self._add(Node(INPUT, (), {"name": name, "spec": spec}, spec))
+        node = self._add(Node(INPUT, (), {"name": name, "spec": spec}, shared(spec)))
         self.inputs.append(node)
         return node
 
@@ -62,7 +62,7 @@ class Builder:
         if key not in self._constants or _has_changed(value, self._constants[key]):
             # A copy, so that changing the array later does not change the graph.
             held: Attrs = {"value": value if isinstance(value, Dim) else np.array(value), "dtype": kind}
-            self._constants[key] = self._add(Node(CONSTANT, (), held, CONSTANT.infer(**held)))
+            self._constants[key] = self._add(Node(CONSTANT, (), held, shared(CONSTANT.infer(**held))))
             self._originals.append(value)  # keeps its id from being used again
         return self._constants[key]
 

@@ -176,7 +176,7 @@ _set_op, _set_inputs, _set_attrs, _set_spec, _set_source, _set_verified = (
 
 _inferred: dict[tuple[Any, ...], tuple[list[TensorSpec], TensorSpec]] = {}
 _specs: dict[TensorSpec, TensorSpec] = {}
-_MOST = 1 << 14
+_MOST = 1 << 12  # of each: a trace of many shapes begins anew, and nothing is kept for ever
 
 
 def redirect(node: Node, inputs: Sequence[Node]) -> None:
@@ -191,17 +191,17 @@ def infer(op: Op, inputs: Sequence[Node], attrs: Attrs) -> TensorSpec:
     """
     specs = [source.spec for source in inputs]
     if attrs:
-        return _shared(op.infer(*specs, **attrs))
+        return shared(op.infer(*specs, **attrs))
     key = (op, *map(id, specs))
     held = _inferred.get(key)
     if held is None:
         if len(_inferred) >= _MOST:
             _inferred.clear()
-        held = _inferred[key] = specs, _shared(op.infer(*specs))  # holds the specs: no other then gets their ids
+        held = _inferred[key] = specs, shared(op.infer(*specs))  # holds the specs: no other then gets their ids
     return held[1]
 
 
-def _shared(spec: TensorSpec) -> TensorSpec:
+def shared(spec: TensorSpec) -> TensorSpec:
     """The one object that stands for all equal specs."""
     if len(_specs) >= _MOST:
         _specs.clear()

@@ -11,7 +11,7 @@ from graphs import ops
 from graphs.errors import OptionError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
-from graphs.torch.pointwise import binary, floating
+from graphs.torch.pointwise import binary, floated
 from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.words import cast, floats, refuse, values_of, words
 
@@ -23,20 +23,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-copysign = binary(ops.copysign, floating)
+copysign = binary(ops.copysign, promote=floated)
 fmax = binary(ops.fmax)
 fmin = binary(ops.fmin)
 hypot = binary(ops.hypot)
-logaddexp = binary(ops.logaddexp, floating)
+logaddexp = binary(ops.logaddexp, promote=floated)
 maximum = binary(ops.maximum)
 minimum = binary(ops.minimum)
 mul = multiply = binary(ops.multiply)
-true_divide = binary(ops.divide, floating)
+true_divide = binary(ops.divide, promote=floated)
 
 
 def atan2(input: Any, other: Any) -> Any:
     """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
-    y, x = [floating(value) for value in promoted(input, other)]
+    y, x = floated(input, other)
     origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
     both = [value if is_scalar(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
     return ops.atan2(*both)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,8 +114,12 @@ def binary(op: Function, convert: Function = lambda x: x, promote: Callable[...,
     return _named(called, op)
 
 
-def floating(x: Any) -> Any:
-    return x if is_scalar(x) else floats(x)
+def floated(*operands: Any) -> Sequence[Any]:
+    """What `promoted` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
+    found = promoted(*operands)
+    kinds = [dtype_of(x) for x in found if not is_scalar(x)]
+    wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [np.dtype(np.float32)]))
+    return [x if is_scalar(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in found]
 
 
 same: dict[str, tuple[Function, Any]] = {}

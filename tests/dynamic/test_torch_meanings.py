@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,15 @@ def test_transforms_of_functions() -> None:
     assert torch.autograd.functional.hessian(lambda v: (v**3).sum(), x).diagonal().tolist() == [6, 12, 18]
     with pytest.raises(ShapeError, match="in_dims=None"):
         torch.func.vmap(torch.add)(torch.ones(2), torch.ones(3))
+
+
+def test_ints_and_bools_take_the_dtype_of_the_floats_that_they_divide() -> None:
+    for dtype in (np.float16, np.float32, np.float64):
+        x = torch.tensor(np.ones(3, dtype), requires_grad=True)
+        for other in (torch.tensor([True, True, True]), torch.tensor([1, 2, 3]), np.array(True), np.array(3, np.int8)):
+            for divide in (operator.truediv, lambda a, b: b / a, torch.true_divide, torch.copysign, torch.logaddexp):
+                assert divide(x, other).dtype == dtype
+    assert (torch.tensor([1, 2]) / torch.tensor([3, 4])).dtype == np.float32
 
 
 def test_what_is_saved_is_loaded_and_nothing_is_run(tmp_path: Any) -> None:

@@ -200,7 +200,7 @@ def _change(document: Any, place: Place, places: list[Place], rng: Random) -> No
         holder[key] = copy.deepcopy(rng.choice(JUNK))
     elif kind == 1 and isinstance(value, int):
         holder[key] = rng.choice(
-            [value + 1, value - 1, -value, value * 10**6, 10**18, 2**63, 10**4000, True, value + 0.5]
+            [value + 1, value - 1, -value, value * 10**6, 10**18, 2**63, 10**4000, True, value % 1000 + 0.5]
         )
     elif kind == 2:
         holder[key] = copy.deepcopy(_at(document, rng.choice(places)))

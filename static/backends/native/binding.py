@@ -73,8 +73,14 @@ def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Ca
     keeps = block, worker.kept, frame.values
     if reference.is_on():
         return step.interpreted(work, made, {recipe: recipe.lower() for recipe in dict.fromkeys(used)}, keeps), used
-    where, drivers = link.addresses(used), link.drivers() if flow.has_flow(work) else {}
-    return step.make(work, len(segment.given), made, where.__getitem__, link.entry(), drivers, keeps), used
+    kernels = link.kernels(used)
+    drivers = {name: code.address for name, code in link.drivers().items()} if flow.has_flow(work) else {}
+
+    def address(recipe: Any) -> int:
+        return kernels[recipe].address
+
+    entry = link.entry().address
+    return step.make(work, len(segment.given), made, address, entry, drivers, (keeps, kernels)), used
 
 
 def _scratch(used: Sequence[Any]) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:

@@ -1,32 +1,67 @@
-"""From LLVM IR to addresses: one just-in-time compiler a process, and a table of the kernels that it holds."""
+"""From LLVM IR to addresses: one just-in-time compiler a process, and a table of the kernels that are in use.
+
+A kernel is given back when nothing that runs it is left, and the memory of what LLVM has linked with the last of its
+kernels.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import threading
+import itertools
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from static.backends.native import cache, emit, flow
 from static.backends.native.drivers import DRIVERS
 from static.backends.native.entry import ENTRY
-from static.backends.native.target import Target, host
+from static.backends.native.target import Target, host, lock
 
-_lock = threading.RLock()
-_address: dict[Any, int] = {}  # of each kernel, by its recipe
-_kept: list[Any] = []  # what LLVM has linked, which must outlive the addresses
+SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
 
 
-def addresses(recipes: Iterable[Any]) -> Mapping[Any, int]:
-    """Where the kernel of each recipe lies; those that are new are compiled together, or come from the cache."""
-    with _lock:
-        new = [recipe for recipe in dict.fromkeys(recipes) if recipe not in _address]
+class _Library:
+    """What LLVM has linked together, and the compiler that it is in; unloaded before this is let go."""
+
+    def __init__(self, jit: Any, loaded: Any) -> None:
+        self._jit, self._loaded = jit, loaded
+
+    def __getitem__(self, name: str) -> int:
+        address: int = self._loaded[name]
+        return address
+
+    def __del__(self, lock: Any = lock) -> None:  # which a module that ends with Python has no more
+        with lock:
+            self._loaded = None  # before what it lies in
+            self._jit = None
+
+
+class Code:
+    """Machine code at an address, for as long as this object is there: it holds what LLVM has linked."""
+
+    __slots__ = ("__weakref__", "address", "library")
+
+    def __init__(self, address: int, library: Any) -> None:
+        self.address, self.library = address, library
+
+
+_known: weakref.WeakValueDictionary[Any, Code] = weakref.WeakValueDictionary()  # the kernels in use, by recipe
+_number = itertools.count()
+
+
+def kernels(recipes: Iterable[Any]) -> Mapping[Any, Code]:
+    """The kernel of each recipe; those that are new are compiled together, or come from the cache."""
+    with lock:
+        wanted = dict.fromkeys(recipes)
+        found = {recipe: code for recipe in wanted if (code := _known.get(recipe)) is not None}
+        new = [recipe for recipe in wanted if recipe not in found]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
-            found = _linked(host(), cache.key(new, host()), lambda: module(names), list(names.values()))
-            _address.update({recipe: found[name] for recipe, name in names.items()})
-        return _address
+            made = _linked(host(), cache.key(new, host()), lambda: module(names), list(names.values()))
+            found |= {recipe: made[name] for recipe, name in names.items()}
+            _known.update({recipe: found[recipe] for recipe in new})
+        return found
 
 
 def module(names: Mapping[Any, str]) -> str:
@@ -37,23 +72,23 @@ def module(names: Mapping[Any, str]) -> str:
 
 
 @functools.cache
-def entry() -> int:
-    """The address of the function that Python calls."""
+def entry() -> Code:
+    """The function that Python calls."""
     return _fixed("entry", ENTRY, ["entry"])["entry"]
 
 
 @functools.cache
-def drivers() -> Mapping[str, int]:
-    """The addresses of the functions that run loops and branches."""
+def drivers() -> Mapping[str, Code]:
+    """The functions that run loops and branches."""
     return _fixed("drivers", DRIVERS, [flow.WHILE, flow.SWITCH])
 
 
-def _fixed(name: str, text: str, functions: list[str]) -> dict[str, int]:
-    with _lock:
+def _fixed(name: str, text: str, functions: list[str]) -> dict[str, Code]:
+    with lock:
         return _linked(host(), cache.key([name, text], host()), lambda: text, functions)
 
 
-def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, int]:
+def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, Code]:
     code = cache.load(key)
     if code is None:
         code = compiled(target, write())
@@ -61,15 +96,16 @@ def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[
     return _placed(target, code, names)
 
 
-def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, int]:
+def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, Code]:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code)
     for name in names:
         builder.export_symbol(name)
-    library = builder.link(_jit(target), f"l{len(_kept)}")
-    _kept.append(library)
-    return {name: library[name] for name in names}
+    number = next(_number)
+    jit = _jit(target, number // SHARED)
+    library = _Library(jit, builder.link(jit, f"l{number}"))
+    return {name: Code(library[name], library) for name in names}
 
 
 def compiled(target: Target, text: str) -> bytes:
@@ -85,7 +121,7 @@ def assembly(text: str) -> str:
     """The module as instructions of this machine."""
     import llvmlite.binding as llvm
 
-    with _lock:
+    with lock:
         return str(machine(host()).emit_assembly(llvm.parse_assembly(text)))
 
 
@@ -99,8 +135,10 @@ def machine(target: Target) -> Any:
     return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
 
 
-@functools.cache
-def _jit(target: Target) -> Any:
+@functools.lru_cache(maxsize=1)
+def _jit(target: Target, turn: int) -> Any:
+    """The compiler of this turn; earlier ones go with the last of their libraries."""
+    del turn
     import llvmlite.binding as llvm
 
     return llvm.create_lljit_compiler(machine(target))
@@ -125,5 +163,5 @@ def probe(target: Target) -> None:
     """Run code for this target here. Raises AssertionError where it gives something wrong; may end the process."""
     place = _placed(target, compiled(target, PROBE), ["probe"])["probe"]
     numbers = (ctypes.c_float * 16)(*([2.0] * 16))
-    if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(place)(ctypes.addressof(numbers)) != 16 * 6:
+    if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(place.address)(ctypes.addressof(numbers)) != 16 * 6:
         raise AssertionError("2 * 2 + 2 is not 6")

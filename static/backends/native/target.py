@@ -8,13 +8,20 @@ alone are tried.
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import subprocess
 import sys
+import threading
 from typing import NamedTuple
 
 from graphs.errors import GraphError
 from static.backends.native import cache
+
+lock = threading.RLock()
+"""LLVM is used by one thread at a time, and by none while the process forks: a child would wait for ever for a lock."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 SAFE = "+avx,+avx2,+fma"
 PROBE = """
@@ -49,10 +56,11 @@ def host() -> Target:
         raise NativeError(
             f"backend='native' needs llvmlite ({error}); pip install 'graphduel[native]', or use backend='numpy'"
         ) from None
-    found = llvm.get_host_cpu_features()
+    with lock:
+        name, found = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
     if not found.get("fma") or not found.get("avx2"):
         raise NativeError("backend='native' needs a processor with AVX2 and FMA; use backend='numpy'")
-    whole = Target(llvm.get_host_cpu_name(), found.flatten())
+    whole = Target(name, found.flatten())
     reasons = []
     for one in (whole, Target("x86-64-v3", SAFE)):
         reason = _tried(one)

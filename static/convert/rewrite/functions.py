@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import weakref
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 
@@ -17,7 +18,6 @@ from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, 
 from static.convert.rewrite.source import FUTURE, Definition, NotConvertedError, definition
 from static.convert.rewrite.statements import Around, Statements
 
-KEPT = 4096  # functions whose rewritten code is kept
 _FACTORY, _NAME = "<factory>", "<rewritten>"
 _BLOCK = re.compile(r"<(if|else|while|for) \d+>\.<locals>\.")
 """The functions that blocks become, in a qualified name."""
@@ -62,11 +62,13 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
 
 
 class Rewritten:
-    """The code of functions, rewritten once each; `NotConvertedError` is remembered as well."""
+    """The code of functions, rewritten once each while it is there; `NotConvertedError` is remembered as well."""
 
     def __init__(self, operators: object) -> None:
         self._cell = CellType(operators)
-        self._kept: dict[tuple[str, CodeType], CodeType | NotConvertedError] = {}
+        # Equal codes may stand in several files.
+        self._kept: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | NotConvertedError]]
+        self._kept = weakref.WeakKeyDictionary()
 
     def __call__(self, f: FunctionType) -> FunctionType:
         """The function with rewritten code; it shares the variables and the defaults of the first.
@@ -83,15 +85,13 @@ class Rewritten:
         return new
 
     def _code(self, code: CodeType) -> CodeType:
-        key = code.co_filename, code
-        if key not in self._kept:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
+        kept, file = self._kept.setdefault(code, {}), code.co_filename
+        if file not in kept:
             try:
-                self._kept[key] = compiled(code)
+                kept[file] = compiled(code)
             except NotConvertedError as reason:
-                self._kept[key] = reason
-        known = self._kept[key]
+                kept[file] = reason
+        known = kept[file]
         if isinstance(known, NotConvertedError):
             raise NotConvertedError(*known.args)
         return known

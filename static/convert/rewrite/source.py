@@ -68,7 +68,7 @@ FUTURE = 0x1000000
 """The flag of `from __future__ import annotations`, which a cell of a notebook has from an earlier one."""
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)  # files: their trees are many times as large as they
 def _source(text: str, flags: int) -> Source:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python has shown them already

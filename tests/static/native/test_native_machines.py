@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def narrow(monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
     for module in (link, recipes):
         monkeypatch.setattr(module, "host", lambda: NARROW)
-    monkeypatch.setattr(link, "_address", {})
+    monkeypatch.setattr(link, "_known", weakref.WeakValueDictionary())
 
 
 def bits(f, *args):

@@ -1,0 +1,82 @@
+"""Kernels go with the executables that run them, and a process may fork while another thread compiles."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import static
+
+pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+
+from static.backends.native import cache, link, target
+
+X = np.arange(37, dtype="f4")
+
+
+def compiled(factor):
+    return static.compile(lambda x: x * factor - 3, X, backend="native")
+
+
+def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
+    monkeypatch.setenv(cache.SWITCH, "off")
+    link.entry()  # has a library of its own, which stays
+    libraries = weakref.WeakSet()
+    loaded = link._Library
+
+    def noted(*parts):
+        library = loaded(*parts)
+        libraries.add(library)
+        return library
+
+    monkeypatch.setattr(link, "_Library", noted)
+    monkeypatch.setattr(link, "_known", weakref.WeakValueDictionary())
+    one, other = compiled(1.5), compiled(1.5)
+    assert len(link._known) == len(libraries) == 1
+    del one
+    gc.collect()
+    assert len(link._known) == len(libraries) == 1
+    np.testing.assert_array_equal(other(X), X * 1.5 - 3)
+    del other
+    gc.collect()
+    assert not link._known
+    assert not libraries
+
+
+def test_compilers_go_with_their_libraries(monkeypatch):
+    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setattr(link, "SHARED", 2)
+    kept = compiled(0.25)
+    for number in range(5):
+        exe = compiled(number + 2.25)
+        np.testing.assert_array_equal(exe(X), X * (number + 2.25) - 3)
+    assert link._jit.cache_info().currsize == 1
+    np.testing.assert_array_equal(kept(X), X * 0.25 - 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_child_is_not_left_with_a_lock_that_nobody_gives_back():
+    held, forked = threading.Event(), threading.Event()
+
+    def compiling():
+        with target.lock:
+            held.set()
+            forked.wait(0.2)
+
+    thread = threading.Thread(target=compiling)
+    thread.start()
+    held.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of forks beside threads
+        child = os.fork()
+    if not child:
+        os._exit(0 if target.lock.acquire(timeout=5) else 1)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
