@@ -57,6 +57,11 @@ _NEURAL = (
     "conv_transpose2d", "conv_transpose3d", "dropout", "embedding", "group_norm", "instance_norm", "kl_div",
     "layer_norm", "max_pool1d", "max_pool2d", "max_pool3d", "rms_norm",
 )  # fmt: skip
+_LAYERS = (
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "bilinear", "celu", "channel_shuffle",
+    "feature_alpha_dropout", "grid_sampler", "hardshrink", "native_channel_shuffle", "pairwise_distance",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "selu",
+)  # fmt: skip
 for _name in _NEURAL:
     del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/neural.py
 globals().update(_tapes.functions)
@@ -73,7 +78,7 @@ def __getattr__(name: str) -> _Any:
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
-    if name in _NEURAL and name not in REMEDIES:
+    if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
         return getattr(importlib.import_module("dynamic.neural"), name)
     raise AttributeError(explained(name))
 

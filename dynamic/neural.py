@@ -10,6 +10,10 @@ avg_pool1d, max_pool1d, max_pool2d, max_pool3d = F.avg_pool1d, F.max_pool1d, F.m
 conv1d, conv2d, conv3d = F.conv1d, F.conv2d, F.conv3d
 conv_transpose1d, conv_transpose2d, conv_transpose3d = F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d
 group_norm, layer_norm, rms_norm = F.group_norm, F.layer_norm, F.rms_norm
+adaptive_avg_pool1d, bilinear, pairwise_distance = F.adaptive_avg_pool1d, F.bilinear, F.pairwise_distance
+celu, hardshrink, prelu, selu = F.celu, F.hardshrink, F.prelu, F.selu
+channel_shuffle = native_channel_shuffle = F.channel_shuffle
+pixel_shuffle, pixel_unshuffle = F.pixel_shuffle, F.pixel_unshuffle
 
 
 def embedding(weight: Any, indices: Any, padding_idx: int = -1, **_: Any) -> Any:
@@ -20,6 +24,27 @@ def embedding(weight: Any, indices: Any, padding_idx: int = -1, **_: Any) -> Any
 def dropout(input: Any, p: float, train: bool) -> Any:
     """Elements set to 0 with a probability, the others scaled up; while `train`."""
     return F.dropout(input, p, train)
+
+
+def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """Elements set to the least value of selu with a probability, mean and variance kept; while `train`."""
+    return F.alpha_dropout(input, p, train)
+
+
+def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """alpha_dropout of whole channels."""
+    return F.feature_alpha_dropout(input, p, train)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
+    """The largest of windows along the last axis, and where they lie."""
+    return F.adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """Values at the places of a grid; modes by their numbers."""
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return F.grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
 
 
 def batch_norm(

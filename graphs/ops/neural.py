@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array
@@ -97,7 +98,7 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     shape = shape_of(x)
     _channelled(shape)
     check_groups(shape[1], groups)
-    grouped = reshape(x, (shape[0], groups, -1))
+    grouped = reshape(x, (shape[0], groups, dims.product(shape[1:]) // groups))
     centred = subtract(grouped, mean(grouped, axis=-1, keepdims=True))
     normal = divide(centred, sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps)))
     return _affine(reshape(normal, shape), scale, shift)

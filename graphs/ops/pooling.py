@@ -16,9 +16,10 @@ import numpy as np
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
-from graphs.ops.creation import ones
-from graphs.ops.elementwise import divide
+from graphs.ops.creation import arange, ones
+from graphs.ops.elementwise import add, divide, floor_divide, multiply, remainder, subtract
 from graphs.ops.families import composite
+from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
 from graphs.spec import TensorSpec
@@ -283,6 +284,24 @@ def avg_pool3d(
 
 def _maximum(x: Array, window: Window, ceil_mode: bool) -> Array:
     return window_max(x, window=_longer(window, _beyond(shape_of(x), window, ceil_mode)))
+
+
+def max_pool_with_places(
+    rank: int, x: Array, size: PerAxis, stride: PerAxis | None, padding: Padding, dilation: PerAxis, ceil_mode: bool
+) -> tuple[Array, Array]:
+    """What `max_pool1d` and its like give, and where each element lies in the last axes, row by row, as int64."""
+    window = _pooling(x, rank, size, stride, padding, dilation)
+    whole = _longer(window, _beyond(shape_of(x), window, ceil_mode))
+    peak = window_max(x, window=whole)
+    tap: Array = astype(window_argmax(x, peak, window=whole), np.int64)
+    place: Array = np.zeros((), np.int64)
+    lengths, sizes = [part[0] for part in whole], _sizes_of(shape_of(x), whole)
+    for axis, (length, step, before, _, gap) in enumerate(whole):
+        along = remainder(floor_divide(tap, math.prod(lengths[axis + 1 :])), length)
+        first = subtract(multiply(arange(shape_of(peak)[axis - rank]), step), before)
+        here = add(reshape(first, (-1, *(1,) * (rank - 1 - axis))), multiply(along, gap))
+        place = add(multiply(place, sizes[axis]), here)
+    return peak, place
 
 
 def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool, divisor: int | None = None) -> Array:

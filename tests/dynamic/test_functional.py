@@ -240,3 +240,19 @@ def test_a_compiled_step_has_one_loop_over_the_frames():
     same(step(x), float(F.ctc_loss(torch.tensor(x), torch.tensor(labels), [20, 15], sizes)), rtol=1e-12)
     (executable,) = step.executables.values()
     assert executable.graph.op_counts()["scan"] == 1
+
+
+def test_where_the_largest_are_and_back_again():
+    x = RNG.standard_normal((2, 3, 4, 6))
+    values, places = F.max_pool2d(torch.tensor(x), 2, return_indices=True)
+    same(np.take_along_axis(x.reshape(2, 3, 24), places.numpy().reshape(2, 3, 6), -1), number(values).reshape(2, 3, 6))
+    back = number(F.max_unpool2d(values, places, 2))
+    same(np.unique(back[back != 0]), np.unique(number(values)))
+    same(back, np.where(back != 0, x, 0))
+    whole, place = torch.adaptive_max_pool1d(torch.tensor(x[0, 0]), 1)
+    same(number(whole).ravel(), x[0, 0].max(-1))
+    same(place.numpy().ravel(), x[0, 0].argmax(-1))
+    layer = nn.MaxPool3d(2, return_indices=True)
+    assert [part.shape for part in layer(torch.ones(1, 4, 4, 4))] == [(1, 2, 2, 2)] * 2
+    grid = F.affine_grid(torch.tensor(np.eye(2, 3)[None]), (1, 1, 2, 2), False)
+    assert torch.grid_sampler(torch.ones(1, 1, 2, 2).double(), grid, 0, 0, False).flatten().tolist() == [1] * 4

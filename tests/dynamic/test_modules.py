@@ -337,7 +337,6 @@ REFUSED = [
     (lambda: nn.Embedding(3, 2, sparse=True), "sparse"),
     (lambda: nn.LSTM(3, 2, proj_size=1), "proj_size"),
     (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "add_bias_kv"),
-    (lambda: nn.MaxPool2d(2, return_indices=True)(tensor(1, 1, 4, 4)), "return_indices"),
     (lambda: F.scaled_dot_product_attention(*[tensor(2, 3, 4)] * 3, enable_gqa=True), "enable_gqa"),
     (lambda: nn.utils.rnn.pack_padded_sequence(tensor(3, 2, 4), [3, 2]), "pad_sequence"),
     (lambda: nn.init.sparse_(tensor(2, 2), 0.5), "sparse_"),

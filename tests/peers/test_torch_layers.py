@@ -156,6 +156,28 @@ def alike(name, inputs, options):
         close(found, expected, 1e-10)
 
 
+def outputs_of(engine, name, inputs, options):
+    """All that a function gives, indices too."""
+    args = [converted(value, engine, []) for value in inputs]
+    return [out.detach().numpy() for out in flat(getattr((nn if engine is dynamic else torch.nn).functional, name)(
+        *args, **options))]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_places_of_the_largest(n):
+    for name, args in ((f"max_pool{n}d", (3, 2, 1)), (f"adaptive_max_pool{n}d", (2,))):
+        inputs, options = [np.round(OF[n + 2]), *args], {"return_indices": True}  # with ties
+        for found, right in zip(*(outputs_of(e, name, inputs, options) for e in (dynamic, torch)), strict=True):
+            assert found.dtype == right.dtype
+            np.testing.assert_array_equal(found, right)
+
+
+def places(n):
+    """Where the largest of windows of 2 were, in an input twice as long along each axis."""
+    x = np.random.default_rng(n).standard_normal([*OF[n + 2].shape[:2], *(2 * size for size in OF[n + 2].shape[2:])])
+    return getattr(torch.nn.functional, f"max_pool{n}d")(torch.tensor(x), 2, return_indices=True)[1].numpy()
+
+
 CORNERS = np.stack(np.meshgrid([-1.0, 0.0, 1.0, 3.0], [-1.0, 1.0, -2.0]), -1)[None].repeat(2, 0)
 FUNCTIONS = [
     *[("pad", [X3, size], {"mode": mode}) for mode in ("constant", "reflect", "replicate", "circular")
@@ -171,6 +193,13 @@ FUNCTIONS = [
       for padding in ("zeros", "border", "reflection") for align in (False, True)],
     *[("grid_sample", [X4, CORNERS], {"mode": mode, "padding_mode": padding, "align_corners": True})
       for mode in ("bilinear", "nearest", "bicubic") for padding in ("zeros", "border", "reflection")],
+    *[(f"max_pool{n}d", [OF[n + 2], 2, *more], {"return_indices": True, **options}) for n in (1, 2, 3)
+      for more, options in (([], {}), ([1, 1], {}), ([3, 1], {"ceil_mode": True}), ([1], {"dilation": 2}))],
+    *[(f"adaptive_max_pool{n}d", [OF[n + 2], size], {"return_indices": True}) for n in (1, 2, 3) for size in (1, 3)],
+    *[(f"max_unpool{n}d", [OF[n + 2], places(n), 2], {}) for n in (1, 2, 3)],
+    ("max_unpool2d", [X4, places(2), 2], {"output_size": (2, 4, 15, 12)}),
+    ("multi_margin_loss", [floats(5), np.array([3])], {"reduction": "none"}),
+    ("group_norm", [np.zeros((0, 4)), 2, positive(4), positive(4)], {}),
     *[("affine_grid", [floats(2, n, n + 1), (2, 1, 3, 4, 1, 2)[:n + 2]], {"align_corners": align})
       for n in (2, 3) for align in (False, True)],
 ]  # fmt: skip

@@ -47,7 +47,9 @@ def ctc_loss(
     check_indices("ctc_loss", labels, classes)
     losses, used = _losses(log_probs, labels, taken, wanted, blank)
     losses = _with_pytorchs_gradient(losses, used, zero_infinity)
-    return reduced(losses, reduction) if reduction != "mean" else ops.mean(ops.divide(losses, ops.maximum(wanted, 1)))
+    if reduction == "mean":
+        return ops.mean(ops.divide(losses, ops.astype(ops.maximum(wanted, 1), dtype_of(losses))))
+    return reduced(losses, reduction)
 
 
 def _lengths(given: Any, batch: Any) -> Array:
@@ -125,5 +127,6 @@ def _with_pytorchs_gradient(losses: Array, log_probs: Array, zero_infinity: bool
     if zero_infinity:
         return ops.where(lost, 0, losses)
     # A power of 1 is 1, also to NaN, which only the gradient sees.
-    steep = ops.pow(ops.add(ops.multiply(total, 0), 1), ops.where(lost, np.nan, 0))
+    exponent = ops.astype(ops.where(lost, np.nan, 0), dtype_of(total))
+    steep = ops.pow(ops.add(ops.multiply(total, 0), 1), exponent)
     return ops.add(losses, ops.subtract(steep, 1))

@@ -43,7 +43,7 @@ def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace:
 def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """alpha_dropout of whole channels of f[N, C, ...]. Raises ShapeError for fewer axes."""
     axes = len(shape_of(input))
-    if axes < 2:
+    if training and axes < 2:
         raise ShapeError(located(f"feature_alpha_dropout: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
     return _saturated("feature_alpha_dropout", input, p, training, inplace, tuple(range(2 - axes, 0)))
 

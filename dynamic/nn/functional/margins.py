@@ -34,6 +34,8 @@ def multi_margin_loss(
     """
     if p not in (1, 2):
         raise OptionError(located(f"multi_margin_loss: p is 1 or 2, not {p}; choose one"))
+    if len(shape_of(input)) < 2:
+        input = ops.reshape(input, (1, -1) if shape_of(target) else (-1,))
     classes = shape_of(input)[-1]
     check_indices("multi_margin_loss", target, classes)
     places = ops.expand_dims(target, -1)
@@ -55,6 +57,7 @@ def multilabel_margin_loss(
     if tuple(shape_of(input)) != tuple(shape_of(target)):
         shapes = f"{shape_of(target)} for an input of {shape_of(input)}"
         raise GraphError(located(f"multilabel_margin_loss: a target of shape {shapes}; fill it up with -1"))
+    input, target = (ops.reshape(x, shape_of(x) or (1,)) for x in (input, target))
     classes = shape_of(input)[-1]
     is_target = ops.equal(ops.cumulative_sum(ops.astype(ops.less(target, 0), "int64"), axis=-1), 0)
     labels = ops.where(is_target, target, 0)

@@ -13,6 +13,7 @@ from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of
+from graphs.torch.words import floats
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm",
@@ -158,6 +159,7 @@ def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: floa
     """
     if len(shape_of(input)) < 3:
         raise ShapeError(located(f"local_response_norm: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
+    input = floats(input)
     window = window_of([size], 1, [(size // 2, (size - 1) // 2)], 1)
     squares = ops.moveaxis(ops.square(input), 1, -1)
     means = ops.divide(ops.moveaxis(ops.window_sum(squares, window=window), -1, 1), size)

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array, check_dtypes, refuse
-from graphs import ops
-from graphs.dims import same
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices, refuse
+from graphs import dims, ops
 from graphs.errors import DTypeError, ShapeError, located
+from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import per_axis
+from graphs.torch import functions as torch
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "interpolate", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
-    "max_pool2d", "max_pool3d", "upsample",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "upsample",
 ]  # fmt: skip
 
 
@@ -78,7 +79,12 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
 # Pooling ----------------------------------------------------------------------------------------------------------
 
 
-def _largest(rank: int, op: Callable[..., Array]) -> Callable[..., Array]:
+def _stride(value: Any) -> Any:
+    """None where it is missing or empty: the size of the window."""
+    return None if isinstance(value, (tuple, list)) and not value else _plain(value)
+
+
+def _largest(rank: int, op: Callable[..., Array]) -> Callable[..., Any]:
     def pool(
         input: Array,
         kernel_size: Any,
@@ -87,11 +93,11 @@ def _largest(rank: int, op: Callable[..., Array]) -> Callable[..., Array]:
         dilation: Any = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Array:
-        refuse(op.__name__, "find them by argmax", return_indices=(return_indices, False))
-        if any(same(size, 0) for size in shape_of(input)[-rank - 1 :]):
+    ) -> Any:
+        if any(dims.same(size, 0) for size in shape_of(input)[-rank - 1 :]):
             raise ShapeError("channels and sizes are 1 or more, and the batch alone may be empty; check the shape")
-        return op(input, *[_plain(value) for value in (kernel_size, stride, padding, dilation)], ceil_mode)
+        sizes = _plain(kernel_size), _stride(stride), _plain(padding), _plain(dilation), ceil_mode
+        return max_pool_with_places(rank, input, *sizes) if return_indices else op(input, *sizes)
 
     return _named(op, pool)
 
@@ -118,7 +124,7 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:
     """The mean of each window of f[N, C, L], or f[C, L]."""
-    size, step, border = _plain(kernel_size), _plain(stride), _plain(padding)
+    size, step, border = _plain(kernel_size), _stride(stride), _plain(padding)
     return _whole(ops.avg_pool1d(input, size, step, border, ceil_mode, count_include_pad), input)
 
 
@@ -132,7 +138,7 @@ def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Array:
-        sizes = [_plain(value) for value in (kernel_size, stride, padding)]
+        sizes = _plain(kernel_size), _stride(stride), _plain(padding)
         return _whole(op(input, *sizes, ceil_mode, count_include_pad, divisor_override), input)
 
     return _named(op, pool)
@@ -158,55 +164,90 @@ lp_pool2d = _power_mean("lp_pool2d", 2, avg_pool2d)
 lp_pool3d = _power_mean("lp_pool3d", 3, avg_pool3d)
 
 
-def _adaptive(x: Array, output_size: Any, rank: int, reduce: Callable[..., Array]) -> Array:
+Reduce = Callable[[list[Array], int], list[Array]]  # arrays reduced together along an axis, whose size becomes 1
+
+
+def _adaptive(arrays: list[Array], output_size: Any, rank: int, reduce: Reduce) -> list[Array]:
     """Each of the last axes in as many windows as asked for, which overlap where the size is no multiple."""
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * rank
-    if len(shape_of(x)) not in (rank + 1, rank + 2):
+    if len(shape_of(arrays[0])) not in (rank + 1, rank + 2):
         raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch; add one")
     if len(wanted) != rank or any(count is not None and as_count(count, "a size") < 0 for count in wanted):
         raise ShapeError(f"output_size is one number or {rank} of them, not {output_size!r}; None keeps a size")
     for axis, count in reversed(list(zip(range(-rank, 0), wanted, strict=True))):  # the first of equals is PyTorch's
-        size = shape_of(x)[axis]
+        size = shape_of(arrays[0])[axis]
         if count is None or count == size:
             continue
         parts = []
         for i in range(count):
             first, end = i * size // count, -(-(i + 1) * size // count)
-            part = x[(..., slice(first, end), *(slice(None),) * (-1 - axis))]
-            parts.append(reduce(part, axis=axis, keepdims=True))
-        x = parts[0] if count == 1 else ops.concat(parts, axis=axis)
-    return x
+            window = (..., slice(first, end), *(slice(None),) * (-1 - axis))
+            parts.append(reduce([x[window] for x in arrays], axis))
+        arrays = [column[0] if count == 1 else ops.concat(column, axis=axis) for column in zip(*parts, strict=True)]
+    return arrays
 
 
 def _adaptive_mean(rank: int) -> Callable[..., Array]:
     def pool(input: Array, output_size: Any) -> Array:
-        return _adaptive(input, output_size, rank, ops.mean)
+        return _adaptive([input], output_size, rank, _means)[0]
 
     pool.__name__ = f"adaptive_avg_pool{rank}d"
     pool.__doc__ = f"The means of `output_size` windows along each of the last axes, {rank} of them."
     return pool
 
 
-def _first_max(x: Array, axis: int, keepdims: bool) -> Array:
-    """The largest along an axis, of which the first alone has a gradient."""
-    place = ops.argmax(x, axis=axis, keepdims=keepdims)
-    return ops.take_along_axis(x, place, axis=axis)
+def _means(arrays: list[Array], axis: int) -> list[Array]:
+    return [ops.mean(x, axis=axis, keepdims=True) for x in arrays]
 
 
-def _adaptive_max(rank: int) -> Callable[..., Array]:
-    name = f"adaptive_max_pool{rank}d"
+def _first_max(arrays: list[Array], axis: int) -> list[Array]:
+    """Where the first is largest along an axis, of which the first place alone has a gradient."""
+    place = ops.argmax(arrays[0], axis=axis, keepdims=True)
+    return [ops.take_along_axis(x, place, axis=axis) for x in arrays]
 
-    def pool(input: Array, output_size: Any, return_indices: bool = False) -> Array:
-        refuse(name, "find them by argmax", return_indices=(return_indices, False))
-        return _adaptive(input, output_size, rank, _first_max)
 
-    pool.__name__ = name
+def _adaptive_max(rank: int) -> Callable[..., Any]:
+    def pool(input: Array, output_size: Any, return_indices: bool = False) -> Any:
+        if not return_indices:
+            return _adaptive([input], output_size, rank, _first_max)[0]
+        shape = shape_of(input)
+        sizes = shape[len(shape) - rank :]  # the places lie in these, row by row
+        places = ops.broadcast_to(ops.reshape(ops.arange(dims.product(sizes)), sizes), shape)
+        return tuple(_adaptive([input, places], output_size, rank, _first_max))
+
+    pool.__name__ = f"adaptive_max_pool{rank}d"
     pool.__doc__ = f"The largest of `output_size` windows along each of the last axes, {rank} of them."
     return pool
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_mean, (1, 2, 3))
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max, (1, 2, 3))
+
+
+def _unpool(rank: int) -> Callable[..., Array]:
+    def unpool(
+        input: Array, indices: Array, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Array:
+        if len(shape_of(input)) not in (rank + 1, rank + 2) or shape_of(input) != shape_of(indices):
+            shapes = f"shapes {shape_of(input)} and {shape_of(indices)}"
+            raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), and as many indices, not {shapes}")
+        lead, counts = shape_of(input)[:-rank], shape_of(input)[-rank:]
+        lengths = per_axis(_plain(kernel_size), rank, "kernel_size", 1)
+        steps = per_axis(_stride(stride) or lengths, rank, "stride", 1)
+        border = per_axis(_plain(padding), rank, "padding", 0)
+        sizes = [(n - 1) * s - 2 * b + k for n, s, b, k in zip(counts, steps, border, lengths, strict=True)]
+        sizes = sizes if output_size is None else list(output_size)[-rank:]
+        check_indices("max_unpool", indices, dims.product(sizes))
+        flat = [ops.reshape(x, (*lead, dims.product(counts))) for x in (indices, input)]
+        empty = ops.zeros((*lead, dims.product(sizes)), dtype_of(input))
+        return ops.reshape(torch.scatter(empty, -1, *flat), (*lead, *sizes))
+
+    unpool.__name__ = f"max_unpool{rank}d"
+    unpool.__doc__ = "The largest elements of windows put where they were, by their indices; 0 elsewhere."
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool, (1, 2, 3))
 
 
 # Resizing ---------------------------------------------------------------------------------------------------------
