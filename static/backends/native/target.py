@@ -78,7 +78,12 @@ def _tried(one: Target) -> str:
     name = cache.key(["probe", platform.platform()], one)
     if cache.load(name) is not None:
         return ""
-    done = subprocess.run([sys.executable, "-c", PROBE, *one], capture_output=True, text=True, check=False, timeout=60)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE, *one], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"code for {one.cpu} cannot be tried ({error})"
     if done.returncode == 0:
         cache.save(name, b"runs")
         return ""

@@ -476,3 +476,14 @@ def test_a_missing_llvmlite_is_told():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'graphduel[native]'" in done.stdout
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), subprocess.TimeoutExpired("python", 60)])
+def test_where_no_process_can_try_the_code_there_is_none(monkeypatch, error):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(target.cache, "load", lambda _: None)
+    monkeypatch.setattr(target.subprocess, "run", refuse)
+    with pytest.raises(target.NativeError, match="cannot be tried"):
+        target.host.__wrapped__()
