@@ -203,6 +203,8 @@ class Expressions(ast.NodeTransformer):
         inner = Expressions(self._guarded - bound_by(node), self._settable, self.tried)
         inner._is_apart = True
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
+        if any(isinstance(n, (ast.Attribute, ast.Subscript)) for one in generators for n in ast.walk(one.target)):
+            raise NotConvertedError("a comprehension in it sets an attribute or an item; write a for statement")
         first = self(generators[0].iter)
         if isinstance(node, ast.GeneratorExp) and _is_simple(node):
             return at(_stream(first, generators, inner, node.elt), node)

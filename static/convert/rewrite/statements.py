@@ -20,6 +20,7 @@ from static.convert.rewrite.source import NotConvertedError
 Body = list[ast.stmt]
 Rewrite = Callable[[ast.FunctionDef, Names], ast.FunctionDef]
 _BLOCKS = (ast.If, ast.While, ast.For)
+_OF_CLASSES = ("property", "staticmethod", "classmethod")
 
 
 class Around:
@@ -53,6 +54,22 @@ def _nonlocals(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Nonlocal):
             yield from node.names
+
+
+def _only_defines(statement: ast.stmt) -> bool:
+    """Whether a statement of a class's body does no more than to give a name to something."""
+    match statement:
+        case ast.FunctionDef(decorator_list=decorators, args=args):
+            parts: list[ast.AST] = [args]
+            is_known = all(
+                isinstance(one, ast.Attribute) or getattr(one, "id", "") in _OF_CLASSES for one in decorators
+            )
+        case ast.Assign() | ast.AnnAssign() | ast.Expr():
+            parts, is_known = [statement], True
+        case _:
+            return isinstance(statement, ast.Pass)
+    nodes_inside = [n for part in parts for n in ast.walk(part)]
+    return is_known and not any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Subscript)) for n in nodes_inside)
 
 
 class Statements:
@@ -105,6 +122,8 @@ class Statements:
         for field, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, field, self._expressions(value))
+        if isinstance(statement, ast.ClassDef) and not all(map(_only_defines, statement.body)):
+            return [ast.Expr(operator("class_body", ast.Constant(statement.name))), statement]
         return [] if isinstance(statement, (ast.Global, ast.Nonlocal)) else [statement]
 
     def _name(self, what: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from static.convert.stage import conversion
 from static.convert.stage.builtins import shown
 from static.convert.stage.calls import call
+from static.convert.stage.effects import check_read, check_write
 from static.convert.stage.overwriting import changed_in_place
 from static.convert.stage.places import journal_container, made
 from static.convert.stage.unknown import is_symbol, refuse
@@ -60,6 +61,8 @@ def augmented(name: str, value: Any, other: Any) -> Any:
     if _is_the_users(inspect.getattr_static(type(value), f"__{method}__", None)):
         return arithmetic(name, value, other)
     journal_container(value)
+    if hasattr(type(value), f"__i{method}__"):
+        check_write(value)
     result = in_place(value, other)
     return changed_in_place(value, result) if is_symbol(value) and not value.weak else result
 
@@ -68,6 +71,7 @@ def _check_sequences(name: str, one: Any, other: Any) -> None:
     """Raise ControlFlowError for a length that only the run knows, and for a text that shows a value."""
     if isinstance(one, (str, bytes)) and name == "Mod":
         shown(other)
+        check_read(other)
     for sequence, number in ((one, other), (other, one)):
         if isinstance(sequence, (list, tuple, str, bytes, bytearray, deque)) and is_symbol(number) and number.weak:
             refuse(

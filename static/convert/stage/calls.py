@@ -39,7 +39,7 @@ _rewrite = Rewritten(OPERATORS)
 _known: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
-_INERT = (isinstance, type, print, range)
+_INERT = (type, print)
 
 
 def plain(f: Any) -> Any:
@@ -72,6 +72,8 @@ def convertible(f: Any) -> Any:
 
 def call(f: Any) -> Callable[..., Any]:
     """What to call in place of `f`."""
+    if isinstance(f, functools.partial):
+        return functools.partial(call(f.func), *f.args, **f.keywords)
     if is_of_a_class_statement(type(f)) and not isinstance(f, type):
         own = special(f, "__call__")
         return functools.partial(_outside, f) if own is None else functools.partial(call(own), f)
@@ -85,8 +87,6 @@ def call(f: Any) -> Callable[..., Any]:
         return new if new is not f or f in _done else functools.partial(_outside, f)
     if isinstance(f, MethodType) and users(f.__func__) is not None:
         return functools.partial(call(f.__func__), f.__self__)
-    if isinstance(f, functools.partial):
-        return functools.partial(call(f.func), *f.args, **f.keywords)
     if isinstance(f, type):
         return functools.partial(_constructed, f)
     return functools.partial(_outside, f)
@@ -101,7 +101,7 @@ def _replaced(f: Any) -> Callable[..., Any] | None:
     if type(owner) is list and f.__name__ == "sort":
         return _calling(functools.partial(sort, owner))
     if type(owner) is str and f.__name__ in ("format", "format_map"):
-        return text_of(f)
+        return functools.partial(_read_by, text_of(f))
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:

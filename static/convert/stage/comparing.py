@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,15 +11,20 @@ from static.convert.stage.arithmetic import by_method
 from static.convert.stage.branches import any_of, both
 from static.convert.stage.calls import call
 from static.convert.stage.classes import special
-from static.convert.stage.effects import check_quiet
+from static.convert.stage.effects import check_quiet, check_read
 from static.convert.stage.identity import check_compared, check_key, not_same, same
 from static.convert.stage.implicit import iterated, truth
 from static.convert.stage.iterators import check_takes
 from static.convert.stage.unknown import is_symbol, negated
 
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+
 
 def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
     def compare(one: Any, other: Any) -> Any:
+        if isinstance(one, _CONTAINERS) and isinstance(other, _CONTAINERS):  # Python compares what they hold
+            check_read(one)
+            check_read(other)
         found = by_method(method, one, other)
         if found is NotImplemented and type(other) is not type(one):
             found = by_method(reflected, other, one)

@@ -11,6 +11,7 @@ import queue
 import random
 import weakref
 from array import array
+from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import FunctionType
@@ -26,6 +27,7 @@ from static.convert.stage.unknown import is_tensor, refuse
 
 _CHANCE = ("random", "numpy.random", "secrets")
 _CLOCKS = ("time", "datetime")
+_COMPARING = ("index", "count", "remove")
 _INERT = (isinstance, issubclass, type, callable)
 _UNJOURNALED = (io.IOBase, array, memoryview, ContextVar, queue.Queue, weakref.WeakValueDictionary, weakref.WeakSet)
 
@@ -35,6 +37,8 @@ def check_call(f: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Non
     owner = getattr(f, "__self__", None)
     _check_chance(f, owner)
     check_called(f, args)
+    if isinstance(owner, (list, tuple, deque)) and f.__name__ in _COMPARING:
+        check_read(owner)
     if is_of_the_engines(f):
         return
     if is_conditional():
@@ -49,13 +53,19 @@ def check_call(f: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Non
 def check_write(container: Any, key: Any = None) -> None:
     """Raise ControlFlowError for a write to an object that the journal does not know, unless it came to be here."""
     check_quiet(key)
-    if not isinstance(container, MUTABLE) and not is_tensor(container) and not is_ours(container):
-        _refuse_lasting(container)
+    if not isinstance(container, MUTABLE) and not is_tensor(container):
+        check_changing(container)
+
+
+def check_changing(owner: Any) -> None:
+    """Raise ControlFlowError for an object that changes as the journal cannot note, unless it came to be here."""
+    if not is_ours(owner):
+        _refuse_lasting(owner)
 
 
 def check_read(value: Any) -> None:
     """Raise ControlFlowError for a value that Python may read where the graph would not repeat what that changes."""
-    for part in parts(value):
+    for part in parts((value.start, value.stop, value.step) if isinstance(value, slice) else value):
         check_quiet(part)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
-from types import ModuleType
+from types import FunctionType, GetSetDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from static.convert.stage import branches, unknown, writing
 from static.convert.stage.calls import call
 from static.convert.stage.classes import Missing, held_by, is_of_a_class_statement, special, users
-from static.convert.stage.effects import check_quiet, check_read, check_write
+from static.convert.stage.effects import check_changing, check_quiet, check_read, check_write
 from static.convert.stage.identity import check_key
 from static.convert.stage.iterators import check_takes
 from static.convert.stage.places import Attribute, born, is_conditional, is_ours, made, made_with, write
@@ -81,6 +83,7 @@ def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
     elif setter is not None:
         call(setter)(held, owner, value)
     else:
+        _check_attributes(owner, name)
         writing.set_attribute(owner, name, value)
 
 
@@ -93,7 +96,19 @@ def delete_attribute(owner: Any, name: str) -> None:
     elif isinstance(held, property) and held.fdel is not None:
         call(held.fdel)(owner)
     else:
+        _check_attributes(owner, name)
         writing.delete_attribute(owner, name)
+
+
+def _check_attributes(owner: Any, name: str) -> None:
+    """Raise ControlFlowError for an attribute that is more than a value kept under its name."""
+    if name == "__class__":
+        refuse("the class of an object changes, which a graph does not repeat; make another object")
+    is_kept = isinstance(owner, (type, ModuleType, FunctionType, SimpleNamespace))
+    is_kept = is_kept or is_of_a_class_statement(type(owner))
+    is_computed = isinstance(held_by(type(owner), name), GetSetDescriptorType)
+    if is_computed or isinstance(owner, np.ndarray) or not is_kept:
+        check_changing(owner)
 
 
 def _found(owner: Any, name: str, asks: bool = True) -> Any:
@@ -159,6 +174,7 @@ def _item(plain: Callable[[Any, Any], Any], container: Any, key: Any) -> Any:
     method = special(container, "__getitem__")
     if method is not None:
         return call(method)(container, key)
+    check_read(key)
     if isinstance(container, dict):
         _check_key(key)
         if key not in container:

@@ -20,8 +20,9 @@ from static.convert.stage import (
     unknown,
     writing,
 )
-from static.convert.stage.builtins import shown
-from static.convert.stage.effects import check_quiet
+from static.convert.stage.builtins import REPLACED, shown
+from static.convert.stage.effects import check_quiet, check_read
+from static.convert.stage.places import is_conditional
 from static.convert.stage.unknown import is_symbol, refuse
 
 Block = branches.Block
@@ -94,6 +95,18 @@ def consumed(function: Any, *args: Any) -> Any:
     return function(*args)
 
 
+def is_instance(value: Any, kinds: Any) -> bool:
+    """`isinstance(value, kinds)`."""
+    check_read(kinds)
+    return bool(REPLACED[isinstance](value, kinds))
+
+
+def class_body(name: str) -> None:
+    """A class statement comes whose body does more than define: Python runs it, and nothing would undo what it does."""
+    if is_conditional():
+        refuse(f"the body of class {name} runs where only the run knows whether that is reached; define it before")
+
+
 vars(calls.OPERATORS).update(
     any_of=implicit.any_of,
     asserted=asserted,
@@ -107,6 +120,7 @@ vars(calls.OPERATORS).update(
     call=calls.call,
     chain=comparing.chain,
     choose=choose,
+    class_body=class_body,
     consumed=consumed,
     contained=comparing.contained,
     converted=calls.converted,
@@ -147,6 +161,7 @@ vars(calls.OPERATORS).update(
 
 calls.IMPLICIT.update(
     {
+        isinstance: is_instance,
         setattr: implicit.set_attribute,
         delattr: implicit.delete_attribute,
         object.__getattribute__: implicit.attribute_plainly,

@@ -91,11 +91,16 @@ class Attribute:
 
     def put(self, value: Any) -> None:
         """Set it, or delete it."""
-        plain = type if isinstance(self.owner, type) else object  # no method of the user's: this undoes, and merges
         if value is not Gone:
-            plain.__setattr__(self.owner, self.name, value)
+            _own_method(self.owner, "__setattr__")(self.owner, self.name, value)
         elif self.get() is not Gone:
-            plain.__delattr__(self.owner, self.name)
+            _own_method(self.owner, "__delattr__")(self.owner, self.name)
+
+
+def _own_method(owner: Any, name: str) -> Any:
+    """A method of Python's own: one of the user's would do more than to undo, or to merge."""
+    held = (vars(base)[name] for base in type(owner).__mro__ if name in vars(base))
+    return next(method for method in held if not isinstance(method, FunctionType))
 
 
 class Outer:

@@ -53,7 +53,7 @@ _PURE_MODULES = _names(
     "math cmath operator _operator itertools functools _functools numbers fractions decimal _decimal statistics "
     "_statistics string re copy dataclasses typing types enum abc _abc collections _collections collections.abc bisect "
     "_bisect heapq _heapq struct _struct textwrap json json.encoder json.decoder array io _io queue _queue weakref "
-    "_weakref contextvars _contextvars threading _thread inspect datetime uuid builtins numpy"
+    "_weakref contextvars _contextvars inspect datetime uuid builtins numpy"
 )
 _WRITING = _names(
     "exec eval open input print setattr delattr breakpoint exit quit help __import__ next "
@@ -103,8 +103,12 @@ def is_quiet(kind: type) -> bool:
 
 def makes_quietly(kind: type) -> bool:
     """Whether to make an object of a class, by methods that are not converted, changes that object at most."""
-    made_by = [users(held_by(kind, name)) for name in ("__new__", "__init__", "__post_init__")]
-    return not any(_may_write(method, kind, True, frozenset()) for method in made_by if method is not None)
+    if kind.__module__ in _PURE_MODULES:
+        return True
+    held = [held_by(kind, name) for name in ("__new__", "__init__", "__post_init__")]
+    made_by = [one.__func__ if isinstance(one, staticmethod) else one for one in held]
+    functions = [one for one in made_by if isinstance(one, FunctionType) and not is_of_the_engines(one)]
+    return not any(_may_write(one, kind, True, frozenset()) for one in functions)
 
 
 def may_write(f: FunctionType) -> bool:

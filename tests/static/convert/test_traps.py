@@ -60,7 +60,8 @@ def inputs():
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.__name__.rpartition(".")[2])
 def test_a_trap_ends_as_the_table_says(file):
     def check(trap):
-        found = outcome(trap.function, inputs())
+        with np.errstate(all="ignore"):  # a gradient computes numbers, and drops them, where a branch was not taken
+            found = outcome(trap.function, inputs())
         assert found.status == trap.ends, found.why
 
     check_each([trap for trap in TRAPS if trap.function.__module__ == file.__name__], check, lambda trap: trap.name)
