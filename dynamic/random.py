@@ -11,6 +11,7 @@ from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.ops.shapes import as_count
 from graphs.torch.guard import guard, guarded
 from graphs.torch.words import as_dtype, cast
 
@@ -138,7 +139,11 @@ def randint(
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """The integers from 0 to n - 1, mixed."""
-    return made(_numpy(generator).permutation(n), np.int64 if dtype is None else as_dtype(dtype), **options)
+    return made(
+        _numpy(generator).permutation(as_count(n, "the number of integers")),
+        np.int64 if dtype is None else as_dtype(dtype),
+        **options,
+    )
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphs.dims import same_shape
-from graphs.errors import DTypeError, ShapeError
+from graphs.errors import DTypeError, OutOfRangeError, ShapeError
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.words import as_row, ndim_of, shape_of
@@ -36,8 +36,8 @@ def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
     if dtype_of(source) != dtype_of(x):
         raise DTypeError(f"a source of {dtype_of(source)} does not go into {dtype_of(x)}; convert one of them")
     if ndim_of(index) > 1 or dtype_of(index).kind not in "iu":
-        raise ShapeError("the index is a vector of ints; use flatten() and long()")
+        raise OutOfRangeError("the index is a vector of ints; use flatten() and long()")
     wanted = list(shape_of(as_row(x)))
     wanted[axis] = shape_of(as_row(index))[0]
     if not same_shape(shape_of(as_row(source)), wanted):
-        raise ShapeError(f"the source has the shape {tuple(wanted)}, a place for each index; expand or reshape it")
+        raise OutOfRangeError(f"the source has the shape {tuple(wanted)}, a place for each index; expand or reshape it")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import OptionError, ShapeError, located
+from graphs.errors import OptionError, OutOfRangeError, ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.checks import check_index, check_source
@@ -110,7 +110,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
-        raise ShapeError(located("index_select: the index has one axis; use gather, or x[index]"))
+        raise OutOfRangeError("the index has one axis; use gather, or x[index]")
     found = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
     return found if ndim_of(input) else ops.reshape(found, ())
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import ops
-from graphs.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError, located
+from graphs.errors import ArgumentError, DTypeError, OutOfRangeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import is_scalar
@@ -80,10 +80,10 @@ def place(dim: Any, ndim: int) -> int:
 
 
 def axis_and_size(x: Any, dim: Any) -> tuple[int, Any]:
-    """An axis from 0 on, and its size. Raises ShapeError for a tensor without axes, and OutOfRangeError."""
+    """An axis from 0 on, and its size. Raises OutOfRangeError, also for a tensor without axes."""
     axis = place(dim, ndim_of(x))
     if not ndim_of(x):
-        raise ShapeError("a tensor without axes has no parts; add an axis with unsqueeze(0)")
+        raise OutOfRangeError("a tensor without axes has no parts; add an axis with unsqueeze(0)")
     return axis, shape_of(x)[axis]
 
 
