@@ -46,7 +46,7 @@ class OptionError(GraphError, ValueError):
     """An option has a value that the function does not take."""
 
 
-class UnknownNameError(GraphError, KeyError):
+class MissingKeyError(GraphError, KeyError):
     """A name or a key that is not there."""
 
     __str__ = Exception.__str__  # a KeyError shows the repr of its message

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from graphs.dispatch import described
 from graphs.errors import (
     ArgumentError,
     GraphError,
+    MissingKeyError,
     OptionError,
     OutOfRangeError,
-    UnknownNameError,
     is_internal,
     placed,
 )
@@ -39,15 +40,21 @@ def raise_named(error: Exception, name: str, operands: str, function: Callable[.
 def explained(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
     """One of `PLAIN` as an error of ours: in the same words, with the right call as the remedy."""
     kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
+    return kind(f"{_rule(error)}; call {name}{_parameters(function)}")
+
+
+def _rule(error: Exception) -> str:
+    if isinstance(error, AttributeError) and error.name in _OF_TENSORS:
+        return f"takes tensors, not {described(error.obj)}"
     words = error.args[0] if isinstance(error, KeyError) and error.args else error
-    rule = _CALL.sub("", str(words)).replace(";", ",") or type(error).__name__
-    return kind(f"{rule}; call {name}{_parameters(function)}")
+    return _CALL.sub("", str(words)).replace(";", ",") or type(error).__name__
 
 
 _KINDS: dict[type[Exception], type[GraphError]] = {
-    TypeError: ArgumentError, AttributeError: ArgumentError, KeyError: UnknownNameError, LookupError: OutOfRangeError,
+    TypeError: ArgumentError, AttributeError: ArgumentError, KeyError: MissingKeyError, LookupError: OutOfRangeError,
     Exception: OptionError,
 }  # fmt: skip
+_OF_TENSORS = ("dtype", "shape", "ndim", "_data", "detach", "item", "requires_grad")
 _CALL = re.compile(r"^[\w.<>]+\(\) ")  # the function, as Python names it in front of what is wrong with its arguments
 
 

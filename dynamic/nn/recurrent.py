@@ -11,7 +11,7 @@ from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
@@ -98,6 +98,9 @@ class _Recurrent(Module):
     ) -> None:
         super().__init__()
         F.common.refuse(type(self).__name__, "put a Linear after it", proj_size=(proj_size, 0))
+        for name, value in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(value, bool):
+                raise ArgumentError(f"{name} is a bool, not {value!r}; write True or False")
         if not 0 <= dropout <= 1:
             raise OptionError(f"dropout is a probability, not {dropout}; give a number from 0 to 1")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):

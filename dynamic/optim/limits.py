@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dynamic.tensor import Tensor
-from graphs.errors import OptionError, located
+from graphs.errors import ArgumentError, OptionError, OutOfRangeError, located
 
 
 class _Limit(NamedTuple):
@@ -29,13 +29,20 @@ _LIMITS = {
 
 def plain_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of an optimizer, tensors as numbers. Raises OptionError for a value that it does not take."""
+    if "betas" in options:
+        _check_pair(f"{name}: betas", options["betas"])
     return {option: _plain(f"{name}: {option}", value, _LIMITS.get(option)) for option, value in options.items()}
+
+
+def _check_pair(what: str, value: Any) -> None:
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentError(located(f"{what} are two numbers, not {value}; give both"))
+    if len(value) != 2:
+        raise OutOfRangeError(located(f"{what} are two numbers, not {value}; give both"))
 
 
 def _plain(what: str, value: Any, limit: _Limit | None) -> Any:
     if isinstance(value, (tuple, list)):
-        if limit is _DECAY and len(value) != 2:
-            raise OptionError(located(f"{what} are two numbers, not {len(value)}; give both"))
         if len({isinstance(part, Tensor) for part in value}) > 1:
             raise OptionError(located(f"{what} are all numbers or all tensors; use .item()"))
         return tuple([_plain(what, part, limit) for part in value])

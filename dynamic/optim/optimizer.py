@@ -14,7 +14,7 @@ from dynamic.inplace import assign
 from dynamic.optim.limits import plain_options
 from dynamic.tensor import Tensor
 from graphs import optim
-from graphs.errors import ArgumentError, GraphError, OptionError, UnknownNameError, located
+from graphs.errors import ArgumentError, GraphError, MissingKeyError, OptionError, located
 from graphs.op import is_ours
 
 Group = dict[str, Any]
@@ -152,7 +152,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over state and options. Raises ValueError for groups of other sizes."""
         if "param_groups" not in state_dict:
-            raise UnknownNameError(located("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
+            raise MissingKeyError(located("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
         groups = state_dict["param_groups"]
         sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.dims import product, same
+from graphs.dispatch import described
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
 from graphs.ops.shapes import as_shape, completed_shape
 from graphs.torch.promotion import result_dtype
@@ -286,7 +287,7 @@ def _sections(given: Any) -> tuple[int | None, Sequence[int]]:
     if isinstance(given, (list, tuple)) or (not isinstance(given, int) and ndim_of(given) == 1):
         return None, [operator.index(place_) for place_ in given]
     if isinstance(given, str) or ndim_of(given):
-        raise ArgumentError(f"parts are given as a number or as a list of places, not as {given!r}; give one of these")
+        raise ArgumentError(f"parts are given as a number or as a list of places, not as {described(given)}; give one")
     if (sections := operator.index(given)) < 1:
         raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
     return sections, ()
@@ -368,6 +369,8 @@ def roll(input: Any, shifts: Any, dims: Any = None, **words: Any) -> Any:
 @words
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """Turned by quarters in the plane of two axes."""
+    if len(dims) != 2:
+        raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
     return ops.rot90(input, k, dims)
 
 

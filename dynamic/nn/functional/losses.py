@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array, check_indices, check_shares, concrete, reduction_of, refuse
+from dynamic.nn.functional.common import (
+    Array,
+    check_dtypes,
+    check_indices,
+    check_shares,
+    concrete,
+    reduction_of,
+    refuse,
+)
 from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.losses import reduced
@@ -94,6 +102,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Array:
     """-log softmax(input)[target], the classes along axis 1; the target may hold probabilities too."""
+    check_dtypes(input, weight)
     axis = _classes(input)
     ignored = _ignored("cross_entropy", input, target, ignore_index, axis)
     axis = -1 if axis == len(shape_of(input)) - 1 else axis
@@ -111,6 +120,8 @@ def cross_entropy(
 def _ignored(name: str, x: Array, labels: Array, ignore_index: int, axis: int) -> int | None:
     """The label that costs nothing; None where no label does, or there are no labels but probabilities."""
     if dtype_of(labels).kind == "f":
+        if ignore_index >= 0:
+            raise OptionError(f"probabilities name no label {ignore_index} to ignore; give labels, or leave it out")
         return None
     return None if check_indices(name, labels, shape_of(x)[axis], ignore_index) and ignore_index < 0 else ignore_index
 
@@ -125,6 +136,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Array:
     """Minus the log probabilities at their labels, the classes along axis 1."""
+    check_dtypes(input, weight)
     axis = _classes(input)
     ignored = _ignored("nll_loss", input, target, ignore_index, axis)
     return ops.nll_loss(

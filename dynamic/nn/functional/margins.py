@@ -96,6 +96,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Array:
     """max(0, margin + distance to the positive - distance to the negative), by any distance."""
+    if not margin > 0:
+        raise OptionError(f"margin is above 0, not {margin}; without one all distances may be 0")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

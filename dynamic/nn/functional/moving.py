@@ -23,6 +23,14 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
 
     A negative size takes elements away. Raises ShapeError where nothing would be left.
     """
+    if len(pad) % 2 or len(pad) > 2 * len(shape_of(input)):
+        raise ShapeError(
+            f"there are two widths for each of {len(shape_of(input))} axes or fewer, not {len(pad)}; add one"
+        )
+    if mode != "constant" and len(shape_of(input)) not in (len(pad) // 2 + 1, len(pad) // 2 + 2):
+        raise ShapeError(
+            f"{len(pad) // 2} axes go on beyond their ends, before them channels, and a batch; add an axis"
+        )
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
     widths = [(0, 0)] * (len(shape_of(input)) - len(pairs)) + pairs[::-1]
     border = [(max(before, 0), max(after, 0)) for before, after in widths]

@@ -35,8 +35,7 @@ def batch_norm(
     In training by the statistics of the batch, which running ones, if given, take a share of in place; else by those.
     Raises ValueError for a single value per channel in training, GraphError for running ones in a trace.
     """
-    if dtype_of(input) != np.float16:  # beside which parameters are float32 as well
-        check_dtypes(input, running_mean, running_var, weight, bias)
+    _check_channels(input, running_mean, running_var, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
             raise GraphError(located("batch_norm: outside of training it needs running_mean and running_var"))
@@ -56,6 +55,15 @@ def batch_norm(
         _move("batch_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("batch_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
     return ops.batch_norm(input, weight, bias, mean=mean, variance=variance, eps=eps)
+
+
+def _check_channels(x: Array, *vectors: Array | None) -> None:
+    """Raise unless vectors have the dtype of x and an element for each channel."""
+    if dtype_of(x) != np.float16:  # beside which parameters are float32 as well
+        check_dtypes(x, *vectors)
+    for vector in vectors:
+        if vector is not None and not dims.same_shape(shape_of(vector), shape_of(x)[1:2]):
+            raise ShapeError(f"a vector of shape {shape_of(vector)} for {shape_of(x)[1]} channels; give one for each")
 
 
 def _move(name: str, running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tests.peers.opdb.comparing import GRADIENT, VALUE, Verdict
+from tests.peers.opdb.comparing import ANSWERED, GRADIENT, VALUE, Verdict
 
 KINDS_AT_MOST = 26
 
@@ -36,6 +36,12 @@ KINDS = (
         "logical_(not|and|or|xor)",
         (GRADIENT,),
         r"\(in place, .* -> leaf 0: \[*0\.",
+    ),
+    Kind(
+        "a number stands where PyTorch asks for a tensor, as in NumPy",
+        ".*",
+        (ANSWERED,),
+        r"must be Tensor, not|got \((int, Tensor|int, int)\)|descriptor '__r",
     ),
 )
 
