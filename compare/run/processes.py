@@ -106,13 +106,14 @@ class _Worker:
     def answer(self, limit: float, heard: Heard) -> Record:
         """The record that it answers with."""
         allowance = Allowance(self.process.pid, STARTING * limit)
-        look = time.monotonic() + allowance.every
+        look, has_ended = time.monotonic() + allowance.every, False
         while True:
             try:
                 line = self.lines.get(timeout=max(0.0, look - time.monotonic()))
             except queue.Empty:
-                if self.process.poll() is not None:  # a copy of it, made by a fork, may hold the pipe
+                if has_ended:  # and what it has told was read since; a copy of it, made by a fork, holds the pipe
                     return self._understood(b"")
+                has_ended = self.process.poll() is not None
                 if allowance.look():
                     raise OverrunError(
                         f"the worker ran longer than {limit:g} s{self._while} and was ended", self.step

@@ -72,6 +72,12 @@ def test_inputs_are_an_expression_of_the_notebook(shell):
         ("nothing", CELL, "name 'nothing' is not defined; give a list of calls"),
         ("--nope", CELL, "unrecognized arguments: --nope; usage: %%graphduel"),
         ("", "def f(w, x):\n    print(w)\n    return w.sum()", "EffectsError"),
+        ("", "def f(w, x):\n    raise SystemExit(0)", "FunctionError: f: <string>:2: sys.exit(0) ends the process"),
+        (
+            "",
+            "def f(w, x):\n    __import__('os')._exit(0)",
+            "FunctionError: f: <string>:2: os._exit(0) ends the process",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_no_traceback(shell, capsys, line, cell, said):

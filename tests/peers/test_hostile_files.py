@@ -55,7 +55,8 @@ def check(done, hostile):
         return
     assert done.exit_code in (1, 2, 5), done.output
     assert answered == (done.exit_code == 5)
-    assert hostile.code == 5 or hostile.told.replace("called loss", "made call 1 in torch-eager") in done.output
+    told = hostile.told.replace("called loss", "made call 1 in torch-eager").replace("6 s", "10 s")
+    assert hostile.code == 5 or told in done.output
 
 
 @pytest.mark.parametrize("name", NAMES)

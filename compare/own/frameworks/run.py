@@ -61,6 +61,7 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
 
 def alone(asked: Asked, reporter: Reporter) -> Result:
     """The answer by one fresh process."""
+    reporter.pace.total = 1
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         found = _Workers(asked, Path(folder), reporter).alone()
     return Result(asked, found.gate, tuple(found.times))
@@ -150,7 +151,7 @@ class _Workers:
         try:
             answer: Record | None = ask(job, self.asked.limit, self.reporter.step)
         except WorkerError as error:
-            if kind != TIMES and not error.step.endswith(in_mode(arms[-1])):
+            if not self._is_of_mode(kind, arms, error.step):
                 raise FunctionError(f"{self.asked.function}: {error}") from None
             overran = isinstance(error, OverrunError) and self.notes.path.exists()
             answer = None if overran else failure(job, str(error))
@@ -158,6 +159,12 @@ class _Workers:
         if answer is not None:
             self.reporter.cause(answer.ended)
         return answer if answer is None or isinstance(answer, Failure) else checked(answer, self.asked.function)
+
+    def _is_of_mode(self, kind: str, arms: Sequence[str], step: str) -> bool:
+        """Whether a compiled mode may be why there is no answer; the user's function itself runs eager first."""
+        if kind == GATE:
+            return arms[-1] != self.asked.arms[0] and step.endswith(in_mode(arms[-1]))
+        return kind == TIMES
 
 
 def _ended(record: Record, arm: str) -> bool:
