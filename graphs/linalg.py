@@ -29,6 +29,7 @@ from graphs.ops.factoring import (
 )
 from graphs.ops.families import composite
 from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
+from graphs.ops.matrix_exp import matrix_exp
 from graphs.ops.movement import expand_dims, matrix_transpose
 from graphs.ops.products import cross
 from graphs.ops.reductions import max as _max
@@ -41,8 +42,8 @@ from graphs.spec import spec_of
 
 __all__ = [
     "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal",
-    "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer",
-    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "eigh", "eigvalsh", "inv", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

@@ -7,14 +7,18 @@ import math
 from graphs import ops
 from graphs.errors import ShapeError, located
 from graphs.op import Array
+from graphs.ops.bessel import i0, i0e, i1, i1e
+from graphs.ops.erfinv import erfcinv, erfinv
 from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, polygamma, stdtr
+from graphs.ops.gamma import zeta as hurwitz_zeta
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, shape_of
-from graphs.ops.special import erf, erfc
+from graphs.ops.special import erf, erfc, erfcx
 
 __all__ = [
-    "beta", "betainc", "betaln", "digamma", "erf", "erfc", "expit", "gamma", "gammainc", "gammaincc", "gammaln",
-    "gammasgn", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "polygamma", "psi", "rgamma",
-    "softmax", "stdtr", "xlog1py", "xlogy",
+    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
+    "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "log_ndtr", "log_softmax", "logit",
+    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "rgamma", "softmax", "stdtr", "xlog1py", "xlogy",
+    "zeta",
 ]  # fmt: skip
 
 psi = digamma
@@ -62,6 +66,13 @@ def xlog1py(x: Array, y: Array) -> Array:
     return ops.where(none, 0.0, ops.multiply(x, ops.log1p(ops.where(none, 0.0, y))))
 
 
+def entr(x: Array) -> Array:
+    """-x * log(x); 0 at 0, and -inf below."""
+    inside = ops.greater(x, 0)
+    found = ops.multiply(ops.negative(x), ops.log(ops.where(inside, x, 1.0)))
+    return ops.where(ops.less(x, 0), -math.inf, found)
+
+
 # Gamma and beta -----------------------------------------------------------------------------------------------------
 
 
@@ -101,12 +112,22 @@ def multigammaln(a: Array, d: int) -> Array:
     return ops.add(ops.sum(parts, axis=-1), d * (d - 1) / 4 * math.log(math.pi))
 
 
+def zeta(x: Array, q: Array = 1.0) -> Array:
+    """The sum of (k + q) ** -x over all k >= 0, for x > 1: Hurwitz's zeta function, and Riemann's for q = 1."""
+    return hurwitz_zeta(x, q)
+
+
 # The normal distribution --------------------------------------------------------------------------------------------
 
 
 def ndtr(x: Array) -> Array:
     """How likely a standard normal number is at most x."""
     return ops.multiply(0.5, erfc(ops.multiply(x, -math.sqrt(0.5))))
+
+
+def ndtri(y: Array) -> Array:
+    """The x with ndtr(x) = y."""
+    return ops.multiply(erfcinv(ops.multiply(y, 2.0)), -math.sqrt(2))
 
 
 def log_ndtr(x: Array) -> Array:

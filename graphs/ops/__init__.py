@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from graphs.ops.affine import *
+from graphs.ops.bessel import *
 from graphs.ops.composites import *
 from graphs.ops.control import *
 from graphs.ops.convolution import *
@@ -17,6 +18,7 @@ from graphs.ops.dtypes import *
 from graphs.ops.effects import *
 from graphs.ops.einsum import *
 from graphs.ops.elementwise import *
+from graphs.ops.erfinv import *
 from graphs.ops.gamma import *
 from graphs.ops.indexing import *
 from graphs.ops.joining import *

@@ -14,11 +14,11 @@ from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "copysign", "cos", "cosh",
-    "divide", "equal", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "greater", "greater_equal", "hypot",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
-    "positive", "pow", "reciprocal", "relu", "remainder", "round", "sigmoid", "sign", "signbit", "sin", "sinh", "sqrt",
-    "square", "subtract", "tan", "tanh", "trunc", "where",
+    "divide", "equal", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "gcd", "greater", "greater_equal",
+    "hypot", "isfinite", "isinf", "isnan", "lcm", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+    "nextafter", "not_equal", "positive", "pow", "reciprocal", "relu", "remainder", "round", "sigmoid", "sign",
+    "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
 
 
@@ -293,6 +293,8 @@ bitwise_left_shift: Op = elementwise("bitwise_left_shift", np.left_shift, infix=
 bitwise_right_shift: Op = elementwise(
     "bitwise_right_shift", np.right_shift, infix=" >> ", doc="The largest integer at most x / 2 ** y."
 )
+gcd: Op = elementwise("gcd", np.gcd, doc="The greatest common divisor of x and y, at least 0.")
+lcm: Op = elementwise("lcm", np.lcm, doc="The least common multiple of x and y, at least 0.")
 bitwise_invert: Op = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
 logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.")
 logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.")

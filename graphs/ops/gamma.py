@@ -19,7 +19,7 @@ from graphs.op import Array, Kernel, Op
 from graphs.ops.elementwise import add, divide, exp, log, log1p, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 
-__all__ = ["betainc", "digamma", "gammainc", "gammaincc", "gammaln", "polygamma", "stdtr"]
+__all__ = ["betainc", "digamma", "gammainc", "gammaincc", "gammaln", "polygamma", "stdtr", "zeta"]
 
 Values = Callable[..., Array]
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
@@ -29,7 +29,7 @@ _TINY = 1e-300
 _TERMS = 5_000  # enough for parameters up to about 300,000; what has not converged by then is NaN
 
 
-def _in_doubles(function: Values) -> Kernel:
+def in_doubles(function: Values) -> Kernel:
     """A kernel from a function of float64 arrays of one shape, at least one axis."""
 
     def kernel(*inputs: Array, out: Array = None) -> Array:
@@ -73,7 +73,7 @@ def _digamma(x: Array) -> Array:
 
 
 def _zeta(s: Array, q: Array) -> Array:
-    """The sum of (q + k) ** -s over all k >= 0, for whole s > 1."""
+    """The sum of (q + k) ** -s over all k >= 0, for s > 1; whole s where q is below 0."""
     result, y = np.zeros_like(q), np.where(q < _LOWEST, np.nan, q)
     while (small := y < _START).any():
         result += np.where(small, np.where(small, y, 1.0) ** -s, 0)
@@ -84,6 +84,12 @@ def _zeta(s: Array, q: Array) -> Array:
         result += number * factor
         factor = factor * (s + 2 * i - 1) * (s + 2 * i) / (y * y * (2 * i + 1) * (2 * i + 2))
     return np.where(np.isinf(q), 0, result)
+
+
+def _hurwitz(s: Array, q: Array) -> Array:
+    pole, wrong = (q <= 0) & (q == np.floor(q)), (s < 1) | np.isnan(s) | ((q < 0) & (s != np.floor(s)))
+    found = _zeta(np.where(wrong | (s == 1), 2, s), np.where(pole | wrong, 1, q))
+    return np.where(wrong, np.nan, np.where(pole | (s == 1), np.inf, found))
 
 
 def _polygamma(n: Array, x: Array) -> Array:
@@ -170,7 +176,7 @@ def _stdtr(n: Array, t: Array) -> Array:
 def unknown(g: Array) -> Array:
     """The rule of an argument whose gradient is not known. Raises NotDifferentiableError."""
     raise NotDifferentiableError(
-        located("incomplete integrals have a gradient in their last argument; stop_gradient the others")
+        located("this function has a gradient in its last argument alone; stop_gradient the others")
     )
 
 
@@ -196,7 +202,7 @@ def _floating(*dtypes: np.dtype[np.generic]) -> np.dtype[np.generic]:
 
 gammaln: Op = elementwise(
     "gammaln",
-    _in_doubles(_gammaln),
+    in_doubles(_gammaln),
     lambda g, x: multiply(g, polygamma(0, x)),
     dtype=_floating,
     flops=60,
@@ -204,7 +210,7 @@ gammaln: Op = elementwise(
 )
 polygamma: Op = elementwise(
     "polygamma",
-    _in_doubles(_polygamma),
+    in_doubles(_polygamma),
     None,
     lambda g, x, y: multiply(g, polygamma(add(x, 1), y)),
     dtype=_floating,
@@ -214,7 +220,7 @@ polygamma: Op = elementwise(
 )
 gammainc: Op = elementwise(
     "gammainc",
-    _in_doubles(lambda a, x: _gammas(a, x)[0]),
+    in_doubles(lambda a, x: _gammas(a, x)[0]),
     unknown,
     lambda g, x, y: multiply(g, _gamma_density(x, y)),
     dtype=_floating,
@@ -223,7 +229,7 @@ gammainc: Op = elementwise(
 )
 gammaincc: Op = elementwise(
     "gammaincc",
-    _in_doubles(lambda a, x: _gammas(a, x)[1]),
+    in_doubles(lambda a, x: _gammas(a, x)[1]),
     unknown,
     lambda g, x, y: negative(multiply(g, _gamma_density(x, y))),
     dtype=_floating,
@@ -232,7 +238,7 @@ gammaincc: Op = elementwise(
 )
 betainc: Op = elementwise(
     "betainc",
-    _in_doubles(_betainc),
+    in_doubles(_betainc),
     unknown,
     unknown,
     lambda g, x, y, z: multiply(g, _beta_density(x, y, z)),
@@ -242,12 +248,21 @@ betainc: Op = elementwise(
 )
 stdtr: Op = elementwise(
     "stdtr",
-    _in_doubles(_stdtr),
+    in_doubles(_stdtr),
     unknown,
     lambda g, x, y: multiply(g, _t_density(x, y)),
     dtype=_floating,
     flops=1000,
     doc="stdtr(n, t): how likely Student's t with n degrees of freedom is at most t. Differentiable in t alone.",
+)
+zeta: Op = elementwise(
+    "zeta",
+    in_doubles(_hurwitz),
+    unknown,
+    lambda g, x, y: negative(multiply(g, multiply(x, zeta(add(x, 1), y)))),
+    dtype=_floating,
+    flops=300,
+    doc="zeta(s, q): the sum of (q + k) ** -s over all k >= 0, for s > 1. Differentiable in q alone.",
 )
 
 

@@ -187,13 +187,16 @@ inv: Op = solver(
 )
 
 
-def _pinv(x: Array, out: Array, rtol: float | None) -> Array:
+def _pinv(x: Array, out: Array, rtol: float | None, atol: float) -> Array:
     cutoff = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
+    if atol and x.size:
+        largest = np.linalg.norm(x, 2, axis=(-2, -1))
+        cutoff = np.maximum(cutoff, atol / np.where(largest == 0, 1, largest))
     np.copyto(out, np.linalg.pinv(x, rcond=cutoff))
     return out
 
 
-def _infer_pinv(x: TensorSpec, rtol: float | None) -> TensorSpec:
+def _infer_pinv(x: TensorSpec, rtol: float | None, atol: float) -> TensorSpec:
     rows, columns = matrices(x)
     return TensorSpec((*x.shape[:-2], columns, rows), x.dtype)
 
@@ -213,20 +216,20 @@ pinv_of: Op = solver(
     _pinv,
     _infer_pinv,
     _pinv_rule,
-    flops=lambda x, rtol: x.size * dims.minimum(*x.shape[-2:]) * 24,
-    prepare=lambda x, /, *, rtol=None: ((as_operand(x),), {"rtol": rtol}),
-    doc="The Moore-Penrose inverse of matrices; singular values below `rtol` times the largest count as 0.",
+    flops=lambda x, rtol, atol: x.size * dims.minimum(*x.shape[-2:]) * 24,
+    prepare=lambda x, /, *, rtol=None, atol=0.0: ((as_operand(x),), {"rtol": rtol, "atol": atol}),
+    doc="The Moore-Penrose inverse of matrices; singular values below `atol`, or `rtol` times the largest, count as 0.",
 )
 
 
 @composite
-def pinv(x: Array, /, *, rtol: float | None = None) -> Array:
-    """The Moore-Penrose inverse of matrices; singular values below `rtol` times the largest count as 0.
+def pinv(x: Array, /, *, rtol: float | None = None, atol: float = 0.0) -> Array:
+    """The Moore-Penrose inverse of matrices; singular values below `atol`, or `rtol` times the largest, count as 0.
 
     `rtol` is by default the larger size times the spacing of floats at 1. The gradient is that among matrices of the
     same rank.
     """
-    return pinv_of(x, rtol=None if rtol is None else float(rtol))
+    return pinv_of(x, rtol=None if rtol is None else float(rtol), atol=float(atol))
 
 
 # Determinants -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,6 +183,24 @@ def unique_inverse(x: Array, /) -> Any:
 def unique_values(x: Array, /) -> Array:
     """The distinct values in order, constant to differentiation. Raises ControlFlowError for a symbol."""
     return _like(x, np.unique(_values(x, _SORTED), equal_nan=False))
+
+
+class UniqueRows(NamedTuple):
+    """What `unique_rows` returns."""
+
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+@composite
+def unique_rows(x: Array, /) -> UniqueRows:
+    """Where each distinct place of the first axis stands first, in order; which of them each is; how many there are.
+
+    Raises ControlFlowError for a symbol.
+    """
+    found = np.unique(_values(x, _SORTED), True, True, True, axis=0)[1:]
+    return UniqueRows(*[_like(x, field.reshape(-1)) for field in found])
 
 
 def _fields(x: Array, result: Any) -> Any:

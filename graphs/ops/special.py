@@ -1,4 +1,4 @@
-"""The error function and its complement, by rational approximations.
+"""The error function, its complement and that scaled, by rational approximations.
 
 The coefficients are those of W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of
 Computation 23 (1969), 631-637: relative error below 6e-19 on each of his three ranges, so that what is left is the
@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from graphs.op import Array, Kernel, Op
-from graphs.ops.elementwise import exp, multiply, negative, square
+from graphs.ops.elementwise import exp, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 
-__all__ = ["erf", "erfc"]
+__all__ = ["erf", "erfc", "erfcx"]
 
 Block = Callable[[Array], Array]
 
@@ -80,18 +80,32 @@ def _erf_block(x: Array) -> Array:
     return np.where(size <= _CENTRE, _erf_centre(x), np.copysign(outer, x))
 
 
-def _erfc_block(x: Array) -> Array:
-    size = np.abs(x)
-    middle, far = np.clip(size, _CENTRE, _TAIL), np.clip(size, _TAIL, _DEEP)
+def _scaled_tail(size: Array) -> Array:
+    """exp(x * x) * erfc(x) from _CENTRE on."""
+    middle, far = np.clip(size, _CENTRE, _TAIL), np.maximum(size, _TAIL)
     inverse = 1 / (far * far)
     tail = (1 / math.sqrt(math.pi) - inverse * _ratio(inverse, _P3, _Q3)) / far
+    return np.where(size <= _TAIL, _ratio(middle, _P2, _Q2), tail)
+
+
+def _erfc_block(x: Array) -> Array:
+    size = np.abs(x)
+    near = np.minimum(size, _DEEP)
     # exp(-x * x) in two factors, the first of them exact: x * x rounded would cost as many digits as it is large.
-    coarse = np.floor(np.minimum(size, _DEEP) * 16) / 16
-    rest = (np.minimum(size, _DEEP) - coarse) * (np.minimum(size, _DEEP) + coarse)
+    coarse = np.floor(near * 16) / 16
+    rest = (near - coarse) * (near + coarse)
     with np.errstate(under="ignore"):
-        outer = np.exp(-coarse * coarse) * np.exp(-rest) * np.where(size <= _TAIL, _ratio(middle, _P2, _Q2), tail)
+        outer = np.exp(-coarse * coarse) * np.exp(-rest) * _scaled_tail(near)
     outer = np.where(size >= _DEEP, 0, outer)
     return np.where(size <= _CENTRE, 1 - _erf_centre(x), np.where(x < 0, 2 - outer, outer))
+
+
+def _erfcx_block(x: Array) -> Array:
+    size = np.abs(x)
+    with np.errstate(over="ignore"):
+        power = np.exp(np.where(x < _CENTRE, x * x, 0))
+    tail = _scaled_tail(size)
+    return np.where(size <= _CENTRE, power * (1 - _erf_centre(x)), np.where(x < 0, 2 * power - tail, tail))
 
 
 def _blocked(block: Block) -> Kernel:
@@ -133,4 +147,12 @@ erfc: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=100,
     doc="1 - erf(x), accurate also where that is tiny.",
+)
+erfcx: Op = elementwise(
+    "erfcx",
+    _blocked(_erfcx_block),
+    lambda g, x: multiply(g, subtract(multiply(multiply(x, 2), erfcx(x)), _SLOPE)),
+    dtype=lambda x: np.result_type(x, 0.5),
+    flops=100,
+    doc="exp(x * x) * erfc(x), which decays as 1 / x.",
 )

@@ -48,6 +48,10 @@ def _counts(values: Values, shape: Sizes) -> Array:
     return values.ints(shape, 1, 5)
 
 
+def _orders(values: Values, shape: Sizes) -> Array:
+    return values.ints(shape, 2, 6)
+
+
 def _shares(values: Values, shape: Sizes) -> Array:
     return np.asarray(values.positive(shape) / 2.2)
 
@@ -58,9 +62,11 @@ def _shifts(values: Values, shape: Sizes) -> Array:
 
 _DOMAINS: dict[str, tuple[Domain, ...]] = {
     **dict.fromkeys(("log", "log2", "log10", "sqrt"), (Values.positive,)),
-    **dict.fromkeys(("asin", "acos", "atanh"), (Values.unit,)),
+    **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), (Values.unit,)),
     "acosh": (_above_one,),
     "betainc": (_counts, _counts, _shares),
+    "erfcinv": (_shares,),
+    **dict.fromkeys(("gcd", "lcm"), (Values.ints, Values.ints)),
     "gammainc": (_counts, Values.positive),
     "gammaincc": (_counts, Values.positive),
     "polygamma": (_counts, Values.real),
@@ -68,6 +74,7 @@ _DOMAINS: dict[str, tuple[Domain, ...]] = {
     "log1p": (Values.above_minus_one,),
     **{f"bitwise_{side}_shift": (Values.ints, _shifts) for side in ("left", "right")},
     "pow": (Values.positive, Values.real),
+    "zeta": (_orders, Values.positive),
     "where": (Values.bools, Values.real, Values.real),
     **{f"bitwise_{name}": (Values.ints, Values.ints) for name in ("and", "or", "xor")},
     "bitwise_invert": (Values.ints,),

@@ -64,13 +64,21 @@ def _definite(v: Values, *shape: int) -> Given:
     return (x @ np.swapaxes(x, -1, -2),), {}
 
 
+def _pivots(v: Values, *shape: int) -> Given:
+    """Pivots as an LU factoring has them: none lies before its own row."""
+    return (np.minimum(np.arange(shape[-1]) + v.ints(shape, 0, 3), shape[-1]),), {"size": shape[-1] + 1}
+
+
 LINALG: dict[str, Maker] = {
     "matmul": calls(_MATMUL, lambda v, left, right: ((v.real(left), v.real(right)), {})),
     "linear": calls(_LINEAR, lambda v, x, m: ((v.real(x), v.real((m, x[-1])), v.real((m,))), {})),
     "solve": calls(_SOLVE, lambda v, left, right: ((v.matrix(left), v.real(right)), {})),
     **dict.fromkeys(("inv", "det", "slogdet", "cofactor"), _general(_SQUARE)),
-    **dict.fromkeys(("cholesky", "eigh"), calls(_SQUARE, _definite)),
+    **dict.fromkeys(("cholesky", "eigh", "leading_definite"), calls(_SQUARE, _definite)),
+    "matrix_exp": _general(_SQUARE),
     "svd": _general(_ANY),
+    "lu": _general(_ANY),
+    "permutation": calls({"three": (4,), "batch": (2, 3), "none": (0,)}, _pivots),
     "qr": _general(_HIGH),
     # Orthonormal and square, so that nothing is added: the rest has no gradient to be checked.
     "complement": calls(_SQUARE, lambda v, *shape: ((np.linalg.qr(v.matrix(shape))[0],), {})),

@@ -44,6 +44,16 @@ SPECIAL = {
     "gammasgn": ((X,), ()),
     "erf": ((X,), (0,)),
     "erfc": ((X,), (0,)),
+    "erfcx": ((X,), (0,)),
+    "erfinv": ((U * 2 - 1,), (0,)),
+    "erfcinv": ((U * 2,), (0,)),
+    "entr": ((P,), (0,)),
+    "i0": ((X,), (0,)),
+    "i0e": ((X,), (0,)),
+    "i1": ((X,), (0,)),
+    "i1e": ((X,), (0,)),
+    "ndtri": ((U,), (0,)),
+    "zeta": ((P + 1.1, Q), (1,)),
     "expit": ((X,), (0,)),
     "logit": ((U,), (0,)),
     "logsumexp": ((X,), (0,)),
@@ -108,6 +118,24 @@ def test_values_are_scipys_and_gradients_finite_differences(ours, theirs, name, 
         if positions:
             second = 1 if "cdf" in name or name in ("log_ndtr", "logsf") else 2
             check_grads(f, inputs, second, engine=ENGINES[engine], argnums=positions, rtol=1e-4, atol=1e-5)
+
+
+def test_inverses_and_bessel_functions_at_their_ends():
+    deep = np.array([1e-300, 1e-30, 1e-9, 0.2, 0.5, 0.9, 1.0, 1.7, 2 - 1e-12])
+    np.testing.assert_allclose(special.erfcinv(deep), scipy.special.erfcinv(deep), rtol=1e-14, atol=1e-16)
+    np.testing.assert_allclose(special.ndtri(deep / 2), scipy.special.ndtri(deep / 2), rtol=1e-14, atol=1e-16)
+    x = np.array([-1 + 1e-15, -0.9, -1e-200, 0.0, 1e-9, 0.4999, 0.5, 1 - 1e-16])
+    np.testing.assert_allclose(special.erfinv(x), scipy.special.erfinv(x), rtol=1e-14)
+    np.testing.assert_array_equal(special.erfinv(np.array([-1.0, 1, 1.1, np.nan])), [-np.inf, np.inf, np.nan, np.nan])
+    far = np.array([-700.0, -300, -20, -19.99, -1e-8, 0, 1e-8, 3, 19.99, 20, 50, 700])
+    for name in ("i0", "i0e", "i1", "i1e"):
+        np.testing.assert_allclose(getattr(special, name)(far), getattr(scipy.special, name)(far), rtol=2e-14)
+    ends = np.array([-27.0, -5, -0.46, 0, 0.46, 0.47, 4, 4.1, 30, 1e9, np.inf])
+    np.testing.assert_allclose(special.erfcx(ends), scipy.special.erfcx(ends), rtol=2e-14)
+    np.testing.assert_array_equal(special.entr(np.array([0.0, -1, np.inf])), [0, -np.inf, -np.inf])
+    s, q = np.array([1.0, 0.5, 2, 2, 3, 2.5]), np.array([3.0, 3, 0, -1, -1.5, -0.5])
+    np.testing.assert_allclose(special.zeta(s, q), scipy.special.zeta(s, q), rtol=1e-14)
+    assert special.zeta(np.array([2.0])) == pytest.approx(math.pi**2 / 6)
 
 
 OF_AUTOGRAD = {
