@@ -67,7 +67,13 @@ for _name in _NEURAL:
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
-_LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "utils")
+_LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "special", "utils")
+_IN_PLACE = """
+    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max
+    clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
+    lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc
+    sinh sqrt square tan tanh threshold trunc xlogy zero
+"""
 
 
 def __getattr__(name: str) -> _Any:
@@ -80,6 +86,8 @@ def __getattr__(name: str) -> _Any:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
         return getattr(importlib.import_module("dynamic.neural"), name)
+    if name.endswith("_") and name[:-1] in _IN_PLACE.split():  # `torch.exp_(x)` is `x.exp_()`
+        return getattr(Tensor, name)
     raise AttributeError(explained(name))
 
 

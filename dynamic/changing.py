@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from dynamic import grad_mode
 from graphs import ops
-from graphs.errors import InplaceError, located
+from graphs.errors import DTypeError, InplaceError, located
 from graphs.ops.shapes import shape_of
 from graphs.torch import functions
 from graphs.torch.methods import TorchNames
@@ -82,6 +84,12 @@ class Changing:
         """Forget the history."""
         return self._forget()
 
+    def float_power_(self, exponent: Any) -> Self:
+        """Raise to a power in place. Raises DTypeError for other dtypes than float64, which the result has."""
+        if self.dtype != np.float64:
+            raise DTypeError(located(f"float_power_ gives float64, not {self.dtype}; use pow_"))
+        return self._assign(functions.float_power(self, exponent))
+
     def where_(self, condition: Any, other: Any) -> Self:
         """Keep the elements where the condition is true, and take the other's elsewhere."""
         return self._assign(functions.where(condition, self, other))
@@ -118,13 +126,16 @@ for _name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"):
     setattr(Changing, f"{_name}_", _reshaping(getattr(TorchNames, _name)))
 
 _NAMES = """
-    abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atanh baddbmm bitwise_and bitwise_left_shift
-    bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh
-    cumprod cumsum deg2rad div divide eq erf erfc exp exp2 expm1 fix floor floor_divide fmod frac ge greater
-    greater_equal gt heaviside hypot index_add index_copy index_fill index_put le lerp less less_equal log log10 log1p
-    log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply nan_to_num ne
-    neg negative not_equal pow rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce
-    sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh threshold tril triu true_divide trunc xlogy
+    abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos cosh cumprod
+    cumsum deg2rad digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmod frac
+    gcd ge greater greater_equal gt heaviside hypot i0 igamma igammac index_add index_copy index_fill index_put
+    index_reduce lcm ldexp le lerp less less_equal lgamma log log10 log1p log2 logical_and logical_not logical_or
+    logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne neg negative nextafter
+    not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add
+    scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh threshold tril triu true_divide
+    trunc xlogy
 """
 
 for _name in _NAMES.split():

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 REMEDIES = {
     "bfloat16": "NumPy has no such dtype; use float16 or float32",
-    "complex64": "tensors hold no complex numbers; keep two tensors, of real and imaginary parts",
-    "complex128": "tensors hold no complex numbers; keep two tensors, of real and imaginary parts",
     "compile": "the dynamic engine runs op by op; compile the function with static.jit",
     "jit": "the dynamic engine runs op by op; compile the function with static.jit",
+    **dict.fromkeys(
+        (
+            "complex",
+            "complex32",
+            "complex64",
+            "complex128",
+            "cfloat",
+            "cdouble",
+            "imag",
+            "polar",
+            "view_as_complex",
+            "view_as_real",
+        ),
+        "tensors hold no complex numbers; keep two tensors, of real and imaginary parts",
+    ),
+    **dict.fromkeys(
+        ("stft", "istft"), "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient"
+    ),
     "fft": "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient",
     "sparse": "tensors are dense; use scatter_add, index_add or gather",
     "multiprocessing": "there is one process; use Python's multiprocessing with arrays",

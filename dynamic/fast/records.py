@@ -54,7 +54,7 @@ def functions() -> dict[str, Any]:
     for name in torch_functions.__all__:
         names.setdefault(inspect.unwrap(getattr(torch_functions, name)), []).append(name)
     found: dict[str, Any] = {}
-    for general, op in pointwise.same.values():
+    for general, op in pointwise.same:
         if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
             for name in names.get(general, ()):
                 found[name] = record(op, general=getattr(torch_functions, name), alike=True)

@@ -194,8 +194,16 @@ of_op(PyObject *self, void *name)
     return PyObject_GetAttrString(((Record *)self)->op, name);
 }
 
+/* A function that has taken an op in has a name of its own: `lgamma` is the op `gammaln`. */
+static PyObject *
+of_function(PyObject *self, void *name)
+{
+    Record *record = (Record *)self;
+    return PyObject_GetAttrString(PyFunction_Check(record->general) ? record->general : record->op, name);
+}
+
 static PyGetSetDef attributes[] = {
-    {"__name__", of_op, NULL, NULL, "__name__"},
+    {"__name__", of_function, NULL, NULL, "__name__"},
     {"__doc__", of_op, NULL, NULL, "__doc__"},
     {"__signature__", of_op, NULL, NULL, "__signature__"},
     {NULL, NULL, NULL, NULL, NULL},

@@ -7,7 +7,10 @@
     shapes.py        shapes and parts             printing.py    the text of a tensor
     joining.py       put together
     picking.py       picked, put, sorted
-    products.py      vectors and matrices
+    products.py      vectors and matrices         numbers.py     what few programs use, by element
+    quantiles.py     read off sorted elements     parts.py       written into a part
+    linalg.py        torch.linalg                 systems.py     equations, and factors that solve them
+    special.py       torch.special
 
 What stands here reads arrays and ops alone, and so works on symbols, too; the dynamic engine offers it to its users.
 Where PyTorch and the array API standard differ, these do what PyTorch does, and `graphs` what the standard says.

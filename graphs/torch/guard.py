@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphs.dispatch import described
-from graphs.torch.words import translated
+from graphs.errors import OptionError
+from graphs.torch.words import cast, translated
 from graphs.wrong_calls import WRONG, raise_named
 
 Function = Callable[..., Any]
@@ -25,13 +26,39 @@ def guarded(function: Function) -> Function:
     @functools.wraps(inner)
     def called(*args: Any, **options: Any) -> Any:
         try:
-            if options and has_words:
+            if not options:
+                return inner(*args)
+            if has_words:
                 options = translated(options)
-            return inner(*args, **options)
+            if options.get("out") is None:
+                return inner(*args, **{word: value for word, value in options.items() if word != "out"})
+            out = options.pop("out")
+            return written(inner(*args, **options), out)
         except WRONG as error:
             raise_named(error, called.__name__, _operands(args, options), inner)
 
     return called
+
+
+def written(result: Any, out: Any) -> Any:
+    """`out` with the values of a result, as `out=` asks for: a tensor, or as many of them as there are results.
+
+    A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be lost.
+    """
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise OptionError(f"out= takes {len(result)} tensors here, a tuple of them; give as many")
+        return type(result)(*[written(r, o) for r, o in zip(result, out, strict=True)])
+    if not hasattr(out, "copy_"):
+        raise OptionError(f"out= takes a tensor, not {type(out).__name__}; assign the result to a name instead")
+    if getattr(result, "requires_grad", False) or out.requires_grad:
+        raise OptionError("out= keeps no history, and a gradient is required; leave out= out, or use no_grad()")
+    if not out.numel() and result.numel():
+        out.data = cast(result, out.dtype)
+        return out
+    if out.shape != result.shape:
+        raise OptionError(f"out= has the shape {tuple(out.shape)} for a result of {tuple(result.shape)}; make it equal")
+    return out.copy_(result)
 
 
 def guard(space: dict[str, Any], names: Iterable[str]) -> None:
@@ -39,6 +66,7 @@ def guard(space: dict[str, Any], names: Iterable[str]) -> None:
     for name in names:
         if inspect.isfunction(function := space[name]):
             space[name] = guarded(function)
+            space[name].__name__ = space[name].__qualname__ = name  # that of an alias too
             space[name].__module__ = space["__name__"]
 
 

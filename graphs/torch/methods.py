@@ -47,6 +47,10 @@ class TorchNames:
         """The elements along an axis that an index names, which broadcasts."""
         return ops.take_along_axis(self, indices, axis=axis)
 
+    def polygamma(self, n: int) -> Self:
+        """Derivative n + 1 of log(gamma(x))."""
+        return functions.polygamma(n, self)
+
     # Kinds ------------------------------------------------------------------------------------------------------
 
     def to(

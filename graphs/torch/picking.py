@@ -11,17 +11,18 @@ import numpy as np
 from graphs import ops
 from graphs.errors import OptionError, OutOfRangeError, ShapeError, located
 from graphs.ops.shapes import dtype_of
+from graphs.ops.sorting import unique_rows
 from graphs.promotion import is_scalar
 from graphs.torch.checks import check_index, check_source
 from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
-from graphs.torch.words import as_row, cast, floats, ndim_of, place, refuse, shape_of, words
+from graphs.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of, words
 
 __all__ = [
     "argsort", "argwhere", "bincount", "bucketize", "gather", "histc", "histogram", "index_add", "index_copy",
-    "index_fill", "index_put",
+    "index_fill",
     "index_select", "isin", "kthvalue", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero",
-    "quantile", "scatter", "scatter_add",
+    "scatter", "scatter_add",
     "scatter_reduce", "searchsorted", "sort", "take", "take_along_dim", "topk", "unique", "unique_consecutive",
     "where",
 ]  # fmt: skip
@@ -139,16 +140,6 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
     x = as_row(input)
     return ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input))
-
-
-def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """With `values` at the places that a tuple of indices names, or added there."""
-    if accumulate:
-        flat = ops.flat_index(*ops.broadcast_arrays(*indices), sizes=shape_of(input))
-        source = ops.reshape(ops.broadcast_to(values, shape_of(flat)), (-1,))
-        added = index_add(ops.reshape(input, (-1,)), 0, ops.reshape(flat, (-1,)), source)
-        return ops.reshape(added, shape_of(input))
-    return ops.setitem(input, values, tuple(indices))
 
 
 # ---- by a mask, or by a flat index ---------------------------------------------------------------
@@ -269,35 +260,29 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
 
 
 @words
-def quantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Any:
-    """The element below which a share `q` of the others lies, linear between two."""
-    if interpolation != "linear" or not is_scalar(q) or dtype_of(input).kind != "f":
-        raise refuse("quantile of floats, of one number, linear", "call it for each number, and convert with .float()")
-    x = ops.reshape(input, (-1,)) if dim is None else as_row(input)
-    axis = place(0 if dim is None else dim, ndim_of(x))
-    if not 0 <= q <= 1:
-        raise OptionError(f"a share is from 0 to 1, not {q}; divide percents by 100")
-    spot = q * (shape_of(x)[axis] - 1)
-    values = _sorted(x, axis, False).values
-    low, high, last = [ops.take(values, np.array([at]), axis=axis) for at in (math.floor(spot), math.ceil(spot), -1)]
-    found = ops.add(low, ops.multiply(spot - math.floor(spot), ops.subtract(high, low)))
-    found = ops.where(ops.isnan(last), last, found)  # NaN is sorted to the end
-    if dim is None or not ndim_of(input):
-        return ops.reshape(found, (1,) * ndim_of(input) if keepdim else ())
-    return found if keepdim else ops.squeeze(found, axis)
-
-
-@words
 def searchsorted(
-    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
-) -> Any:
-    """Where elements would go into a sorted vector: before equal ones, or behind them with `right`."""
-    if ndim_of(sorted_sequence) != 1:
-        raise ShapeError(located("searchsorted: the sorted elements are a vector; call it for each row"))
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    """Where elements would go into a sorted vector, or into sorted rows, a row each: before equal ones, or behind them.
+
+    Behind them with `right`. `sorter` has the indices that sort a sequence which is not sorted.
+    """
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise OptionError(f"side is 'left' or 'right', and agrees with right={right}, not {side!r}; leave one out")
     values = ops.asarray(input) if is_scalar(input) else input
-    found = ops.searchsorted(sorted_sequence, values, side="right" if right or side == "right" else "left")
+    sequence = sorted_sequence if sorter is None else ops.take_along_axis(sorted_sequence, sorter, axis=-1)
+    behind = right or side == "right"
+    if ndim_of(sequence) == 1:
+        found = ops.searchsorted(sequence, values, side="right" if behind else "left")
+    elif shape_of(sequence)[:-1] == shape_of(values)[:-1]:
+        rows, wanted = ops.expand_dims(sequence, -2), ops.expand_dims(values, -1)
+        reached = ops.greater(rows, wanted) if behind else ops.greater_equal(rows, wanted)
+        found = ops.sum(ops.logical_not(reached), axis=-1)
+    else:
+        raise ShapeError(
+            f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
+        )
     return cast(found, np.int32 if out_int32 else np.int64)
 
 
@@ -309,39 +294,44 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 # ---- counted -------------------------------------------------------------------------------------
 
 
-def _refuse_rows(dim: int | None) -> None:
-    if dim is not None:
-        raise ShapeError(located("unique along an axis is not there; leave dim out, or sort and compare rows"))
-
-
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The different elements, sorted; with where each went, and how many there were, where asked for."""
-    _refuse_rows(dim)
-    found = ops.unique_all(input)
-    parts = [found.values]
-    if return_inverse:
-        parts.append(cast(found.inverse_indices, np.int64))
-    if return_counts:
-        parts.append(cast(found.counts, np.int64))
-    return tuple(parts) if len(parts) > 1 else parts[0]
+    """The different elements, sorted, or the different places of an axis; constant to differentiation.
+
+    With where each went, and how many there were, where asked for.
+    """
+    if dim is None:
+        found = ops.unique_all(input)
+        return _with_parts(found.values, found.inverse_indices, found.counts, return_inverse, return_counts)
+    axis, _ = axis_and_size(input, dim)
+    constant = ops.stop_gradient(input)
+    moved = ops.moveaxis(constant, axis, 0)
+    rows = unique_rows(ops.reshape(moved, (shape_of(moved)[0], math.prod(shape_of(moved)[1:]))))
+    values = ops.take(constant, rows.indices, axis=axis)
+    return _with_parts(values, rows.inverse_indices, rows.counts, return_inverse, return_counts)
 
 
 def unique_consecutive(
     input: Any, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Without the elements that equal the one before."""
-    _refuse_rows(dim)
-    x = ops.reshape(input, (-1,))
-    first = ops.concat([ops.ones((min(1, shape_of(x)[0]),), bool), ops.not_equal(x[1:], x[:-1])])
-    parts = [x[first]]
-    if return_inverse:
-        parts.append(ops.reshape(ops.cumulative_sum(cast(first, np.int64)) - 1, shape_of(input)))
-    if return_counts:
-        starts = ops.nonzero(first)[0]
-        parts.append(ops.diff(starts, append=ops.asarray([shape_of(x)[0]])))
-    return tuple(parts) if len(parts) > 1 else parts[0]
+    """Without the elements, or the places of an axis, that equal the one before; constant to differentiation."""
+    axis = 0 if dim is None else axis_and_size(input, dim)[0]
+    x = ops.stop_gradient(ops.reshape(input, (-1,)) if dim is None else ops.moveaxis(input, axis, 0))
+    count = shape_of(x)[0]
+    differs = ops.any(ops.not_equal(x[1:], x[:-1]), axis=tuple(range(1, ndim_of(x))))
+    first = ops.concat([ops.ones((min(1, count),), bool), differs])
+    inverse = ops.cumulative_sum(cast(first, np.int64)) - 1
+    counts = ops.diff(ops.nonzero(first)[0], append=ops.asarray([count]))
+    values = x[first]
+    if dim is None:
+        return _with_parts(values, ops.reshape(inverse, shape_of(input)), counts, return_inverse, return_counts)
+    return _with_parts(ops.moveaxis(values, 0, axis), inverse, counts, return_inverse, return_counts)
+
+
+def _with_parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    asked = [cast(x, np.int64) for x, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
+    return (values, *asked) if asked else values
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:

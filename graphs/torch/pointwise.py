@@ -104,7 +104,11 @@ def _rounding(op: Function) -> Function:
     return _named(called, op)
 
 
-def binary(op: Function, convert: Function = lambda x: x, promote: Callable[..., Any] = promoted) -> Function:
+def binary(
+    op: Function,
+    convert: Function = lambda x: x,
+    promote: Callable[..., Any] = promoted,
+) -> Function:
     """An op of two tensors or numbers, in the dtype that PyTorch computes in, or that `promote` gives."""
 
     def called(input: Any, other: Any) -> Any:
@@ -122,12 +126,12 @@ def floated(*operands: Any) -> Sequence[Any]:
     return [x if is_scalar(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in found]
 
 
-same: dict[str, tuple[Function, Any]] = {}
-"""By the name of a function: the function, and the op that does the same to tensors of floats of one dtype."""
+same: list[tuple[Function, Any]] = []
+"""Functions, each with the op that does the same to tensors of floats of one dtype."""
 
 
 def _named(called: Function, op: Function) -> Function:
-    same[op.__name__] = called, op
+    same.append((called, op))
     called.__name__ = called.__qualname__ = op.__name__
     called.__doc__ = op.__doc__
     return called

@@ -11,10 +11,11 @@ from graphs import linalg as matrices
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, positive_axes
-from graphs.torch import reductions
-from graphs.torch.arithmetic import add, mul
+from graphs.torch import reductions, systems
+from graphs.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.torch.promotion import of_floats, promoted
-from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, words
+from graphs.torch.systems import cholesky_inverse, cholesky_solve, lu_unpack, triangular_solve
+from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of, words
 
 __all__ = [
     "addbmm",
@@ -26,6 +27,8 @@ __all__ = [
     "cdist",
     "chain_matmul",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "corrcoef",
     "cosine_similarity",
     "cov",
@@ -39,7 +42,11 @@ __all__ = [
     "inverse",
     "kron",
     "logdet",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "matmul",
+    "matrix_exp",
     "matrix_power",
     "mm",
     "mv",
@@ -53,6 +60,7 @@ __all__ = [
     "trace",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "vander",
     "vdot",
 ]  # fmt: skip
@@ -251,15 +259,36 @@ def _norm_above(x: Any, dim: int, eps: float) -> Any:
     return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
 
 
-def cov(input: Any, *, correction: int = 1) -> Any:
-    """The covariances of rows."""
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariances of rows; each column counts as often as `fweights`, ints, and as much as `aweights`."""
     if ndim_of(input) > 2:
         raise ShapeError(f"takes a matrix with a variable in each row, not {ndim_of(input)} axes; call it for each")
-    rows = input if ndim_of(input) > 1 else ops.reshape(input, (1, -1))
-    centred = ops.subtract(rows, reductions.mean(rows, 1, True))
-    return ops.squeeze(
-        ops.divide(ops.matmul(centred, ops.matrix_transpose(centred)), max(shape_of(rows)[1] - correction, 0))
-    )
+    rows = floats(input if ndim_of(input) > 1 else ops.reshape(input, (1, -1)))
+    if fweights is None and aweights is None:
+        centred = ops.subtract(rows, reductions.mean(rows, 1, True))
+        count = max(shape_of(rows)[1] - correction, 0)
+        return ops.squeeze(ops.divide(ops.matmul(centred, ops.matrix_transpose(centred)), count))
+    for weights, kinds in ((fweights, "iu"), (aweights, "f")):
+        _check_weights(rows, weights, kinds)
+    weights = fweights if aweights is None else aweights if fweights is None else mul(fweights, aweights)
+    total = reductions.sum(weights)
+    less: Any = correction
+    if aweights is not None:
+        less = mul(true_divide(reductions.sum(mul(weights, aweights)), total), correction)
+    mean = true_divide(reductions.sum(mul(rows, weights), 1, True), total)
+    centred = ops.subtract(rows, mean)
+    product = ops.matmul(mul(centred, weights), ops.matrix_transpose(centred))
+    return ops.squeeze(true_divide(product, clamp(sub(total, less), min=0)))
+
+
+def _check_weights(rows: Any, weights: Any, kinds: str) -> None:
+    if weights is None:
+        return
+    if shape_of(weights) != shape_of(rows)[1:] or dtype_of(weights).kind not in kinds:
+        raise ShapeError("fweights is a vector of ints and aweights one of floats, of a weight for each column")
+    values = values_of(weights)
+    if values is not None and (values < 0).any():
+        raise OptionError("a weight of cov is 0 or more; use abs()")
 
 
 def corrcoef(input: Any) -> Any:
@@ -317,8 +346,45 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     return ops.where(ops.greater(size, maxnorm), ops.multiply(input, ops.divide(maxnorm, ops.add(size, 1e-7))), input)
 
 
-det, inverse, slogdet, matrix_power = matrices.det, matrices.inv, matrices.slogdet, matrices.matrix_power
-pinverse = matrices.pinv
+def det(input: Any) -> Any:
+    """The determinants of square matrices."""
+    return matrices.det(input)
+
+
+def inverse(input: Any) -> Any:
+    """The inverses of square matrices. Raises LinAlgError where one is singular."""
+    return matrices.inv(input)
+
+
+def slogdet(input: Any) -> Any:
+    """The signs of determinants, and the logarithms of their sizes."""
+    return matrices.slogdet(input)
+
+
+def matrix_power(input: Any, n: int) -> Any:
+    """Square matrices times themselves, n factors; for n < 0 of their inverses."""
+    return matrices.matrix_power(input, n)
+
+
+def matrix_exp(input: Any) -> Any:
+    """The exponentials of square matrices."""
+    return matrices.matrix_exp(input)
+
+
+def pinverse(input: Any, rcond: float | None = None) -> Any:
+    """The Moore-Penrose inverse; singular values below `rcond` times the largest count as 0."""
+    return matrices.pinv(input, rtol=rcond)
+
+
+def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+    """The compact LU factors, the pivots, and if asked for the place of the first pivot that is 0."""
+    found = systems.lu_factor_ex(input, pivot=pivot)
+    return tuple(found) if get_infos else (found.LU, found.pivots)
+
+
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803  (PyTorch's names)
+    """The X with A @ X = input, from the compact LU factors of A."""
+    return systems.lu_solve(LU_data, LU_pivots, input)
 
 
 def logdet(input: Any) -> Any:
