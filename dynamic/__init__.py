@@ -58,7 +58,7 @@ _NEURAL = (
     "layer_norm", "max_pool1d", "max_pool2d", "max_pool3d", "rms_norm",
 )  # fmt: skip
 _LAYERS = (
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "bilinear", "celu", "channel_shuffle",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "bilinear", "channel_shuffle",
     "feature_alpha_dropout", "grid_sampler", "hardshrink", "native_channel_shuffle", "pairwise_distance",
     "pixel_shuffle", "pixel_unshuffle", "prelu", "selu",
 )  # fmt: skip

@@ -256,3 +256,11 @@ def test_where_the_largest_are_and_back_again():
     assert [part.shape for part in layer(torch.ones(1, 4, 4, 4))] == [(1, 2, 2, 2)] * 2
     grid = F.affine_grid(torch.tensor(np.eye(2, 3)[None]), (1, 1, 2, 2), False)
     assert torch.grid_sampler(torch.ones(1, 1, 2, 2).double(), grid, 0, 0, False).flatten().tolist() == [1] * 4
+
+
+def test_tensors_without_axes():
+    x = torch.tensor(0.7)
+    assert [float(f(x, 0)) for f in (F.softmax, F.softmin, F.log_softmax)] == [1, 1, 0]
+    assert float(F.kl_div(x, x, reduction="batchmean")) == pytest.approx(0.7 * (np.log(0.7) - 0.7))
+    assert float(F.multilabel_margin_loss(x, torch.tensor(0))) == 0
+    assert float(F.multi_margin_loss(x, torch.tensor(0))) == 0

@@ -200,6 +200,8 @@ FUNCTIONS = [
     ("max_unpool2d", [X4, places(2), 2], {"output_size": (2, 4, 15, 12)}),
     ("multi_margin_loss", [floats(5), np.array([3])], {"reduction": "none"}),
     ("group_norm", [np.zeros((0, 4)), 2, positive(4), positive(4)], {}),
+    *[(name, [np.array(0.7), 0], {}) for name in ("softmax", "softmin", "log_softmax")],
+    ("kl_div", [np.array(-0.7), np.array(0.3)], {"reduction": "batchmean"}),
     *[("affine_grid", [floats(2, n, n + 1), (2, 1, 3, 4, 1, 2)[:n + 2]], {"align_corners": align})
       for n in (2, 3) for align in (False, True)],
 ]  # fmt: skip

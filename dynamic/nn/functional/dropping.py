@@ -8,7 +8,7 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, replaced
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, located
-from graphs.ops.shapes import shape_of
+from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -62,7 +62,7 @@ def _saturated(name: str, x: Array, p: float, training: bool, inplace: bool, tog
     if not training or p == 0:
         return x
     if p == 1:
-        return replaced(x, ops.multiply(x, 0), inplace)
+        return replaced(x, ops.multiply(x, 0) if dtype_of(x).kind == "f" else ops.zeros_like(x), inplace)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _LOWEST**2))
     low, shift = -_LOWEST * scale, _LOWEST * scale * p
     return replaced(x, ops.add(ops.where(_kept(x, p, together), ops.multiply(x, scale), low), shift), inplace)

@@ -191,7 +191,10 @@ def kl_div(
     log_target: bool = False,
 ) -> Array:
     """target * (log(target) - input) for log probabilities."""
-    return ops.kl_div(input, target, reduction=reduction_of(reduction, size_average, reduce), log_target=log_target)
+    reduction = reduction_of(reduction, size_average, reduce)
+    if reduction == "batchmean" and not shape_of(input):  # a batch of one
+        reduction = "sum"
+    return ops.kl_div(input, target, reduction=reduction, log_target=log_target)
 
 
 def poisson_nll_loss(

@@ -82,7 +82,9 @@ def multilabel_soft_margin_loss(
     left = torch.mul(torch.rsub(target, 1), ops.softplus(input))
     costs = torch.add(torch.mul(target, ops.softplus(ops.negative(input))), left)
     costs = costs if weight is None else torch.mul(costs, weight)
-    return reduced(ops.mean(costs, axis=-1), reduction_of(reduction, size_average, reduce))
+    classes = len(shape_of(input)) - 1
+    total = ops.sum(costs, axis=classes)
+    return reduced(ops.divide(total, shape_of(input)[classes]), reduction_of(reduction, size_average, reduce))
 
 
 def triplet_margin_with_distance_loss(

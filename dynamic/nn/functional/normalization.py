@@ -167,6 +167,8 @@ def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: floa
     """
     if len(shape_of(input)) < 3:
         raise ShapeError(located(f"local_response_norm: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
+    if any(dims.same(length, 0) for length in shape_of(input)):
+        return input
     input = floats(input)
     window = window_of([size], 1, [(size // 2, (size - 1) // 2)], 1)
     squares = ops.moveaxis(ops.square(input), 1, -1)

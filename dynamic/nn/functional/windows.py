@@ -149,10 +149,10 @@ avg_pool2d, avg_pool3d = map(_mean, (ops.avg_pool2d, ops.avg_pool3d))
 
 def _power_mean(name: str, rank: int, mean: Callable[..., Array]) -> Callable[..., Array]:
     def pool(input: Array, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Array:
-        means = mean(ops.pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
-        positive = ops.multiply(ops.sign(means), ops.relu(ops.abs(means)))
+        means = mean(torch.pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+        means = ops.where(ops.equal(means, 0), 0, means)  # where the root is infinitely steep
         count = math.prod(per_axis(_plain(kernel_size), rank, "kernel_size", 1))
-        return ops.pow(ops.multiply(positive, count), 1 / norm_type)
+        return torch.pow(torch.mul(means, count), 1 / norm_type)
 
     pool.__name__ = name
     pool.__doc__ = "The root of the sum of powers in each window: the p-norm of what is positive."
@@ -212,7 +212,7 @@ def _adaptive_max(rank: int) -> Callable[..., Any]:
             return _adaptive([input], output_size, rank, _first_max)[0]
         shape = shape_of(input)
         sizes = shape[len(shape) - rank :]  # the places lie in these, row by row
-        places = ops.broadcast_to(ops.reshape(ops.arange(dims.product(sizes)), sizes), shape)
+        places = ops.add(ops.zeros_like(input, dtype=np.int64), ops.reshape(ops.arange(dims.product(sizes)), sizes))
         return tuple(_adaptive([input, places], output_size, rank, _first_max))
 
     pool.__name__ = f"adaptive_max_pool{rank}d"
@@ -238,13 +238,20 @@ def _unpool(rank: int) -> Callable[..., Array]:
         sizes = [(n - 1) * s - 2 * b + k for n, s, b, k in zip(counts, steps, border, lengths, strict=True)]
         sizes = sizes if output_size is None else list(output_size)[-rank:]
         check_indices("max_unpool", indices, dims.product(sizes))
-        flat = [ops.reshape(x, (*lead, dims.product(counts))) for x in (indices, input)]
+        places, values = (ops.reshape(x, (*lead, dims.product(counts))) for x in (indices, input))
         empty = ops.zeros((*lead, dims.product(sizes)), dtype_of(input))
-        return ops.reshape(torch.scatter(empty, -1, *flat), (*lead, *sizes))
+        put = torch.scatter(empty, -1, places, ops.stop_gradient(values))
+        return ops.reshape(ops.add(put, _changes(values, places, shape_of(empty))), (*lead, *sizes))
 
     unpool.__name__ = f"max_unpool{rank}d"
     unpool.__doc__ = "The largest elements of windows put where they were, by their indices; 0 elsewhere."
     return unpool
+
+
+def _changes(values: Array, places: Array, shape: Any) -> Array:
+    """0, by whose gradient each value has that of its place, also where a later one was put over it."""
+    finite = ops.where(ops.isfinite(values), values, 0)
+    return ops.add_along_axis(ops.subtract(finite, ops.stop_gradient(finite)), places, shape, len(shape) - 1)
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool, (1, 2, 3))
