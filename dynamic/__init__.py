@@ -46,6 +46,7 @@ from dynamic.recorder import record
 from dynamic.saving import load, save
 from dynamic.tensor import Tensor
 from graphs.torch.devices import device
+from graphs.torch.printing import set_printoptions
 
 Entry = Node  # the older name
 float, int = float32, int32  # not for `import *`
@@ -98,6 +99,6 @@ __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "batched", "cell", "detect_anomaly", "linalg", "pool",
     "bool", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint8",
-    "Size", "device", "double", "dtype", "half", "load", "long", "save", "short",
+    "Size", "device", "double", "dtype", "half", "load", "long", "save", "set_printoptions", "short",
     *_creation, *_random, *_torch, *_library,
 ]  # fmt: skip

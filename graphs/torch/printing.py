@@ -1,8 +1,8 @@
 """How a tensor shows itself: the text that PyTorch prints, for the same values.
 
-`format_tensor` follows PyTorch's default print options: four decimals, lines of 80 columns, and above 1000
-elements a summary with three at each edge. `grad_fn_name` gives the name PyTorch shows for the op that made a
-tensor. Both were checked against PyTorch 2.13.
+`format_tensor` follows PyTorch's print options: four decimals, lines of 80 columns, and above 1000 elements a
+summary with three at each edge, unless `set_printoptions` changes them. `grad_fn_name` gives the name PyTorch shows
+for the op that made a tensor. Both were checked against PyTorch 2.13.
 """
 
 from __future__ import annotations
@@ -13,17 +13,54 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.errors import DTypeError, located
+from graphs.errors import DTypeError, OptionError, located
 
-_DIGITS = 4
-_THRESHOLD = 1000
-_EDGE = 3
-_LINE = 80
 _PREFIX = "tensor("
 _DEFAULT_DTYPES = ("float32", "int64", "bool")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Attrs = Mapping[str, Any]
+
+
+class PrintOptions(NamedTuple):
+    """How tensors are written; with `sci_mode` None their values decide whether in powers of ten."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
+}
+_options = [PrintOptions()]  # those in force
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Write tensors in another way from here on: decimals, up to how many elements, how many at edges, columns.
+
+    `profile` is "default", "short" or "full", which the others change. Raises OptionError for any other, and for a
+    number below 0.
+    """
+    if profile is not None and profile not in _PROFILES:
+        raise OptionError(located(f"there is no profile {profile!r} of printing; use 'default', 'short' or 'full'"))
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changed: dict[str, Any] = {word: value for word, value in given.items() if value is not None}
+    if any(value < 0 for value in changed.values()):
+        raise OptionError(located(f"options of printing are 0 or more, not {changed}; change what is below"))
+    start = _options[0] if profile is None else _PROFILES[profile]
+    _options[0] = start._replace(**changed, sci_mode=sci_mode)
 
 
 def format_tensor(array: Array, *, requires_grad: bool = False, grad_fn: str | None = None) -> str:
@@ -55,7 +92,7 @@ def _with_suffixes(text: str, suffixes: list[str]) -> str:
     # PyTorch counts two columns more than the last line has; kept, so that lines break at the same place.
     column = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _LINE:
+        if column + len(suffix) + 2 > _options[0].linewidth:
             text += ",\n" + " " * len(_PREFIX) + suffix
             column = len(_PREFIX) + len(suffix)
         else:
@@ -75,7 +112,8 @@ class _Style(NamedTuple):
 def _body(array: Array) -> str:
     if not array.size:
         return "[]"
-    gaps = [array.size > _THRESHOLD and length > 2 * _EDGE for length in array.shape]
+    most, edge = _options[0].threshold, _options[0].edgeitems
+    gaps = [array.size > most and length > 2 * edge for length in array.shape]
     shown = _corners(array, gaps)
     style = _style(shown)
     return _nested(shown, gaps, style, len(_PREFIX)) if array.ndim else style.write(array.item())
@@ -83,8 +121,9 @@ def _body(array: Array) -> str:
 
 def _corners(array: Array, gaps: Sequence[bool]) -> Array:
     """The elements that a summary shows; they alone decide how all of them are written."""
+    edge = _options[0].edgeitems
     for axis in (axis for axis, gap in enumerate(gaps) if gap):
-        array = array.take([*range(_EDGE), *range(-_EDGE, 0)], axis)
+        array = array.take([*range(edge), *range(-edge, 0)], axis)
     return array
 
 
@@ -94,15 +133,15 @@ def _nested(array: Array, gaps: Sequence[bool], style: _Style, indent: int) -> s
         return _row(words, gaps[0], style, indent)
     blocks = [_nested(block, gaps[1:], style, indent + 1) for block in array]
     if gaps[0]:
-        blocks.insert(_EDGE, "...")
+        blocks.insert(_options[0].edgeitems, "...")
     separator = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
     return f"[{separator.join(blocks)}]"
 
 
 def _row(words: list[str], gap: bool, style: _Style, indent: int) -> str:
     if gap:
-        words.insert(_EDGE, " ...")
-    per_line = max(1, (_LINE - indent) // (style.width + len(", ")))
+        words.insert(_options[0].edgeitems, " ...")
+    per_line = max(1, (_options[0].linewidth - indent) // (style.width + len(", ")))
     lines = [", ".join(words[start : start + per_line]) for start in range(0, len(words), per_line)]
     separator = ",\n" + " " * (indent + 1)
     return f"[{separator.join(lines)}]"
@@ -122,17 +161,18 @@ def _float_writer(counted: Array) -> Callable[[float], str]:
     magnitudes = np.abs(counted)
     smallest, largest = float(magnitudes.min()), float(magnitudes.max())
     integral = bool(np.all(counted == np.floor(counted)))
-    if largest / smallest > 1000 or largest > 1e8 or (smallest < 1e-4 and not integral):
+    is_wide = largest / smallest > 1000 or largest > 1e8 or (smallest < 1e-4 and not integral)
+    if is_wide if _options[0].sci_mode is None else _options[0].sci_mode:
         return _scientific
     return _integral if integral else _fixed
 
 
 def _scientific(value: float) -> str:
-    return f"{value:.{_DIGITS}e}"
+    return f"{value:.{_options[0].precision}e}"
 
 
 def _fixed(value: float) -> str:
-    return f"{value:.{_DIGITS}f}"
+    return f"{value:.{_options[0].precision}f}"
 
 
 def _integral(value: float) -> str:

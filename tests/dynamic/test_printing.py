@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import dynamic
 from graphs.errors import DTypeError
 from graphs.torch.printing import format_tensor, grad_fn_name
 
@@ -283,3 +284,18 @@ def test_backward_names_are_pytorchs():
     for op, attrs, name, expression in NAMES:
         result = expression(torch, matrix, vector, batch)
         assert type(result.grad_fn).__name__ == name, (op, attrs)
+
+
+def test_print_options_change_the_text_and_come_back() -> None:
+    x, long = dynamic.tensor([1.23456, 1000.5]), dynamic.arange(30)
+    try:
+        dynamic.set_printoptions(precision=2, sci_mode=True)
+        assert repr(x) == "tensor([1.23e+00, 1.00e+03])"
+        dynamic.set_printoptions(profile="short", threshold=10)
+        assert repr(x) == "tensor([   1.23, 1000.50])"
+        assert repr(long) == "tensor([ 0,  1,  ..., 28, 29])"
+        with pytest.raises(ValueError, match="no profile 'long'"):
+            dynamic.set_printoptions(profile="long")
+    finally:
+        dynamic.set_printoptions(profile="default")
+    assert repr(x) == "tensor([   1.2346, 1000.5000])"
