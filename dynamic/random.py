@@ -11,7 +11,7 @@ from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
-from graphs.ops.shapes import as_count
+from graphs.ops.shapes import as_count, new_shape
 from graphs.torch.guard import guard, guarded
 from graphs.torch.words import as_dtype, cast
 
@@ -133,7 +133,9 @@ def randint(
     if not first < last:
         raise OptionError(f"there are no integers from {first} up to {last}; give a larger end")
     return made(
-        _numpy(generator).integers(first, last, tuple(size)), np.int64 if dtype is None else as_dtype(dtype), **options
+        _numpy(generator).integers(first, last, tuple(map(int, new_shape(size)))),
+        np.int64 if dtype is None else as_dtype(dtype),
+        **options,
     )
 
 
@@ -276,6 +278,8 @@ def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: G
     low, high = (0, from_) if to is None else (from_, to)
     if to is None and from_ == 0:
         high = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else int(np.iinfo(self.dtype).max)
+    if not low < high:
+        raise OptionError(f"there are no integers from {low} up to {high}; give a larger end")
     return _filled(self, _numpy(generator).integers(low, high, self.shape))
 
 

@@ -17,7 +17,7 @@ from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import arithmetic, comparing, devices, pointwise, printing, products
+from graphs.torch import arithmetic, comparing, devices, functions, pointwise, printing, products
 from graphs.torch.methods import Count, TorchNames
 
 
@@ -262,10 +262,10 @@ class Tensor(TorchNames, Changing, Surface):
     __rmul__ = swapped(arithmetic.mul)
     __truediv__ = arithmetic.true_divide
     __rtruediv__ = swapped(arithmetic.true_divide)
-    __floordiv__ = arithmetic.floor_divide
-    __rfloordiv__ = swapped(arithmetic.floor_divide)
-    __mod__ = arithmetic.remainder
-    __rmod__ = swapped(arithmetic.remainder)
+    __floordiv__ = functions.floor_divide
+    __rfloordiv__ = swapped(functions.floor_divide)
+    __mod__ = functions.remainder
+    __rmod__ = swapped(functions.remainder)
     __rpow__ = swapped(arithmetic.pow)
     __matmul__ = products.matmul
     __rmatmul__ = swapped(products.matmul)

@@ -68,6 +68,7 @@ def _is_of_the_user(error: Exception) -> bool:
     """Whether the user's code, or what it has called of Python's library, has raised an error."""
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     rest = [file for file in files if not file.startswith(("<frozen", _LIBRARY)) or "site-packages" in file]
+    rest = [file for file in rest if not file.endswith(".pyx")]  # compiled parts of NumPy
     return bool(rest) and not is_internal(rest[-1])
 
 

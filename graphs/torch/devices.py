@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from graphs.errors import OptionError, located
+
 
 class device(str):  # noqa: N801  (PyTorch's name)
-    """Where values are: "cpu". Raises ValueError for any other device."""
+    """Where values are: "cpu". Raises OptionError for any other device."""
 
     __slots__ = ()
     index: Any = None
 
     def __new__(cls, type: Any = "cpu", index: int | None = None) -> Self:
-        """The CPU. Raises ValueError for any other."""
+        """The CPU. Raises OptionError for any other."""
         del index
         name = str(type)
         if name.partition(":")[0] != "cpu":
-            raise ValueError(
-                f"there is no device {name!r}; values are on the CPU: write device('cpu'), or ask cuda.is_available()"
-            )
+            remedy = "values are on the CPU: write device('cpu'), or ask cuda.is_available()"
+            raise OptionError(located(f"there is no device {name!r}; {remedy}"))
         return super().__new__(cls, "cpu")
 
     @property
@@ -34,6 +35,6 @@ CPU = device()
 
 
 def check(value: Any) -> None:
-    """Raise ValueError for any device but the CPU."""
+    """Raise OptionError for any device but the CPU."""
     if value is not None and value is not CPU:
         device(value)

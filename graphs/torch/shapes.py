@@ -79,7 +79,7 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
     """Axes at other places."""
     if not ndim_of(input):
-        return ops.reshape(moveaxis(as_row(input), source, destination), ())
+        return ops.reshape(ops.moveaxis(ops.reshape(input, (1,)), source, destination), ())
     return ops.moveaxis(input, source, destination)
 
 
