@@ -21,6 +21,17 @@ from static.backends.native.target import Target, host, lock
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
 
 
+_gone: list[tuple[Any, Any]] = []  # compilers and libraries that nothing runs any more
+
+
+def _unload(gone: list[tuple[Any, Any]]) -> None:
+    """Let go of libraries, each before its compiler; the lock is held."""
+    while gone:
+        jit, loaded = gone.pop()
+        del loaded
+        del jit
+
+
 class _Library:
     """What LLVM has linked together, and the compiler that it is in; unloaded before this is let go."""
 
@@ -31,10 +42,15 @@ class _Library:
         address: int = self._loaded[name]
         return address
 
-    def __del__(self, lock: Any = lock) -> None:  # which a module that ends with Python has no more
-        with lock:
-            self._loaded = None  # before what it lies in
-            self._jit = None
+    def __del__(self, gone: Any = _gone, lock: Any = lock, unload: Any = _unload) -> None:
+        # Anywhere, so that waiting for the lock could wait for ever; and late, when a module has no names any more.
+        parts = vars(self)
+        gone.append((parts.pop("_jit"), parts.pop("_loaded")))
+        if lock.acquire(blocking=False):
+            try:
+                unload(gone)
+            finally:
+                lock.release()
 
 
 class Code:
@@ -53,6 +69,7 @@ _number = itertools.count()
 def kernels(recipes: Iterable[Any]) -> Mapping[Any, Code]:
     """The kernel of each recipe; those that are new are compiled together, or come from the cache."""
     with lock:
+        _unload(_gone)
         wanted = dict.fromkeys(recipes)
         found = {recipe: code for recipe in wanted if (code := _known.get(recipe)) is not None}
         new = [recipe for recipe in wanted if recipe not in found]

@@ -80,3 +80,26 @@ def test_a_child_is_not_left_with_a_lock_that_nobody_gives_back():
     forked.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_library_goes_later_where_another_thread_compiles(monkeypatch):
+    monkeypatch.setenv(cache.SWITCH, "off")
+    exe = compiled(3.5)
+    held, ended = threading.Event(), threading.Event()
+
+    def compiling():
+        with target.lock:
+            held.set()
+            ended.wait()
+
+    thread = threading.Thread(target=compiling)
+    thread.start()
+    held.wait()
+    del exe
+    gc.collect()
+    assert link._gone
+    ended.set()
+    thread.join()
+    compiled(4.5)
+    gc.collect()
+    assert not link._gone
