@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -50,6 +51,8 @@ class Symbol(Surface, TorchNames):
         return self.node.spec.size
 
     def __repr__(self) -> str:
+        if unconverted() and sys.gettrace() is None:  # a debugger may show it
+            raise self._unknown("a text", "print it after the run, as an output")
         return f"Symbol({self.node.spec})"
 
     def __bool__(self) -> NoReturn:

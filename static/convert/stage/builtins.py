@@ -169,10 +169,8 @@ def _reads_object(method: Any) -> bool:
     """Whether a text that a method makes depends on what its object holds."""
     if not isinstance(method, FunctionType):
         return method not in _TEXTS
-    return any(
-        step.opname.startswith("LOAD_FAST") and step.argval == method.__code__.co_varnames[0]
-        for step in dis.get_instructions(method)
-    )
+    named = [step.argval for step in dis.get_instructions(method)]  # one instruction may load several variables
+    return any(method.__code__.co_varnames[0] in (name if isinstance(name, tuple) else [name]) for name in named)
 
 
 _TEXTS = _texts_of(object())

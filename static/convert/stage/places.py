@@ -122,10 +122,13 @@ def holder(get: Any, name: str) -> Any:
 
 
 class Variable:
-    """One of the variables of a block, written to by code that is handed the block."""
+    """One of the variables of a block, written to by code that is handed the block.
 
-    def __init__(self, variables: Any, number: int) -> None:
-        self._variables, self._number = variables, number
+    The stretch `around` sets its variables itself, and so do those around it: they need no note of this one.
+    """
+
+    def __init__(self, variables: Any, number: int, around: Region | None = None) -> None:
+        self._variables, self._number, self.around = variables, number, around
         name = variables.names[number]
         self.owner = holder(variables.get, name)
         self.key = ("variable", id(self.owner), name)
@@ -278,8 +281,9 @@ def check_not_frozen(value: Any) -> None:
 def journal(place: WritePlace) -> None:
     """Note what a place holds in each stretch that it is older than, before it is written to."""
     check_not_frozen(place.owner)
+    around = place.around if isinstance(place, Variable) else None
     for region in regions():
-        if region.has_noted(place) or region.has_made(place.owner):  # and so have those around it
+        if region is around or region.has_noted(place) or region.has_made(place.owner):  # and so have those around it
             break
         region.note(place)
 

@@ -247,10 +247,11 @@ def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None
     if not isinstance(items, Streamed):
         for_loop(items, goes_on, body, variables)
         return
+    around = next(regions(), None)  # the block of this loop, which knows its variables
 
     def consume(item: Any) -> None:
         for number in range(len(variables.names)):
-            journal(Variable(variables, number))
+            journal(Variable(variables, number, around))
         body(item)
 
     items.each(consume, goes_on)

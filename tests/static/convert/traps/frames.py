@@ -22,6 +22,9 @@ def adding(v, items):
     items.append(v)
     return v
 
+def shown(v):
+    return f"{v}"
+
 class Box:
     def __init__(self, value):
         self.value = value
@@ -187,6 +190,11 @@ def text_that_writes_where_it_is_reached(x):
     items = []
     NAMES["adding"](x[0], items)
     return items[0] * len(items)
+
+
+@refused
+def text_that_shows_a_value(x):
+    return x[0] * len(NAMES["shown"](x[0]))
 
 
 @refused

@@ -4,6 +4,7 @@ import dataclasses
 import fractions
 import math
 import statistics
+import string
 
 import graphs as g
 from tests.static.convert.table import refused, right
@@ -168,6 +169,11 @@ def a_text_by_format(x):
 @refused
 def a_text_by_percent(x):
     return x[0] * len("%s" % int(x[1] * 10))
+
+
+@refused
+def a_text_by_a_library(x):
+    return x[0] * len(string.Template("$a").substitute(a=int(x[1] * 10)))
 
 
 @refused

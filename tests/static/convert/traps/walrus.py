@@ -207,3 +207,42 @@ def as_a_function_inside_sets_it_after_the_branch(x):
     else:
         b = x[3]
     return b * x[2]
+
+
+@right
+def as_a_loop_over_a_filter_sets_it_after_the_branch(x):
+    b = x[3]
+    if x[0] > 0:
+        b = x[1] * 2
+        for v in filter(lambda w: w > 0.2, x):
+            b = b * 0.5 + v
+    return b + x[2]
+
+
+@right
+def as_loops_over_generators_set_it_after_the_branch(x):
+    def positive():
+        for v in x:
+            if v > 0:
+                yield v
+
+    b = x[3]
+    if x[1] > 0:
+        b = x[0] * 1
+        for v in positive():
+            for w in positive():
+                b = b + v * w
+                if b > 1:
+                    break
+    return b
+
+
+@right
+def by_a_generator_from_before_the_branch(x):
+    it = ((h := v) for v in x)
+    y, h = x[3], x[0]
+    if x[0] > 0:
+        h = x[1] * 3
+        any(v > 0.4 for v in it)
+        y = y + h
+    return y + h
