@@ -11,7 +11,10 @@ from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
 from graphs.torch import functions
 
-__all__ = ["Bilinear", "Embedding", "EmbeddingBag", "Flatten", "Identity", "Linear", "Unflatten", "Upsample"]
+__all__ = [
+    "Bilinear", "Embedding", "EmbeddingBag", "Flatten", "Identity", "Linear", "Unflatten", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d",
+]  # fmt: skip
 
 
 class Identity(Module):
@@ -251,3 +254,17 @@ class Upsample(Module):
     def forward(self, input: Any) -> Any:
         """The input in another size."""
         return F.interpolate(input, *self.options)
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample to the nearest element, under its older name."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample along lines between the corners, under its older name."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)

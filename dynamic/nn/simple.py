@@ -16,8 +16,9 @@ __all__ = [
     "AvgPool3d", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
     "FeatureAlphaDropout", "Fold", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LPPool1d", "LPPool2d",
     "LPPool3d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax",
-    "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Unfold",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "ReLU",
+    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold", "Unfold",
 ]  # fmt: skip
 
 _TENSORS = ("weight", "pos_weight")  # options that are buffers
@@ -66,6 +67,14 @@ class _Random(Simple):
     def forward(self, input: Any) -> Any:
         """What the function gives in this mode."""
         return type(self).function(input, training=self.training, **self._options())
+
+
+class _Unpool(Simple):
+    """Largest elements put back where they were."""
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        """The elements at their indices, of `output_size` where that is not the least; 0 elsewhere."""
+        return type(self).function(input, indices, output_size=output_size, **self._options())
 
 
 def signature_of(options: Mapping[str, Any]) -> inspect.Signature:
@@ -128,6 +137,9 @@ _PATCHES = "kernel_size dilation padding stride"
 MaxPool1d = simple_module("MaxPool1d", F.max_pool1d, _LARGEST)
 MaxPool2d = simple_module("MaxPool2d", F.max_pool2d, _LARGEST)
 MaxPool3d = simple_module("MaxPool3d", F.max_pool3d, _LARGEST)
+MaxUnpool1d = simple_module("MaxUnpool1d", F.max_unpool1d, "kernel_size stride padding", _Unpool)
+MaxUnpool2d = simple_module("MaxUnpool2d", F.max_unpool2d, "kernel_size stride padding", _Unpool)
+MaxUnpool3d = simple_module("MaxUnpool3d", F.max_unpool3d, "kernel_size stride padding", _Unpool)
 AvgPool1d = simple_module("AvgPool1d", F.avg_pool1d, "kernel_size stride padding ceil_mode count_include_pad")
 AvgPool2d = simple_module("AvgPool2d", F.avg_pool2d, _MEAN)
 AvgPool3d = simple_module("AvgPool3d", F.avg_pool3d, _MEAN)

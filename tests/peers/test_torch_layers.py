@@ -21,6 +21,12 @@ FRAMES = np.log(np.exp(floats(6, 2, 4)) / np.exp(floats(6, 2, 4)).sum(-1, keepdi
 FOUR_TO_SIX = {"in_channels": 4, "out_channels": 6}
 
 
+def places(n):
+    """Where the largest of windows of 2 were, in an input twice as long along each axis."""
+    x = np.random.default_rng(n).standard_normal([*OF[n + 2].shape[:2], *(2 * size for size in OF[n + 2].shape[2:])])
+    return getattr(torch.nn.functional, f"max_pool{n}d")(torch.tensor(x), 2, return_indices=True)[1].numpy()
+
+
 def title(case):
     return f"{case[0]}-{case[1]}"
 
@@ -51,6 +57,9 @@ MODULES = [
     *[(f"Adaptive{kind}Pool3d", {"output_size": size}, [X5]) for kind in ("Avg", "Max")
       for size in (1, (3, None, 2), (4, 5, 7))],
     ("AdaptiveAvgPool3d", {"output_size": 2}, [X5[0]]),
+    *[(f"MaxUnpool{n}d", {"kernel_size": 2}, [OF[n + 2], places(n)]) for n in (1, 2, 3)],
+    ("UpsamplingNearest2d", {"scale_factor": 2}, [X4]),
+    ("UpsamplingBilinear2d", {"size": (5, 9)}, [X4]),
     # normalisation
     ("BatchNorm3d", {"num_features": 4, "momentum": 0.3}, [X5]),
     ("BatchNorm3d", {"num_features": 4, "affine": False, "track_running_stats": False}, [X5]),
@@ -170,12 +179,6 @@ def test_the_places_of_the_largest(n):
         for found, right in zip(*(outputs_of(e, name, inputs, options) for e in (dynamic, torch)), strict=True):
             assert found.dtype == right.dtype
             np.testing.assert_array_equal(found, right)
-
-
-def places(n):
-    """Where the largest of windows of 2 were, in an input twice as long along each axis."""
-    x = np.random.default_rng(n).standard_normal([*OF[n + 2].shape[:2], *(2 * size for size in OF[n + 2].shape[2:])])
-    return getattr(torch.nn.functional, f"max_pool{n}d")(torch.tensor(x), 2, return_indices=True)[1].numpy()
 
 
 CORNERS = np.stack(np.meshgrid([-1.0, 0.0, 1.0, 3.0], [-1.0, 1.0, -2.0]), -1)[None].repeat(2, 0)

@@ -33,11 +33,12 @@ _FILES = {
     "padding": " ".join(nn.padding.__all__),
     "pixelshuffle": "PixelShuffle PixelUnshuffle",
     "pooling": """AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
-        AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d""",
+        AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d
+        MaxUnpool1d MaxUnpool2d MaxUnpool3d""",
     "rnn": " ".join(recurrent.__all__),
     "sparse": "Embedding EmbeddingBag",
     "transformer": " ".join(transformer.__all__),
-    "upsampling": "Upsample",
+    "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
 
 
