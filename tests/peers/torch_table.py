@@ -226,7 +226,9 @@ def row_of(name: str, ours: tuple[Side, Any], theirs: tuple[Side, Any], path: st
 
 def _nearly(found: Answer, wanted: Answer) -> bool:
     ours, theirs = found.result, wanted.result
-    return isinstance(theirs, np.ndarray) and ours.dtype == theirs.dtype and np.allclose(ours, theirs, 1e-2, 1e-2)
+    if not (isinstance(theirs, np.ndarray) and isinstance(ours, np.ndarray)):
+        return False
+    return ours.dtype == theirs.dtype and np.allclose(ours, theirs, 1e-2, 1e-2)
 
 
 def _is_asked(call: Call, name: str, path: str) -> bool:
