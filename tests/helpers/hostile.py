@@ -83,7 +83,7 @@ FILES = (
     # files and streams
     Hostile("another folder", None, "os.chdir('/')"),
     Hostile("closed descriptors", None, "os.close(1); os.close(2)"),
-    Hostile("all descriptors closed", "closed the pipe of its answer while it imported", "os.closerange(0, 256)"),
+    Hostile("all descriptors closed", "while it imported mine.py", "os.closerange(0, 256)"),
     Hostile("closed streams", None, "sys.stdout.close(); sys.stderr.close()"),
     Hostile("another stdout", None, "import io; sys.stdout = sys.stderr = io.StringIO()"),
     Hostile("no stdout", None, "sys.stdout = sys.stderr = None"),
