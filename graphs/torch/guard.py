@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphs.dispatch import described
-from graphs.errors import OptionError
+from graphs.errors import DTypeError, OptionError
 from graphs.torch.words import cast, translated
 from graphs.wrong_calls import WRONG, raise_named
 
@@ -43,7 +43,8 @@ def guarded(function: Function) -> Function:
 def written(result: Any, out: Any) -> Any:
     """`out` with the values of a result, as `out=` asks for: a tensor, or as many of them as there are results.
 
-    A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be lost.
+    A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be
+    lost, and DTypeError for a dtype that does not hold the result.
     """
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
@@ -53,12 +54,17 @@ def written(result: Any, out: Any) -> Any:
         raise OptionError(f"out= takes a tensor, not {type(out).__name__}; assign the result to a name instead")
     if getattr(result, "requires_grad", False) or out.requires_grad:
         raise OptionError("out= keeps no history, and a gradient is required; leave out= out, or use no_grad()")
+    if _KINDS.index(out.dtype.kind) < _KINDS.index(result.dtype.kind):
+        raise DTypeError(f"out= of {out.dtype} does not hold a result of {result.dtype}; give one that does")
     if not out.numel() and result.numel():
         out.data = cast(result, out.dtype)
         return out
     if out.shape != result.shape:
         raise OptionError(f"out= has the shape {tuple(out.shape)} for a result of {tuple(result.shape)}; make it equal")
     return out.copy_(result)
+
+
+_KINDS = "buif"  # of dtypes: each holds those before it
 
 
 def guard(space: dict[str, Any], names: Iterable[str]) -> None:

@@ -38,6 +38,12 @@ KINDS = (
         r"\(in place, .* -> leaf 0: \[*0\.",
     ),
     Kind(
+        "methods take out= as functions do, and in any dtype that holds the result",
+        ".*",
+        (ANSWERED,),
+        r"\bout=.* PyTorch: (TypeError: \w+\(\) (got|received)|RuntimeError: .*[Dd]ouble|.*step must)",
+    ),
+    Kind(
         "a number stands where PyTorch asks for a tensor, as in NumPy",
         ".*",
         (ANSWERED,),
