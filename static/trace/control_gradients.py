@@ -21,7 +21,7 @@ from graphs.errors import NotDifferentiableError, located
 from graphs.ir import Graph, Node
 from graphs.ops.control import scan_op, switch_op, while_gradient_op, while_op
 from graphs.ops.creation import zeros, zeros_like
-from graphs.ops.elementwise import add, logical_not, logical_or
+from graphs.ops.elementwise import add, greater, less_equal, logical_not, logical_or
 from graphs.ops.movement import concat, expand_dims, identity
 from graphs.ops.reductions import any as any_op
 from graphs.spec import TensorSpec
@@ -144,23 +144,37 @@ def _switch_rule(call: OpCall) -> list[Any]:
         pull = partial(pulled, graph, operands, given, wanted)
         traced.append(Subgraph(f"branch{number}", lambda _, pull=pull, one=one: one.extend(pull()), []))  # type: ignore[misc]
         found.append(one)
-    is_partial = [any(map(_is_partial, ones)) for ones in zip(*found, strict=True)]
+    is_told = [_needs_run(ones) for ones in zip(*found, strict=True)]
     for branch, one in zip(traced, found, strict=True):
-        branch.give(lambda one=one: [*filled(one, operands, wanted), *_reaches(one, is_partial)])  # type: ignore[misc]
+        branch.give(lambda one=one: [*filled(one, operands, wanted), *_flags_of(one, is_told)])  # type: ignore[misc]
     graphs, captured = finished(*traced)
     results = emit(switch_op, [*nodes_of([index]), *captured], {"branches": tuple(graphs)}, len(traced[0].outputs))
-    cotangents, reaches = _split(results, len(is_partial))
-    known = _placed(reaches, is_partial)
-    return [None, *_placed([Cotangent(g, _known(r)) for g, r in zip(cotangents, known, strict=True)], wanted)]
-
-
-def _reaches(found: Sequence[Cotangent], is_partial: Sequence[bool]) -> list[Any]:
-    """Whether each cotangent is there that is not there in all branches: bools, which may be known."""
-    return [
-        np.asarray(one.value is not None) if one.reach is None else one.reach.known()
-        for one, asked in zip(found, is_partial, strict=True)
-        if asked
+    cotangents, told = _split(results, len(is_told))
+    flags = _placed(told, is_told)
+    reaches = [
+        _known(flag) if flag is not None else _by_branch(index, ones)
+        for flag, ones in zip(flags, zip(*found, strict=True), strict=True)
     ]
+    return [None, *_placed([Cotangent(g, r) for g, r in zip(cotangents, reaches, strict=True)], wanted)]
+
+
+def _needs_run(ones: Sequence[Cotangent]) -> bool:
+    """Whether only the run of a branch knows if it reads an operand, of which these are the cotangents by branch."""
+    return any(one.reach is not None for one in ones) or (len(ones) > 2 and any(map(_is_partial, ones)))
+
+
+def _by_branch(index: Symbol, ones: Sequence[Cotangent]) -> Reach:
+    """Where an operand is read, by which branch is taken; the second one is by any index above 0."""
+    is_read = [one.value is not None for one in ones]
+    if all(is_read):
+        return None
+    if not any(is_read):
+        return _known(np.asarray(False))
+    return Partial(lambda: greater(index, 0) if is_read[1] else less_equal(index, 0))
+
+
+def _flags_of(found: Sequence[Cotangent], asked: Sequence[bool]) -> list[Any]:
+    return _flags([one for one, is_asked in zip(found, asked, strict=True) if is_asked])
 
 
 def _known(reach: Any) -> Reach:
@@ -169,10 +183,11 @@ def _known(reach: Any) -> Reach:
 
 def _choice_rule(call: OpCall) -> list[Any]:
     """The cotangent goes to what was chosen."""
-    index, *_ = call.inputs
-    g, test = call.cotangents[0], chosen_by(index)
-    ways = (choice(test, g, zeros_like(g)), test), (choice(test, zeros_like(g), g), logical_not(test))
-    return [None, *(Cotangent(one, Partial(lambda way=way: way)) for one, way in ways)]  # type: ignore[misc]
+    g, test = call.cotangents[0], chosen_by(call.inputs[0])
+    _, then, otherwise = call.wanted
+    of_then = Cotangent(choice(test, g, zeros_like(g)), Partial(lambda: test)) if then else None
+    of_otherwise = Cotangent(choice(test, zeros_like(g), g), Partial(lambda: logical_not(test))) if otherwise else None
+    return [None, of_then, of_otherwise]
 
 
 def _scan_rule(call: OpCall) -> list[Any]:

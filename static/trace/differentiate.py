@@ -24,7 +24,7 @@ from static import clock
 from static.trace.choice import choice
 from static.trace.converting import callee
 from static.trace.lowering import is_choice
-from static.trace.reach import Reach, Reached, both
+from static.trace.reach import Reach, Reached, both, may_poison
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, node_of, reading_all
 
@@ -151,7 +151,7 @@ def _pulled_back(
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
     here = _builder()  # the graph itself, or the body of a loop in it
     line = here.line
-    pull = _Pull(builder, active, known, reached)
+    pull = _Pull(builder, active, known, reached, may_poison(here))
     try:
         reverse.accumulate(reversed(recorded), cotangents, pull.back)
     finally:
@@ -183,6 +183,7 @@ class _Pull(NamedTuple):
     active: set[Node]
     known: Known
     reached: Reached
+    is_told: bool
 
     def back(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
         """The inputs that want a cotangent, each with its contribution."""
@@ -190,6 +191,7 @@ class _Pull(NamedTuple):
         own = self.reached.of(node)
         for source, found, is_linear in self._contributions(node, cotangent):
             contribution, reach = found if isinstance(found, Cotangent) else (found, None)
+            reach = reach if self.is_told else None
             if own is not None and not is_linear:
                 contribution = choice(own.known(), contribution, zeros_like(contribution))
             if node.op is part:

@@ -7,15 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.ir import Graph, Node, ancestors
+from graphs.ir import Graph, ancestors
 from static.trace.differentiate import OpCall
-
-_TEXT = """
-    sqrt log log1p log2 log10 divide reciprocal pow acos acosh asin atanh atan2 hypot logaddexp gammaln polygamma
-    betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
-"""
-_SINGULAR = frozenset(_TEXT.split())
-"""Ops whose derivative is infinite, or has no value, somewhere."""
+from static.trace.reach import graphs_in, is_singular
 
 
 def marks_of(call: OpCall, carry: int) -> tuple[list[Any], list[Any]]:
@@ -26,7 +20,7 @@ def marks_of(call: OpCall, carry: int) -> tuple[list[Any], list[Any]]:
     """
     body = call.attrs["body"]
     floats = [output.spec.is_float for output in body.outputs]
-    if not _is_singular(body) or _reads_all(call, body, floats[:carry]):
+    if not is_singular(body) or _reads_all(call, body, floats[:carry]):
         return [], []
     saved = range(len(floats), len(floats) + carry)
     ends, kept = there_at(call, range(carry), floats), there_at(call, saved, floats)
@@ -38,17 +32,7 @@ def _reads_all(call: OpCall, body: Graph, floats: Sequence[bool]) -> bool:
     there = [i for i, is_float in enumerate(floats) if is_float and i in call.cotangents and call.parts.get(i) is None]
     read = ancestors(body.outputs)
     is_read = all(node in read for node, is_float in zip(body.inputs, floats, strict=False) if is_float)
-    return is_read and len(there) == sum(floats) and not any(_inside(node) for node in body.nodes)
-
-
-def _inside(node: Node) -> list[Graph]:
-    """The graphs that a node of control flow holds."""
-    held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in held if isinstance(part, Graph)]
-
-
-def _is_singular(graph: Graph) -> bool:
-    return any(node.op.name in _SINGULAR or any(map(_is_singular, _inside(node))) for node in graph.nodes)
+    return is_read and len(there) == sum(floats) and not any(graphs_in(node) for node in body.nodes)
 
 
 def there_at(call: OpCall, numbers: Iterable[int], floats: Iterable[bool]) -> list[Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from graphs.ir import Node
+from graphs.builder import Builder
+from graphs.ir import Graph, Node
 from graphs.ops.elementwise import logical_and, logical_or
 
 
@@ -63,3 +66,42 @@ class Reached:
         parts = self._parts.setdefault(node, {})
         parts[number] = either(parts[number], reach) if number in parts else reach
         self.add(node, reach)
+
+
+# Where it matters ----------------------------------------------------------------------------------------------------
+
+_TEXT = """
+    exp expm1 sinh cosh
+    sqrt log log1p log2 log10 divide reciprocal pow acos acosh asin atanh atan2 hypot logaddexp gammaln polygamma
+    betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
+"""
+_SINGULAR = frozenset(_TEXT.split())
+"""Ops whose value or derivative is infinite, or none, somewhere in what is usual."""
+_scanned: WeakKeyDictionary[Builder, tuple[int, bool]] = WeakKeyDictionary()
+
+
+def graphs_in(node: Node) -> list[Graph]:
+    """The graphs that a node of control flow holds."""
+    held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in held if isinstance(part, Graph)]
+
+
+def is_singular(graph: Graph) -> bool:
+    """Whether a graph may compute a value or a derivative that is not finite."""
+    return any(map(_is_singular_node, graph.nodes))
+
+
+def _is_singular_node(node: Node) -> bool:
+    return node.op.name in _SINGULAR or any(map(is_singular, graphs_in(node)))
+
+
+def may_poison(builder: Builder | None) -> bool:
+    """Whether a zero cotangent may become NaN in a graph, or in one around it; else nobody asks where it is none."""
+    while builder is not None:
+        count, found = _scanned.get(builder, (0, False))
+        found = found or any(map(_is_singular_node, islice(builder.nodes, count, None)))
+        _scanned[builder] = len(builder.nodes), found
+        if found:
+            return True
+        builder = builder.parent
+    return False
