@@ -105,8 +105,9 @@ def _polygamma(n: Array, x: Array) -> Array:
 
 def _gammas(a: Array, x: Array) -> tuple[Array, Array]:
     """The regularised lower and upper incomplete gamma functions."""
-    wrong, none, endless = (a <= 0) | (x < 0) | np.isnan(a + x), x == 0, np.isinf(x)
-    a, x = np.where(wrong, 1, a), np.where(wrong | endless, 1, x)
+    wrong, none, endless = (a < 0) | (x < 0) | np.isnan(a + x) | ((a == 0) & (x == 0)), x == 0, np.isinf(x)
+    endless |= (a == 0) & (x > 0)  # all of the integral lies at 0
+    a, x = np.where(wrong | endless, 1, a), np.where(wrong | endless, 1, x)
     scale = np.exp(a * np.log(x) - x - _gammaln(a))
     near = x < a + 1
     lower = scale * _series(a, np.where(near, x, 0))

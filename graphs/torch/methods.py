@@ -122,6 +122,11 @@ class TorchNames:
         return self.numel()
 
     @property
+    def real(self) -> Self:
+        """The tensor itself: all numbers are real."""
+        return self
+
+    @property
     def H(self) -> Self:  # noqa: N802
         """The axes of a matrix swapped."""
         return functions.t(self)

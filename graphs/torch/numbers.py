@@ -11,7 +11,7 @@ from graphs import ops
 from graphs.errors import OptionError
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
-from graphs.torch import reductions
+from graphs.torch import arithmetic, reductions
 from graphs.torch.pointwise import binary, floated, of_floats
 from graphs.torch.promotion import promoted
 from graphs.torch.words import cast, floats, refuse, shape_of, sizes
@@ -53,8 +53,7 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
-    power = ops.pow(2.0, floats(other))
-    return ops.multiply(*promoted(floats(input), power))
+    return arithmetic.mul(input, ops.pow(2.0, floats(other)))
 
 
 def mvlgamma(input: Any, p: int) -> Any:

@@ -276,14 +276,26 @@ def searchsorted(
     if ndim_of(sequence) == 1:
         found = ops.searchsorted(sequence, values, side="right" if behind else "left")
     elif shape_of(sequence)[:-1] == shape_of(values)[:-1]:
-        rows, wanted = ops.expand_dims(sequence, -2), ops.expand_dims(values, -1)
-        reached = ops.greater(rows, wanted) if behind else ops.greater_equal(rows, wanted)
-        found = ops.sum(ops.logical_not(reached), axis=-1)
+        found = _bisected(sequence, values, ops.greater if behind else ops.greater_equal)
     else:
         raise ShapeError(
             f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
         )
     return cast(found, np.int32 if out_int32 else np.int64)
+
+
+def _bisected(rows: Any, values: Any, reaches: Any) -> Any:
+    """The first place in each sorted row that reaches a value: all values halve their own range at once."""
+    size = shape_of(rows)[-1].__index__()
+    low = ops.zeros_like(values, dtype=np.int64)
+    high = ops.add(low, size)
+    for _ in range(size.bit_length()):
+        middle = ops.floor_divide(ops.add(low, high), 2)
+        met = reaches(ops.take_along_axis(rows, ops.minimum(middle, size - 1), axis=-1), values)
+        is_open = ops.less(low, high)
+        low = ops.where(ops.logical_and(is_open, ops.logical_not(met)), ops.add(middle, 1), low)
+        high = ops.where(ops.logical_and(is_open, met), middle, high)
+    return low
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:

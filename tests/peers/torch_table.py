@@ -44,6 +44,7 @@ ELSEWHERE = {
     **SIGNS,
 }
 UNTIED = frozenset(["kthvalue", "median", "nanmedian", "topk", "mode"])
+ROUNDED = frozenset(["matrix_exp"])  # PyTorch loses digits in float32, where ours is computed in float64
 DRAWS = frozenset(
     [
         "rand",
@@ -217,7 +218,7 @@ def row_of(name: str, ours: tuple[Side, Any], theirs: tuple[Side, Any], path: st
             except Exception:  # noqa: BLE001  (an error is what is asked for in place of another number)
                 refused += 1
                 continue
-        if _same(found, wanted) or (_loose(call) and _nearly(found, wanted)):
+        if _same(found, wanted) or ((_loose(call) or name in ROUNDED) and _nearly(found, wanted)):
             same += 1
         else:
             different.append(f"{call!r}: {found} for {wanted}")
