@@ -120,7 +120,8 @@ def triangular_solve(
 ) -> TriangularSolution:  # fmt: skip
     """`solve_triangular` with the operands the other way round, and the matrix beside the solution."""
     matrix = triangle(A, upper=upper, unit=unitriangular)
-    return TriangularSolution(linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input), A)
+    found = linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input)
+    return TriangularSolution(found, ops.broadcast_to(A, (*shape_of(found)[:-2], *shape_of(A)[-2:])))
 
 
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803
