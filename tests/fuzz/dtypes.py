@@ -74,7 +74,7 @@ def constants(random: Random, x: Array) -> Options | None:
 WITH_CONSTANTS: dict[str, Any] = {
     "negative": lambda x, c, d: -(x * c) * d,
     "products": lambda x, c, d: (x * c) * d + x * c,
-    "quotients": lambda x, c, d: x / (g.exp(-x * x) * c) / d,
+    "quotients": lambda x, c, d: g.divide(g.divide(x, g.exp(-x * x) * c), d),
     "sums": lambda x, c, d: g.subtract(g.sum(x * c * d) * 1e-3, x + c),
     "inside": lambda x, c, d: (x * d) * (x * c) - d * x,
 }
