@@ -134,7 +134,7 @@ class Arm(Struct, omit_defaults=True):
     reason: str | None
 
 
-class Compared(Record, kw_only=True):
+class OfComparison(Record, kw_only=True):
     """A record of what was compared; `eager` is the arm of a framework that compiles nothing, null of our engines."""
 
     eager: str | None = None
@@ -145,7 +145,7 @@ class Compared(Record, kw_only=True):
         return self.eager or DYNAMIC
 
 
-class OfCell(Compared):
+class OfCell(OfComparison):
     """A record of a cell."""
 
     workload: str

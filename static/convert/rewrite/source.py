@@ -22,7 +22,7 @@ class NotConvertedError(Exception):
     """Why a function is left as it is, and what to do about it: `reason; remedy`."""
 
 
-class Source(NamedTuple):
+class Definitions(NamedTuple):
     """The functions of a text by the line at which their code starts: their trees, and what they compile to."""
 
     trees: dict[int, list[Definition]]
@@ -61,7 +61,7 @@ def _read(file: str, code: CodeType) -> Definition | None:
     text = "".join(linecache.getlines(file))
     if not text:
         raise NotConvertedError(f"there is no source of it under {file!r}; save it in a file, and import that")
-    return _source(text, code.co_flags & FUTURE).definition(code)
+    return _definitions(text, code.co_flags & FUTURE).definition(code)
 
 
 FUTURE = 0x1000000
@@ -69,22 +69,22 @@ FUTURE = 0x1000000
 
 
 @functools.lru_cache(maxsize=16)  # files: their trees are many times as large as they
-def _source(text: str, flags: int) -> Source:
+def _definitions(text: str, flags: int) -> Definitions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python has shown them already
         try:
             module = ast.parse(text)
             top = compile(module, "<compared>", "exec", flags=flags, dont_inherit=True)
         except (SyntaxError, ValueError):  # a text that was edited since
-            return Source({}, {})
-    source = Source({}, {})
+            return Definitions({}, {})
+    known = Definitions({}, {})
     for tree in ast.walk(module):
         if isinstance(tree, (ast.FunctionDef, ast.Lambda)):
             lines = [tree.lineno, *(decorator.lineno for decorator in getattr(tree, "decorator_list", []))]
-            source.trees.setdefault(min(lines), []).append(tree)
+            known.trees.setdefault(min(lines), []).append(tree)
     for code in _inside(top):
-        source.codes.setdefault(code.co_firstlineno, []).append(code)
-    return source
+        known.codes.setdefault(code.co_firstlineno, []).append(code)
+    return known
 
 
 def _inner(code: CodeType) -> list[CodeType]:
