@@ -11,13 +11,36 @@ from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_ena
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
 from dynamic.tensor import Tensor, as_array
+from graphs.errors import GraphError, located
 
 __all__ = [
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
     "inference_mode", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
 
-grad = grad_of
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of the outputs, summed, in each input: `dynamic.grad_of` with PyTorch's parameters.
+
+    `only_inputs` changes nothing, as in PyTorch. Raises GraphError for batched cotangents, and what `grad_of` raises.
+    """
+    del only_inputs
+    if is_grads_batched:
+        raise GraphError(located("grad: is_grads_batched is not supported; call grad for each cotangent"))
+    return grad_of(
+        outputs, inputs, grad_outputs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,
+        materialize_grads=materialize_grads,
+    )  # fmt: skip
 
 
 def backward(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamic.optim.optimizer import Group, Optimizer, Unused, options
+from dynamic.optim.optimizer import Group
+from dynamic.optim.ruled import RuledOptimizer, Unused, options
 from graphs import optim
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
-class Adam(Optimizer):
+class Adam(RuledOptimizer):
     """Adam; the weight decay is part of the gradient."""
 
     slots = {"mean": "exp_avg", "variance": "exp_avg_sq", "largest": "max_exp_avg_sq"}  # noqa: RUF012
@@ -62,7 +63,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **more)
 
 
-class Adamax(Optimizer):
+class Adamax(RuledOptimizer):
     """Adam with the largest gradient, which decays, in place of the root of the squares."""
 
     slots = {"mean": "exp_avg", "largest": "exp_inf"}  # noqa: RUF012
@@ -91,7 +92,7 @@ class Adamax(Optimizer):
         return optim.adamax(*numbers)
 
 
-class RAdam(Optimizer):
+class RAdam(RuledOptimizer):
     """Adam that goes along the mean alone while few steps tell of the variance."""
 
     slots = {"mean": "exp_avg", "variance": "exp_avg_sq"}  # noqa: RUF012
@@ -121,7 +122,7 @@ class RAdam(Optimizer):
         return optim.radam(*numbers, decoupled=group["decoupled_weight_decay"])
 
 
-class NAdam(Optimizer):
+class NAdam(RuledOptimizer):
     """Adam whose step looks ahead."""
 
     slots = {"mean": "exp_avg", "variance": "exp_avg_sq", "product": "mu_product"}  # noqa: RUF012

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamic.optim.optimizer import Group, Optimizer, Unused, options
+from dynamic.optim.optimizer import Group
+from dynamic.optim.ruled import RuledOptimizer, Unused, options
 from graphs import optim
 
 __all__ = ["ASGD", "SGD", "Rprop"]
 
 
-class SGD(Optimizer):
+class SGD(RuledOptimizer):
     """Stochastic gradient descent, with momentum and Nesterov's step."""
 
     slots = {"velocity": "momentum_buffer"}  # noqa: RUF012  (read alone)
@@ -40,7 +41,7 @@ class SGD(Optimizer):
         return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"])
 
 
-class ASGD(Optimizer):
+class ASGD(RuledOptimizer):
     """Averaged stochastic gradient descent; the state holds the average as "ax"."""
 
     slots = {"average": "ax", "rate": "eta", "share": "mu"}  # noqa: RUF012
@@ -68,7 +69,7 @@ class ASGD(Optimizer):
         return optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
 
 
-class Rprop(Optimizer):
+class Rprop(RuledOptimizer):
     """Steps by the sign of the gradient, of a length for each element."""
 
     slots = {"before": "prev", "step": "step_size"}  # noqa: RUF012

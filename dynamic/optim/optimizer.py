@@ -1,4 +1,4 @@
-"""Optimizer: what PyTorch's classes keep between steps, over the pure functions of `graphs.optim`."""
+"""Optimizer: groups of parameters with their options, and a state that is kept between steps."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.guarding import guard_construction
-from dynamic.inplace import assign
 from dynamic.optim.limits import plain_options
 from dynamic.tensor import Tensor
-from graphs import optim
-from graphs.errors import ArgumentError, GraphError, MissingKeyError, OptionError, located
+from graphs.errors import ArgumentError, MissingKeyError, OptionError, located
 from graphs.op import is_ours
 
 Group = dict[str, Any]
-Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+"""The default of an option that every group must have."""
 
 
 class Optimizer:
-    """Changes parameters in place by their gradients.
-
-    `rule` is the update of a group, and `slots` says what PyTorch calls each part of its state.
-    """
-
-    slots: Mapping[str, str] = {}
-    counts = True  # whether the state of a parameter knows how many steps it has seen
+    """Changes parameters in place by their gradients. Optimizers here and of users derive from it and define `step`."""
 
     def __init__(self, params: Any, defaults: Group) -> None:
         """Raises OptionError for no parameters, ArgumentError for what is no tensor."""
@@ -47,23 +46,25 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take over all attributes, as unpickling does; users extend it with options that older states lack."""
+        vars(self).update(state)
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         guard_construction(cls)
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
-        raise NotImplementedError
-
     def add_param_group(self, param_group: Any) -> None:
-        """Add parameters with options of their own. Raises OptionError for one that is there already."""
+        """Add parameters with options of their own, and with whatever else a program notes beside them.
+
+        Raises OptionError for a parameter that is there already, and for an option that has no default.
+        """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise ArgumentError(located("a group of parameters is a dict with 'params'; write {'params': [param]}"))
-        unknown = param_group.keys() - self.defaults.keys() - {"params", "param_names", "initial_lr"}
-        if unknown:
-            raise OptionError(located(f"there is no option {', '.join(unknown)}; leave it out"))
         group = {**self.defaults, **param_group, **self._listed(param_group["params"])}
+        lacking = [name for name, value in group.items() if value is required]
+        if lacking:
+            raise OptionError(located(f"a group of parameters lacks {', '.join(lacking)}, without a default; add it"))
         self.check(group)
         self.param_groups.append(group)
 
@@ -88,59 +89,16 @@ class Optimizer:
 
     def check(self, group: Group) -> None:
         """Raise for options that do not fit."""
-        self.rule(group)
 
-    def slots_of(self, param: Any) -> Mapping[str, str]:
-        """What PyTorch calls each part of the state of a parameter."""
-        return self.slots
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; what the closure, called first, returns."""
+        raise NotImplementedError(located(f"{type(self).__name__} defines no step; write step(self, closure=None)"))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take all gradients away, or with `set_to_none=False` make them 0."""
         for group in self.param_groups:
             for param in group["params"]:
                 param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; what the closure, called first, returns."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
-        with no_grad():
-            for group in self.param_groups:
-                rule = self.rule(group)
-                for (count, _), params in self._together(group).items():
-                    self._update(rule, group, count, params)
-        return loss
-
-    def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
-        """The parameters that have gradients; those with the same number of steps and the same slots together."""
-        found: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
-        for param in group["params"]:
-            if param.grad is not None:
-                state = self.state[param]
-                count = int(state.get("step", 1 if state else 0))
-                found[count, tuple(self.slots_of(param).values())].append(param)
-        return found
-
-    def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
-        arrays = [param._data for param in params]
-        sign = -1 if group.get("maximize") else 1
-        grads = [param.grad._data if sign == 1 else -param.grad._data for param in params]
-        states = [self.state[param] for param in params]
-        slots = self.slots_of(params[0])
-        if count == 0:
-            state = rule.init(arrays)
-        else:
-            names = [slot for slot, name in slots.items() if name in states[0]]
-            state = {slot: [one[slots[slot]]._data for one in states] for slot in names}
-            state["count"] = np.asarray(count)
-        new, state = rule.update(grads, state, arrays)
-        for i, (param, one) in enumerate(zip(params, states, strict=True)):
-            assign(param, Tensor(new[i]))
-            if self.counts:
-                one["step"] = Tensor(np.asarray(count + 1, np.float32))
-            one.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
 
     def state_dict(self) -> dict[str, Any]:
         """The state by the number of the parameter, and the options of the groups."""
@@ -182,10 +140,3 @@ def _copied(value: Any, param: Tensor) -> Any:
         return value
     array = np.array(value)
     return Tensor(array.astype(param.dtype) if array.shape == param.shape and array.ndim else array)
-
-
-def options(name: str, given: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
-    """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
-    for option, value in given.items():
-        if value and option not in supported:
-            raise GraphError(located(f"{name}: {option}={value!r} is not supported; leave it out"))

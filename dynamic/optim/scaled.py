@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamic.optim.optimizer import Group, Optimizer, Unused, options
+from dynamic.optim.optimizer import Group
+from dynamic.optim.ruled import RuledOptimizer, Unused, options
 from graphs import optim
 
 __all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop"]
 
 
-class Adadelta(Optimizer):
+class Adadelta(RuledOptimizer):
     """The gradient scaled by the sizes of earlier steps and gradients."""
 
     slots = {"square": "square_avg", "steps": "acc_delta"}  # noqa: RUF012
@@ -39,7 +40,7 @@ class Adadelta(Optimizer):
         return optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"])
 
 
-class RMSprop(Optimizer):
+class RMSprop(RuledOptimizer):
     """The gradient over the root of the average of its squares."""
 
     slots = {"square": "square_avg", "velocity": "momentum_buffer", "average": "grad_avg"}  # noqa: RUF012
@@ -69,7 +70,7 @@ class RMSprop(Optimizer):
         return optim.rmsprop(*numbers, group["centered"])
 
 
-class Adagrad(Optimizer):
+class Adagrad(RuledOptimizer):
     """The gradient over the root of the sum of its squares."""
 
     slots = {"sum": "sum"}  # noqa: RUF012
@@ -100,7 +101,7 @@ class Adagrad(Optimizer):
         return optim.adagrad(group["lr"], group["lr_decay"], group["weight_decay"], start, group["eps"])
 
 
-class Adafactor(Optimizer):
+class Adafactor(RuledOptimizer):
     """Steps as long as the parameter is large; of a matrix's variance it keeps the means of rows and columns."""
 
     def __init__(
