@@ -129,9 +129,9 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     for arm in ("dynamic", "static-exact"):
         started = time.thread_time()
         steps[arm] = arms.build(arm, case)
-        steady_call(steps[arm], case)()
+        steady_call(steps[arm])()
         first[arm] = time.thread_time() - started
-    calls = {arm: steady_call(step, case) for arm, step in steps.items()}
+    calls = {arm: steady_call(step) for arm, step in steps.items()}
     blocks = paired_rounds(calls, BUDGET, Random(name), time.thread_time_ns).steady()
     eager, compiled = blocks["dynamic"], blocks["static-exact"]
     ratio = geometric_mean(a / b for a, b in zip(compiled, eager, strict=True))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from compare.engines import heap
-from compare.engines.arms import Step, masked_dims
-from compare.engines.base import Framework, Observed
+from compare.engines.arms import masked_dims
+from compare.engines.base import Framework, Function, Observed
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
 from graphs import tree
@@ -17,26 +17,17 @@ PADDED = "-padded"
 """Ends the name of an arm that meets every example padded to the longest."""
 
 
-class FrameworkStep(Step):
-    """One arm of a case in a framework. A call returns when the result is computed."""
+class BuiltStep:
+    """A step that a framework has built, and its calls. A call returns when the result is computed."""
 
-    def __init__(self, framework: Framework, arm: str, case: Case) -> None:
-        self.framework = framework
-        padded = arm.endswith(PADDED)
-        mode = arm.removesuffix(PADDED)
-        loss = case.masked if padded else framework.loss(mode, case)
-        if loss is None:
-            raise UnsupportedError(f"{arm}: the workload has no masked loss: padding would change its result")
-        given = longest(case) if padded else case.examples
-        self.run = framework.build(mode, loss, case.argnum)
-        super().__init__(self.run, framework.arrays(case.params), tuple(map(framework.arrays, given)))
-        self.before = framework.observed(self.run)
-        self.longest = max(case.lengths) if padded else 0
+    def __init__(self, framework: Framework, run: Function, examples: Sequence[Example]) -> None:
+        self.framework, self.run, self.examples = framework, run, examples
+        self.before = framework.observed(run)
         self.live = heap.live()
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
-        """The loss and the gradients of the parameters, as the framework's arrays."""
-        result: tuple[Any, Any] = self.run(self.params, *example)
+        """The value and the gradients, as the framework's arrays."""
+        result: tuple[Any, Any] = self.run(*example)
         self.framework.wait(result)
         return result
 
@@ -49,6 +40,30 @@ class FrameworkStep(Step):
     def compiles(self) -> int:
         """The compilations so far."""
         return len(self.observed.compilations)
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
+        return sum(lengths)
+
+
+class FrameworkStep(BuiltStep):
+    """One arm of a case in a framework: parameters stand before each example."""
+
+    def __init__(self, framework: Framework, arm: str, case: Case) -> None:
+        padded = arm.endswith(PADDED)
+        mode = arm.removesuffix(PADDED)
+        loss = case.masked if padded else framework.loss(mode, case)
+        if loss is None:
+            raise UnsupportedError(f"{arm}: the workload has no masked loss: padding would change its result")
+        given = longest(case) if padded else case.examples
+        run = framework.build(mode, loss, case.argnum)
+        self.params = framework.arrays(case.params)
+        super().__init__(framework, run, tuple(map(framework.arrays, given)))
+        self.longest = max(case.lengths) if padded else 0
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """The loss and the gradients of the parameters, as the framework's arrays."""
+        return super().__call__(self.params, *example)
 
     def computed(self, lengths: Sequence[int]) -> int:
         """See the base."""

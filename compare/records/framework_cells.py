@@ -1,19 +1,28 @@
-"""What a process answers that runs a workload in a framework."""
+"""What a process answers that runs a step in a framework: a workload of ours, or a function of the user's."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from compare.records.framework_steps import Made
-from compare.records.record import OfArms
+from msgspec import Struct
+
+from compare.records.record import OfArms, Seconds
 from compare.records.time import TimeArm
 
 
-class FrameworkArm(TimeArm):
-    """An arm of a framework in one process: how far it is from float64, what it took, what it compiled.
+class Made(Struct):
+    """One compilation: why there was one, and its seconds where the framework says them."""
 
-    `peak` is what a step takes from malloc above what was there before it, `held` what is there after an epoch that was
-    not there before the first call; both null where the process does not count.
+    reason: str
+    seconds: Seconds | None
+
+
+class FrameworkArm(TimeArm):
+    """An arm of a framework in one process: how far it is from what it must give, what it took, what it compiled.
+
+    `breaks` are graph breaks by reason, and `limits` says what runs eager since it was compiled too often. `peak` is what
+    a step takes from malloc above what was there before it, `held` what is there after an epoch that was not there
+    before the first call; both null where the process does not count.
     """
 
     output_error: float | None = None
@@ -21,6 +30,7 @@ class FrameworkArm(TimeArm):
     tolerance: float = 0.0
     compilations: list[Made] = []
     breaks: dict[str, int] = {}
+    limits: list[str] = []
     peak: int | None = None
     held: int | None = None
 
@@ -35,3 +45,13 @@ class FrameworkCell(OfArms, tag="framework cell"):
     version: str
     cache: Literal["cold", "warm"]
     arms: dict[str, FrameworkArm]
+
+
+class FrameworkStep(FrameworkCell, tag="framework step"):
+    """A function of the user's in a framework. It is `random` where another seed gives another result.
+
+    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right.
+    """
+
+    random: bool = False
+    undoubled: str | None = None

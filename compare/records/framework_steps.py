@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from compare.records.framework_cells import Made
 from compare.records.record import Block, Record, Seconds
 
 Outcome = Literal["ok", "disagree", "refused", "failed", "limit"]
@@ -37,11 +38,11 @@ class FrameworkGate(Record, tag="framework gate"):
     undoubled: str | None = None
 
 
-class Made(Struct):
-    """One compilation: why there was one, and its seconds where the framework says them."""
+class FrameworkFault(Record, tag="framework fault"):
+    """What is wrong with the user's file, function or calls, and the exit code of that."""
 
-    reason: str
-    seconds: Seconds | None
+    error: str
+    code: int
 
 
 class TimedMode(Struct, omit_defaults=True):
@@ -68,10 +69,3 @@ class FrameworkTime(Record, tag="framework time"):
     process: int
     calls: int
     modes: dict[str, TimedMode]
-
-
-class FrameworkAlone(Record, tag="framework alone"):
-    """All that one process has measured by itself: the gate, and each mode beside the eager one."""
-
-    gate: FrameworkGate
-    times: list[FrameworkTime]

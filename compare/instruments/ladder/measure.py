@@ -50,7 +50,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
             rows[name].status, rows[name].reason = "disagree", off
         elif step is not None:
             steps[name] = step
-    calls = {name: steady_call(step, case) for name, step in steps.items()}
+    calls = {name: steady_call(step) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, seconds in rounds.steady().items():

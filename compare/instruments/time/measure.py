@@ -35,7 +35,7 @@ def measure_arms(job: Job, case: Case, build: Build = arms.build) -> dict[str, s
     steps = {arm: build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
     builds = {arm: step.compile_seconds for arm, step in steps.items()}
     first = first_epoch(steps, case, rng)
-    calls = {arm: steady_call(step, case) for arm, step in steps.items()}
+    calls = {arm: steady_call(step) for arm, step in steps.items()}
     rounds = paired_rounds(calls, job.budget, rng)
     starts, steady = rounds.starts(), rounds.steady()
     examples = len(case.examples)
@@ -82,9 +82,9 @@ def _first_call(step: Step, index: int, length: int, new: bool) -> schema.Call:
     return schema.Call(length, seconds, new, step.compiles > before)
 
 
-def steady_call(step: Step, case: Case) -> TimedCall:
-    """What one steady call is: a step on the one example, or an epoch over the whole stream."""
-    if case.varies:
+def steady_call(step: Any) -> TimedCall:
+    """What one steady call is: a step on its one example, or an epoch over the whole stream."""
+    if len(step.examples) > 1:
         return partial(_epoch, step, step.examples)
     return partial(step, *step.examples[0])
 

@@ -1,0 +1,169 @@
+"""What a process runs in a framework: a workload of ours, or a function of the user's, with what each call must give."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import optree
+
+from compare.engines.arms import signature
+from compare.engines.base import Framework
+from compare.engines.workload_step import BuiltStep, FrameworkStep
+from compare.errors import described
+from compare.instruments.parity.measure import expectations, tree_error
+from compare.workloads.base import Case
+
+SEEDS = (1, 2)
+Reference = Any
+"""The value and the gradients that a call must give."""
+
+
+class Subject(ABC):
+    """What is run in every arm.
+
+    framework  what runs it
+    lengths    the useful size of each call
+    varies     whether the calls are a stream, rather than one that never changes
+    """
+
+    framework: Framework
+    lengths: Sequence[int]
+    varies: bool
+
+    @property
+    @abstractmethod
+    def expected(self) -> Mapping[int, Sequence[Reference]]:
+        """For calls by their number, what each must give: every one of several references."""
+
+    @abstractmethod
+    def step(self, arm: str) -> BuiltStep:
+        """The step of an arm, built and not yet called."""
+
+    @abstractmethod
+    def form(self, index: int) -> Any:
+        """What an engine specialises on in a call."""
+
+    def called(self, index: int) -> AbstractContextManager[None]:
+        """Where a first call is made, so that it gives what is expected of it."""
+        return nullcontext()
+
+    def reason(self, error: Exception) -> str:
+        """What an error of an arm says."""
+        return described(error)
+
+
+class WorkloadSubject(Subject):
+    """A workload at one size; the reference is that of our engines in float64."""
+
+    def __init__(self, framework: Framework, case: Case, original: Case) -> None:
+        self.framework, self.case = framework, case
+        self.lengths, self.varies = case.lengths, case.varies
+        self._expected = {one.example: (one.reference,) for one in expectations(original)}
+
+    @property
+    def expected(self) -> Mapping[int, Sequence[Reference]]:
+        """See the base."""
+        return self._expected
+
+    def step(self, arm: str) -> FrameworkStep:
+        """See the base."""
+        return FrameworkStep(self.framework, arm, self.case)
+
+    def form(self, index: int) -> Any:
+        """Structure, shapes and dtypes."""
+        return signature(self.case.examples[index])
+
+    def reason(self, error: Exception) -> str:
+        """As the framework says it, in a line."""
+        return self.framework.reason(error)
+
+
+class FunctionSubject(Subject):
+    """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
+
+    A function that gives another result for another seed is random. Float64 draws other numbers, so that such a function
+    is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws.
+    """
+
+    def __init__(self, framework: Framework, eager: str, name: str, function: Any, calls: Sequence[Any]) -> None:
+        self.framework, self.eager, self.name = framework, eager, name
+        self.function, self.calls = function, calls
+        self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
+        self.undoubled: str | None = None
+
+    def step(self, arm: str) -> BuiltStep:
+        """See the base."""
+        return BuiltStep(self.framework, self.framework.build(arm, self.function, 0), self.calls)
+
+    def form(self, index: int) -> Any:
+        """Structure, shapes and dtypes."""
+        leaves, structure = optree.tree_flatten(self.calls[index], none_is_leaf=True)
+        return structure, tuple((tuple(x.shape), str(x.dtype)) if hasattr(x, "dtype") else id(x) for x in leaves)
+
+    @contextmanager
+    def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
+        """From the same seed and the same state of modules, which is brought back."""
+        restore = self.framework.state(self.calls[index])
+        self._reset(seed)
+        yield
+        restore()
+
+    def reason(self, error: Exception) -> str:
+        """With the line of the user's file."""
+        return described(error, self.name)
+
+    @cached_property
+    def random(self) -> bool:
+        """Whether another seed gives another result."""
+        return any(tree_error(self._result(call, SEEDS[1]), ours) > 0 for call, ours in enumerate(self._eager))
+
+    @cached_property
+    def expected(self) -> Mapping[int, Sequence[Reference]]:
+        """Those of every call: eager, and in float64 where the function runs in it."""
+        if self.random:
+            return {index: (result,) for index, result in enumerate(self._eager)}
+        try:
+            with self.framework.doubles():
+                exact = [self._given(self._run, index, SEEDS[0], self.framework.doubled) for index in self._indices]
+        except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
+            self.undoubled = self.reason(error)
+            return {index: (result,) for index, result in enumerate(self._eager)}
+        return {index: pair for index, pair in enumerate(zip(self._eager, exact, strict=True))}
+
+    @property
+    def _indices(self) -> range:
+        return range(len(self.calls))
+
+    @cached_property
+    def _run(self) -> Callable[..., Any]:
+        return self.framework.build(self.eager, self.function, 0)
+
+    @cached_property
+    def _eager(self) -> list[Reference]:
+        return [self._result(index, SEEDS[0]) for index in self._indices]
+
+    def _result(self, index: int, seed: int) -> Reference:
+        return self._given(self._run, index, seed, lambda call: call)
+
+    def _given(self, run: Callable[..., Any], index: int, seed: int, made: Callable[[Any], Any]) -> Reference:
+        with self.called(index, seed):
+            return self.framework.numpy(run(*made(self.calls[index])))
+
+    def _reset(self, seed: int) -> None:
+        """Whatever a function may draw from."""
+        self.framework.reset(seed)
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
+
+
+def _size(call: Any) -> int:
+    """The elements of the arrays of a call."""
+    leaves = optree.tree_leaves(call, none_is_leaf=True)
+    return sum(prod(leaf.shape) for leaf in leaves if hasattr(leaf, "dtype") and hasattr(leaf, "shape"))
