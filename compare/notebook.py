@@ -36,7 +36,8 @@ class _Words(argparse.ArgumentParser):
 def _words() -> _Words:
     words = _Words(prog="%%graphduel", add_help=False)
     words.add_argument("inputs", nargs="?", default="inputs", metavar="INPUTS")
-    words.add_argument("--modes", default="dynamic,static", metavar="LIST")
+    words.add_argument("--framework", metavar="NAME")
+    words.add_argument("--modes", metavar="LIST")
     words.add_argument("--gradient", action=argparse.BooleanOptionalAction, default=None)
     words.add_argument("--seconds", type=float, default=1.0)
     words.add_argument("--allow-effects", action="store_true")
@@ -49,8 +50,8 @@ def magic(shell: Any) -> Any:
     def graphduel(line: str, cell: str) -> Any:
         """Run the cell and compare the last function that it defines, in this process.
 
-        `%%graphduel [INPUTS] [--modes LIST] [--gradient | --no-gradient] [--seconds S] [--allow-effects]`: INPUTS is an
-        expression without spaces or in quotes, a list of calls, each a tuple of arguments; `inputs` if not given.
+        `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--gradient | --no-gradient] [--seconds S]
+        [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of calls, each a tuple of arguments; `inputs` if not given.
         """
         try:
             return _compared(shell, line, cell)
@@ -70,8 +71,9 @@ def _compared(shell: Any, line: str, cell: str) -> Any:
         inputs = eval(asked.inputs, shell.user_ns)  # noqa: S307  (the user's own expression, in the user's own notebook)
     except NameError as error:
         raise MagicError(f"%%graphduel: {error}; give a list of calls, each a tuple of arguments") from None
-    modes = asked.modes.replace(" ", "").split(",")
+    modes = asked.modes.replace(" ", "").split(",") if asked.modes else None
     chosen = {"gradient": asked.gradient, "seconds": asked.seconds, "allow_effects": asked.allow_effects}
+    chosen["framework"] = asked.framework
     return compare(shell.user_ns[name], inputs, modes, processes=0, **chosen)
 
 

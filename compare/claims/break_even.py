@@ -40,11 +40,11 @@ class BreakEven:
 
 def course(cell: Evidence, arm: str) -> Course:
     """That of an arm that has blocks: medians over the processes of its build and of each early call."""
-    timings = cell.of(arm)
+    timings = cell.start.of(arm)
     heads = [[call.seconds for call in getattr(t, "stream", None) or ()] or [t.first] for t in timings]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
     build = statistics.median(timing.build for timing in timings)
-    return Course(build, head, geometric_mean(block for timing in timings for block in timing.blocks))
+    return Course(build, head, geometric_mean(block for timing in cell.of(arm) for block in timing.blocks))
 
 
 def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:

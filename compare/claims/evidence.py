@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from compare.records.memory import Memory
 from compare.records.parity import Parity
 from compare.records.record import DYNAMIC, Cell, OfArms, Records, grouped, of
+from compare.records.time import Time
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 SIZES = ("small", "medium", "large")
@@ -22,13 +23,20 @@ Read = Callable[[Any], Sequence[float]]
 class Evidence:
     """One workload at one size: for each worker process, what each admitted arm measured there.
 
-    `base` is the arm that records its graph on every run, and that the others are compared with.
+    `base` is the arm that records its graph on every run, and that the others are compared with. `cold` are the
+    processes that found no compiled code on the disk and timed no steady state, where there is such code.
     """
 
     workload: str
     size: str
     processes: tuple[Mapping[str, Any], ...]
     base: str = DYNAMIC
+    cold: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def start(self) -> Evidence:
+        """What was measured from nothing: in the cold processes, and in all where none could find compiled code."""
+        return replace(self, processes=self.cold, cold=()) if self.cold else self
 
     @property
     def name(self) -> str:
@@ -91,7 +99,15 @@ def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
         return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
 
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: record.cell)
-    return [Evidence(*cell, tuple(map(usable, group)), group[0].base) for cell, group in groups.items()]
+    found = []
+    for cell, group in groups.items():
+        cold, warm = (tuple(usable(r) for r in group if _is_cold(r) is which) for which in (True, False))
+        found.append(Evidence(*cell, warm, group[0].base, cold))
+    return found
+
+
+def _is_cold(record: OfArms) -> bool:
+    return isinstance(record, Time) and record.cache == "cold"
 
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ from compare.words.terminal import echo
 if TYPE_CHECKING:
     from compare.gate.ending import Gate
     from compare.own import Result
-    from compare.own.frameworks.result import Result as FrameworkResult
 
-MODES = "dynamic,static"
+MODES = ("dynamic", "static")
+Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
 
 
 @click.command()
@@ -74,19 +74,15 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
     if out is not None:
         empty(out)
-    framework, limit, device = (asked.pop(name) for name in ("framework", "limit", "device"))
-    gate = _gate(framework, asked)
-    kept = asked.pop("save_baseline"), asked.pop("baseline")
-    if framework and any(kept):
-        raise click.UsageError("--baseline and --save-baseline work with graphduel's engines, not with a --framework")
-    if device != "cpu" and not framework:
+    device = asked["device"]
+    if device != "cpu" and not asked["framework"]:
         raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
+    rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
+    kept = asked.pop("save_baseline"), asked.pop("baseline")
+    modes, base, measured = _asked(function, apart=out is not None, **asked)
+    gate = _gate(rules, junit, summary, modes, asked["processes"], base) if rules or junit or summary else None
     with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
-        found: Any = (
-            _in_framework(framework, function, limit, device, **asked)
-            if framework
-            else _measured(function, limit, apart=out is not None, **asked)
-        )
+        found = measured()
     echo(str(found))
     if out is not None:
         echo(f"\nReport: {found.save(out)}")
@@ -117,16 +113,10 @@ def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> N
     echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
-def _gate(framework: str | None, asked: dict[str, Any]) -> Gate | None:
-    """The gate that the options ask for, which are taken from `asked`, if they ask for one."""
-    rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
-    if not (rules or junit or summary):
-        return None
-    if framework:
-        raise click.UsageError("--fail-if, --junit and --summary work with graphduel's engines, not with a --framework")
+def _gate(*asked: Any) -> Gate:
     from compare.gate.ending import gate
 
-    return gate(rules, junit, summary, _names(asked["modes"] or MODES), asked["processes"])
+    return gate(*asked)
 
 
 @contextmanager
@@ -156,34 +146,48 @@ def _names(modes: str) -> list[str]:
     return modes.replace(" ", "").split(",")
 
 
+def _asked(function: str, *, framework: str | None, modes: str | None, **asked: Any) -> Asked:
+    """The modes that are measured, which of them compiles nothing, and what measures them.
+
+    Raises CompareError for modes that are none, before a worker is started.
+    """
+    named = _names(modes) if modes else ()
+    given = [*(["--framework", framework] if framework else []), *(["--modes", modes] if modes else [])]
+    given += ["--inputs", asked["inputs"]] if asked["inputs"] else []
+    given += ["--allow-effects"] if asked["allow_effects"] else []
+    again = shlex.join(["graphduel", "compare", function, *given])
+    warn(function)
+    return (
+        _in_framework(framework, function, named, again, **asked)
+        if framework
+        else _own(function, named, again, **asked)
+    )
+
+
 def _in_framework(
-    framework: str, function: str, limit: float, device: Device, *, inputs: str | None, modes: str | None, **asked: Any
-) -> FrameworkResult:
+    framework: str, function: str, modes: Sequence[str], again: str,
+    *, processes: int, inputs: str | None, apart: bool, allow_effects: bool, **asked: Any,
+) -> Asked:  # fmt: skip
     from compare.own.frameworks import run
     from compare.run import progress
 
-    if asked["gradient"] is not None or asked["allow_effects"]:
-        raise click.UsageError("--gradient and --allow-effects work with graphduel's engines, not with a --framework")
-    names = _names(modes) if modes else ()
-    chosen = {"seed": asked["seed"], "seconds": asked["seconds"], "limit": limit, "device": device}
-    question = run.asked_of(framework, function, inputs or "", names, **chosen)
-    return run.in_workers(question, asked["processes"], progress.reporter())
+    question = run.asked_of(framework, function, inputs or "", modes, command=again, **asked)
+    names = tuple(map(question.mode, question.arms))
+    return names, names[0], lambda: run.in_workers(question, processes, progress.reporter())
 
 
-def _measured(function: str, limit: float, *, inputs: str | None, modes: str | None, **asked: Any) -> Result:
+def _own(
+    function: str, modes: Sequence[str], again: str, *, limit: float, device: Device, inputs: str | None, **asked: Any
+) -> Asked:
     from compare.own import command
     from compare.own.case import arms_of
     from compare.own.question import Question
+    from compare.records.record import DYNAMIC
     from compare.run import progress
 
-    modes = modes or MODES
-    arms_of(_names(modes))  # refused before a worker is started
-    allowed = ["--allow-effects"] if asked["allow_effects"] else []
-    given = [*(["--inputs", inputs] if inputs else []), "--modes", modes, *allowed]
-    again = shlex.join(["graphduel", "compare", function, *given])
-    warn(function)
-    question = Question(function, inputs, tuple(_names(modes)), command=again, **asked)
-    return command.compared(question, limit, progress.reporter())
+    arms = arms_of(modes or MODES)
+    question = Question(function, inputs, arms, command=again, **asked)
+    return arms, DYNAMIC, lambda: command.compared(question, limit, progress.reporter())
 
 
 def warn(function: str) -> None:

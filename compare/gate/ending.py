@@ -9,9 +9,9 @@ from pathlib import Path
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement, parsed
-from compare.own.case import arms_of
 from compare.own.result import Result
 from compare.records import files
+from compare.records.record import DYNAMIC
 from compare.stats import LEAST
 
 RULE_HOLDS = 6
@@ -44,10 +44,19 @@ class Gate:
             files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
 
 
-def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, modes: Sequence[str], processes: int) -> Gate:
-    """The gate that was asked for. Raises InputsError for a rule that cannot be read, or never could be judged."""
-    arms = arms_of(modes)
-    found = tuple(parsed(rule, arms) for rule in rules)
+def gate(
+    rules: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    modes: Sequence[str],
+    processes: int,
+    base: str = DYNAMIC,
+) -> Gate:
+    """The gate that was asked for, over these modes, of which the base compiles nothing.
+
+    Raises InputsError for a rule that cannot be read, or never could be judged.
+    """
+    found = tuple(parsed(rule, modes, base) for rule in rules)
     if found and 0 < processes < LEAST:
         raise InputsError(f"--fail-if needs an interval, and so --processes 0 or at least {LEAST}, not {processes}")
     return Gate(found, junit, summary)

@@ -49,7 +49,7 @@ def _suite(name: str, entries: Sequence[Entry]) -> bytes:
 
 def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
     """The verdict in a sentence, the table of modes, the rules, and what was refused or failed."""
-    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(show.COLUMNS, show.rows(result))]
+    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(*_split(show.table(result)))]
     if judgements:
         rows = [(f"`{judgement.rule.written}`", judgement.outcome, judgement.measured) for judgement in judgements]
         parts.append(_table(("fails if", "outcome", "measured"), rows))
@@ -60,6 +60,10 @@ def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
 def markdown_of_error(name: str, error: str) -> str:
     """That the comparison of that function came to no result, and why."""
     return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
+
+
+def _split(table: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    return table[0], table[1:]
 
 
 def _parity(result: Result) -> list[Entry]:

@@ -16,9 +16,9 @@ from typing import Literal
 
 from compare.claims.evidence import cells, steady
 from compare.errors import InputsError
-from compare.own.case import KNOWN, arms_of
+from compare.own.case import ALIASES
 from compare.own.claims import ratio_of
-from compare.records.record import Records
+from compare.records.record import DYNAMIC, Records
 from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
@@ -79,12 +79,15 @@ class Judgement:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
 
 
-def parsed(written: str, modes: Sequence[str]) -> FailRule:
-    """The rule as written, over modes that are measured. Raises InputsError saying what is allowed."""
+def parsed(written: str, modes: Sequence[str], base: str = DYNAMIC) -> FailRule:
+    """The rule as written, over modes that are measured, beside the base if it names one alone.
+
+    Raises InputsError saying what is allowed.
+    """
     found = _RULE.fullmatch(written.strip())
     if found is None:
         raise InputsError(f"--fail-if {written!r} cannot be read; {ALLOWED}")
-    top, bottom = (_mode(name, written, modes) for name in (found[1], found[2] or "dynamic"))
+    top, bottom = (_mode(name, written, modes) for name in (found[1], found[2] or base))
     if top == bottom:
         raise InputsError(f"--fail-if {written!r} compares {top} with itself; {ALLOWED}")
     number = float(found[4])
@@ -95,11 +98,7 @@ def parsed(written: str, modes: Sequence[str]) -> FailRule:
 
 def _mode(name: str, written: str, modes: Sequence[str]) -> str:
     """The mode that a name stands for. Raises InputsError for one that is unknown or is not measured."""
-    if name not in ("static", *KNOWN):
-        raise InputsError(
-            f"--fail-if {written!r}: no mode is called {name!r}; the modes are static, {', '.join(KNOWN)}"
-        )
-    (mode,) = arms_of((name,))
+    mode = ALIASES.get(name, name)
     if mode not in modes:
-        raise InputsError(f"--fail-if {written!r}: {mode} is not measured; add it to --modes {','.join(modes)}")
+        raise InputsError(f"--fail-if {written!r}: {name} is not measured; the modes that are: {', '.join(modes)}")
     return mode

@@ -31,14 +31,13 @@ def compare(
     apart: bool = False,
     limit: float = measure.LIMIT,
     reporter: Reporter | None = None,
-) -> Any:
+) -> Result:
     """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
 
     With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
-    0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled;
-    f runs in this process, of the options `seconds` and `seed` hold, and what is returned is a
-    `compare.own.frameworks.result.Result`. `graphduel compare --framework` uses fresh processes, which tell cold caches
-    from warm ones, and has intervals.
+    0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled.
+    f runs in this process: `graphduel compare --framework` uses fresh ones, which tell cold caches from warm ones, and has
+    intervals.
 
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
     gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.
@@ -63,8 +62,9 @@ def compare(
     if framework is not None:
         from compare.own.frameworks import run
 
-        options = {"seconds": seconds, "seed": seed, "limit": limit}
-        return run.here(run.asked_of(framework, "", "", modes or (), **options), f, inputs)
+        title = str(name or getattr(f, "__name__", type(f).__name__))
+        options = {"seconds": seconds, "seed": seed, "limit": limit, "gradient": gradient, "title": title}
+        return run.here(run.asked_of(framework, "", "", modes or (), command=command or "", **options), f, inputs)
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
     chosen = ("dynamic", "static") if modes is None else modes

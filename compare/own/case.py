@@ -23,6 +23,7 @@ from graphs.errors import ControlFlowError
 from graphs.spec import TensorSpec
 
 MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
+ALIASES = {"static": "static-exact"}
 KNOWN = (*MODES, "static-native", "static-converted")  # other kernels than the rest, and control flow converted
 
 Examples = tuple[Example, ...]
@@ -40,7 +41,7 @@ class OwnCase(Case):
 def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
     """The arms of some modes, each once; "static" is "static-exact". Raises InputsError for an unknown mode."""
     asked = (modes,) if isinstance(modes, str) else tuple(modes)
-    found = tuple(dict.fromkeys("static-exact" if mode == "static" else mode for mode in asked))
+    found = tuple(dict.fromkeys(ALIASES.get(mode, mode) for mode in asked))
     for mode in found:
         if mode not in KNOWN:
             raise InputsError(f"no mode is called {mode!r}; {nearest(mode, ('static', *KNOWN))}")

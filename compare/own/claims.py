@@ -24,7 +24,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[
         measured = cells(records, kind)
         if not measured:
             return not_measured(kind_of(kind))
-        cell, left = measured[0], left_out(records, kind)
+        cell, left = measured[0].start if read is first_run else measured[0], left_out(records, kind)
         best = cell.least(read)
         if best is None or not cell.of(cell.base):
             return Finding("inconclusive", ("only one engine was measured", *left))

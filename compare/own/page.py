@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compare.own import drawn, policies, show
+from compare import engines
+from compare.own import compiled, drawn, policies, show
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
@@ -28,11 +29,18 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     """What to do, a row for each mode, and the claims."""
     measured = _measured(records)
-    rows = tuple(show.rows(measured))
-    table = Table(show.COLUMNS, rows, "lrrrrr") if rows else None
+    header, *rows = show.table(measured)
+    table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = tuple(show.notes_of(measured))
-    said = (*show.answer(measured), show.heading(measured), table, Bullets(notes) if notes else None)
+    said = (*show.answer(measured), show.heading(measured), _roles(measured), table, Bullets(notes) if notes else None)
     return Section("The answer", tuple(filter(None, (*said, suite.EXPLAINED, suite.claims(judged)))), suite.NAME)
+
+
+def _roles(measured: Measured) -> str | None:
+    """What the words of the claims stand for in a framework."""
+    name = show.settings_of(measured.records).get("framework")
+    base = measured.verdict.steady.base
+    return f"In {engines.named(name).title}, dynamic is {base} here, and static is a compiled mode." if name else None
 
 
 def _measured(records: Records) -> Measured:
@@ -43,7 +51,8 @@ def _measured(records: Records) -> Measured:
 
 def sections(records: Records) -> tuple[Section, ...]:
     """What was found in the function without a clock; nothing of what there is nothing to say about."""
-    return tuple(filter(None, (rewrites(records), recompiles(records), drawn.drawing(records))))
+    found = (rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
+    return tuple(filter(None, found))
 
 
 def rewrites(records: Records) -> Section | None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from compare import engines
 from compare.claims import tape
-from compare.own import hints, policies
+from compare.own import compiled, hints, policies
 from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.lines import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
-from compare.records.record import grouped, of
+from compare.records.record import Records, grouped, of
 from compare.records.runs import Failure, Run
 from compare.words import text
 
-COLUMNS = ("mode", "a call", "÷ dynamic", "first run", "compiles", "memory")
 WIDTH = 80
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
@@ -29,31 +29,37 @@ ONE_PROCESS = (
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
 
 
-def rows(result: Measured) -> list[tuple[str, ...]]:
-    """A row for each mode under COLUMNS; empty where nothing was measured."""
+def table(result: Measured) -> list[tuple[str, ...]]:
+    """A header, and a row for each mode; what no mode has is no column."""
     found = result.verdict
-    warm, first, memory = (contest.values for contest in (found.steady, found.first, found.memory))
-    return [
-        (
-            mode,
-            text.seconds(warm[mode]) if mode in warm else "",
-            _of_base(result, mode),
-            text.seconds(first[mode]) if mode in first else "",
-            f"{found.compiles[mode]:,}" if mode in found.compiles else "",
-            text.size(memory[mode]) if mode in memory else "",
-        )
-        for mode in result.modes
-    ]
+    warm, first, cached, memory = (
+        contest.values for contest in (found.steady, found.first, found.cached, found.memory)
+    )
+    columns: dict[str, Callable[[str], str]] = {
+        "mode": str,
+        "a call": lambda mode: text.seconds(warm[mode]) if mode in warm else "",
+        f"÷ {found.steady.base}": lambda mode: _of_base(result, mode),
+        "first run": lambda mode: text.seconds(first[mode]) if mode in first else "",
+        "cached": lambda mode: text.seconds(cached[mode]) if mode in cached else "",
+        "compiles": lambda mode: f"{found.compiles[mode]:,}" if mode in found.compiles else "",
+        "memory": lambda mode: text.size(memory[mode]) if mode in memory else "",
+    }
+    rows = [tuple(cell(mode) for cell in columns.values()) for mode in result.modes]
+    kept = [place for place, name in enumerate(columns) if name != "cached" or cached]
+    return [tuple(row[place] for place in kept) for row in (tuple(columns), *rows)]
 
 
 def heading(result: Measured) -> str:
     """`loss: value and gradients over 3 inputs; 3 × fresh workers`, and what is unusual of how the engines ran it."""
-    settings = _settings(result)
+    settings = settings_of(result.records)
     step = "value and gradients" if settings["gradient"] else "value"
     calls = text.counted(settings["inputs"], "input")
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
-    return f"{result.name}: {step} over {calls}; {settings['processes']} × {settings['where']}{converted}{python}"
+    framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
+    device = f" on {settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
+    where = f"{settings['processes']} × {settings['where']}{converted}{python}"
+    return f"{result.name}{framework}{device}: {step} over {calls}; {where}"
 
 
 def answer(result: Measured) -> list[str]:
@@ -67,9 +73,10 @@ def _wrapped(words: str, indent: str = "") -> list[str]:
 
 def plain(result: Measured) -> str:
     """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
-    said = [line for words in answer(result) for line in _wrapped(words)]
-    lines = [*said, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned((COLUMNS, *rows(result)))]
-    notes = [line for note in (*hints_of(result), *notes_of(result)) for line in _wrapped(note, "  ")]
+    answers = [line for words in answer(result) for line in _wrapped(words)]
+    lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned(table(result))]
+    said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
+    notes = [line for note in said for line in _wrapped(note, "  ")]
     return "\n".join([*lines, *_listing(result), *([""] if notes else []), *notes])
 
 
@@ -110,13 +117,15 @@ def notes_of(result: Measured) -> list[str]:
     refused = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
     where = tape.in_python(result.records)
     slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
-    effects = [f"besides its result, {result.name} {effect}" for effect in _settings(result).get("effects", ())]
-    alone = [ONE_PROCESS] if _settings(result)["where"] == HERE else []
+    settings = settings_of(result.records)
+    effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
+    alone = [ONE_PROCESS] if settings["where"] == HERE else []
     return [*slow, *alone, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
 
 
-def _settings(result: Measured) -> Mapping[str, Any]:
-    return of(result.records, Run)[0].settings
+def settings_of(records: Records) -> Mapping[str, Any]:
+    """The settings of the run that measured the function."""
+    return of(records, Run)[0].settings
 
 
 def aligned(table: Iterable[Sequence[str]]) -> list[str]:
@@ -134,11 +143,12 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
 
 def html(result: Measured) -> str:
     """The same as an HTML fragment; every text in it is escaped."""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in (*hints_of(result), *notes_of(result)))
+    said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
+    notes = "".join(f"<p>{escape(note)}</p>" for note in said)
     return (
         '<div style="max-width:60em">'
         f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"
-        f"<p>{escape(heading(result))}</p>{_table((COLUMNS, *rows(result)))}{_table(by_line(result))}{notes}</div>"
+        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{notes}</div>"
     )
 
 

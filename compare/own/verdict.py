@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from math import ceil, isfinite
@@ -17,9 +17,11 @@ from compare.records.memory import Memory
 from compare.records.parity import Parity
 from compare.records.record import DYNAMIC, Record, Records, of
 from compare.records.time import Time
-from compare.stats import Interval
+from compare.stats import Interval, Side
 from compare.words import text
 
+CLEAR = 2.0
+"""The ratio beyond which one process is enough to tell two modes apart."""
 Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
 
 
@@ -40,11 +42,15 @@ class Contest:
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base."""
+    """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base.
+
+    `first` is the first run from nothing, `cached` where an earlier process has left compiled code.
+    """
 
     sentence: str
     steady: Contest
     first: Contest
+    cached: Contest
     memory: Contest
     break_even: BreakEven | None
     of_base: Mapping[str, Interval]
@@ -87,29 +93,36 @@ def _plain(value: Any) -> Any:
 def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
     times, memories = cells(records, Time), cells(records, Memory)
-    warm, first = (contest(times[0], read) if times else Contest() for read in (steady, first_run))
+    warm = contest(times[0], steady) if times else Contest()
+    first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
+    cached = contest(times[0], first_run) if times and times[0].cold else Contest()
     memory = contest(memories[0], held) if memories else Contest()
     even = _break_even(times[0], warm, first) if times else None
     rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
     ratios = {arm: ratio_of(times[0], arm, times[0].base, steady) for arm in times[0].static_arms} if times else {}
     of_base = {arm: ratio for arm, ratio in ratios.items() if ratio is not None}
-    compiles = {arm: max(r.compiles for r in times[0].of(arm)) for arm in warm.values} if times else {}
-    stream = bool(times) and any(r.stream for process in times[0].processes for r in process.values())
-    sentence = _sentence(warm, first, memory, even, refused, stream=stream)
+    start = times[0].start if times else None
+    compiles = {arm: max(r.compiles for r in start.of(arm)) for arm in first.values} if start else {}
+    stream = start is not None and any(r.stream for process in start.processes for r in process.values())
+    advice = _advice(warm, first, even, of_base.values())
+    sentence = _sentence(advice, warm, first, memory, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
-    return OwnVerdict(sentence, warm, first, memory, even, of_base, compiles, refused, disagree)
+    return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree)
 
 
-def contest(cell: Evidence, read: Read) -> Contest:
-    """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect."""
+def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
+    """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect.
+
+    What is measured `once`, so that there is no interval, tells two modes apart where it differs by more than `CLEAR`.
+    """
     values = cell.means(read)
     if not values:
         return Contest()
     best, *others = sorted(values, key=lambda arm: values[arm])
     found = {arm: ratio_of(cell, arm, best, read) for arm in others}
     ratios = {arm: ratio for arm, ratio in found.items() if ratio is not None}
-    sides = {arm: ratios[arm].side(SMALLEST_EFFECT) if arm in ratios else "unclear" for arm in others}
+    sides = {arm: _side(ratios[arm], once=once) if arm in ratios else "unclear" for arm in others}
     close = [arm for arm, side in sides.items() if side != "above"]
     outcome: Outcome = "wins" if not close else "cannot tell"
     if not others:
@@ -117,6 +130,12 @@ def contest(cell: Evidence, read: Read) -> Contest:
     elif close and all(sides[arm] == "tie" for arm in close):
         outcome = "tie"
     return Contest(outcome, (best, *close), values, ratios, cell.base)
+
+
+def _side(ratio: Interval, *, once: bool) -> Side:
+    if once and not ratio.known and ratio.estimate > CLEAR:
+        return "above"
+    return ratio.side(SMALLEST_EFFECT)
 
 
 def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
@@ -133,12 +152,12 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
 
 
 def _sentence(
-    warm: Contest, first: Contest, memory: Contest, even: BreakEven | None, refused: Mapping[str, str], *, stream: bool
+    advice: str, warm: Contest, first: Contest, memory: Contest, refused: Mapping[str, str], *, stream: bool
 ) -> str:
     """What to do, then who wins once warm, at first and in memory, and what was not timed."""
     run = "the first pass over the inputs" if stream else "the first call"
     parts = [
-        _advice(warm, first, even),
+        advice,
         _outcome(warm, "once warm"),
         _outcome(first, f"for {run}"),
         _outcome(memory, "in memory"),
@@ -151,14 +170,19 @@ def _sentence(
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
-def _advice(warm: Contest, first: Contest, even: BreakEven | None) -> str:
-    """`compile it with static-exact if it runs more than 213 times [200, 240]`, or to stay dynamic."""
-    if warm.outcome in ("alone", "not measured", "cannot tell") or warm.base not in warm.values:
+def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iterable[Interval]) -> str:
+    """`compile it with static-exact if it runs more than 213 times [200, 240]`, or to stay with the base."""
+    base = warm.base
+    if warm.outcome in ("alone", "not measured") or base not in warm.values:
         return ""
-    if warm.base in warm.leaders:
-        return f"stay {warm.base}" if warm.outcome == "wins" else ""
-    started = first.leaders[:1] == (warm.base,)
-    return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
+    if base not in warm.leaders:
+        started = first.leaders[:1] == (base,)
+        return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
+    if warm.outcome == "wins":
+        return f"stay {base}"
+    if all(ratio.known and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
+        return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
+    return f"cannot tell whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
 
 
 def _outcome(found: Contest, where: str) -> str:

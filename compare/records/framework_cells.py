@@ -1,4 +1,4 @@
-"""What a process answers that runs a step in a framework: a workload of ours, or a function of the user's."""
+"""What a process answers that runs a step in a framework, and what a framework tells of its compilations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compare.records.record import OfArms, Seconds
+from compare.records.record import Arm, OfArms, Seconds
 from compare.records.time import TimeArm
 
 
@@ -47,11 +47,31 @@ class FrameworkCell(OfArms, tag="framework cell"):
     arms: dict[str, FrameworkArm]
 
 
-class FrameworkStep(FrameworkCell, tag="framework step"):
-    """A function of the user's in a framework. It is `random` where another seed gives another result.
+class FrameworkStep(OfArms, tag="framework step"):
+    """A function of the user's in a framework, in one process. It is `random` where another seed gives another result.
 
     `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right.
     """
 
+    version: str
+    arms: dict[str, FrameworkArm]
+    process: int | None = None
+    random: bool = False
+    undoubled: str | None = None
+
+
+class CompiledArm(Arm):
+    """What a framework tells of an arm: as in FrameworkArm."""
+
+    made: list[Made] = []
+    breaks: dict[str, int] = {}
+    limits: list[str] = []
+
+
+class Compilations(OfArms, tag="compilations"):
+    """What a framework tells of the modes of a user's function, from nothing; the rest is as in FrameworkStep."""
+
+    version: str
+    arms: dict[str, CompiledArm]
     random: bool = False
     undoubled: str | None = None

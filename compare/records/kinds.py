@@ -12,8 +12,7 @@ from types import MappingProxyType
 from compare.records.control_flow import Programs
 from compare.records.crossover import Crossover, CrossoverMemory
 from compare.records.debugging import Faults
-from compare.records.framework_cells import FrameworkCell
-from compare.records.framework_steps import FrameworkAlone, FrameworkGate, FrameworkTime
+from compare.records.framework_cells import Compilations, FrameworkCell, FrameworkStep
 from compare.records.framework_work import FrameworkWork
 from compare.records.gradients import Gradients
 from compare.records.ladder import Ladder
@@ -76,9 +75,8 @@ _TABLE = (
     Kind(FunctionLook, "compare.own.look:measure_function"),
     Kind(FunctionGraph, "compare.own.graph:measure"),
     Kind(FunctionAdvice, "compare.advice.command:measure"),
-    Kind(FrameworkGate, "compare.own.frameworks.measure:measure_gate"),
-    Kind(FrameworkTime, "compare.own.frameworks.measure:measure_times"),
-    Kind(FrameworkAlone, "compare.own.frameworks.measure:measure_alone"),
+    Kind(FrameworkStep, "compare.own.frameworks.measure:measure"),
+    Kind(Compilations),
     # advice, and the selftest
     Kind(FrameworkWork, "compare.advice.frameworks.measure:measure"),
     Kind(ReturnedMemory, "compare.advice.returned:measure"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from compare.records.record import Arm, Block, OfArms, Seconds
@@ -41,7 +43,11 @@ class TimeArm(Arm):
 
 
 class Time(OfArms, tag="time"):
-    """The times of a cell in one worker process."""
+    """The times of a cell in one worker process.
+
+    A `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
+    """
 
     process: int
     arms: dict[str, TimeArm]
+    cache: Literal["cold", "warm"] | None = None

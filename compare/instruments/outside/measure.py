@@ -26,6 +26,7 @@ from compare.instruments.time.rounds import Clock, paired_rounds, turned
 from compare.records.framework_cells import FrameworkArm, FrameworkCell, Made
 from compare.records.job import Job
 from compare.records.time import Call
+from compare.steps import now
 
 EAGER = 4
 """Times the limit is what the eager arm may take: without it there is no ratio."""
@@ -47,6 +48,7 @@ def measure(job: Job) -> FrameworkCell:
     case = framework.workload(job.source).case(size)
     framework.wait(framework.arrays(case.params))  # so that no arm pays for starting the framework
     subject = WorkloadSubject(framework, case, workloads.load(job.source).case(size))
+    gc.freeze()  # what is loaded now is not walked by each collection below
     limits = {arm: float(job.asked["limit"]) * (1 if arm in job.arms[1:] else EAGER) for arm in job.arms}
     is_cold = job.process == COLD
     rows = arms_of(subject, job, lambda arm, _: _limit(limits[arm]), counts=is_cold, times=not is_cold)
@@ -65,7 +67,6 @@ def arms_of(
     subject: Subject, job: Job, limited: Within, *, counts: bool, times: bool, clock: Clock = time.perf_counter_ns
 ) -> dict[str, FrameworkArm]:
     """What the arms of a job come to: first calls, in an order that turns with the process, then bytes and rounds."""
-    gc.freeze()  # what is loaded now is not walked by each collection below
     rows: dict[str, FrameworkArm] = {}
     steps: dict[str, BuiltStep] = {}
     for arm in turned(job.arms, job.process or 0):
@@ -86,10 +87,10 @@ def first(subject: Subject, arm: str, limited: Within) -> tuple[FrameworkArm, Bu
     calls: list[Call] = []
     step, spent = None, time.perf_counter()
     try:
-        with limited(arm, len(subject.lengths)) as add:
+        with subject.checked(arm), limited(arm, len(subject.lengths)) as add:
             step = subject.step(arm)
             row.build = time.perf_counter() - spent
-            epoch(step, subject, calls, row, add)
+            epoch(arm, step, subject, calls, row, add)
     except LimitError as error:
         row.whole = False
         rest = time.perf_counter() - spent - row.build - math.fsum(call.seconds for call in calls)
@@ -107,22 +108,24 @@ def first(subject: Subject, arm: str, limited: Within) -> tuple[FrameworkArm, Bu
 
 
 def epoch(
-    step: BuiltStep, subject: Subject, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
+    arm: str, step: BuiltStep, subject: Subject, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
 ) -> None:
     """Every first call, in order, noted as it ends, with the largest errors of outputs and of gradients so far."""
     seen: set[Any] = set()
     for index, example in enumerate(step.examples):
         before, form = step.compiles, subject.form(index)
+        now(f"made call {index + 1} in {arm}")
         with subject.called(index):
             start = time.perf_counter()
             result = step(*example)
             seconds = time.perf_counter() - start
-            result = step.framework.numpy(result) if index in subject.expected else None
+            arrays: Any = step.framework.numpy(result)
         calls.append(Call(subject.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)
-        for reference in subject.expected.get(index, ()):
-            output, gradient = map(tree_error, result, reference)
+        references = subject.expected.get(index, ())  # made only now, so that eager's first call is one
+        for reference in references:
+            output, gradient = map(tree_error, arrays, reference)
             row.output_error = max(output, row.output_error or 0.0)
             row.gradient_error = max(gradient, row.gradient_error or 0.0)
 

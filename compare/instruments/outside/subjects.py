@@ -18,6 +18,7 @@ from compare.engines.base import Framework
 from compare.engines.workload_step import BuiltStep, FrameworkStep
 from compare.errors import described
 from compare.instruments.parity.measure import expectations, tree_error
+from compare.steps import now
 from compare.workloads.base import Case
 
 SEEDS = (1, 2)
@@ -49,6 +50,10 @@ class Subject(ABC):
     @abstractmethod
     def form(self, index: int) -> Any:
         """What an engine specialises on in a call."""
+
+    def checked(self, arm: str) -> AbstractContextManager[None]:
+        """Where an arm is built and first called, so that what it gives can be compared."""
+        return nullcontext()
 
     def called(self, index: int) -> AbstractContextManager[None]:
         """Where a first call is made, so that it gives what is expected of it."""
@@ -89,18 +94,27 @@ class FunctionSubject(Subject):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a function
-    is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws.
+    is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients are those
+    in the argument `argnum`, and without `checks` nothing is expected.
     """
 
-    def __init__(self, framework: Framework, eager: str, name: str, function: Any, calls: Sequence[Any]) -> None:
+    def __init__(
+        self, framework: Framework, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
+        *, checks: bool,
+    ) -> None:  # fmt: skip
         self.framework, self.eager, self.name = framework, eager, name
-        self.function, self.calls = function, calls
+        self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
 
     def step(self, arm: str) -> BuiltStep:
         """See the base."""
-        return BuiltStep(self.framework, self.framework.build(arm, self.function, 0), self.calls)
+        return BuiltStep(self.framework, self.framework.build(arm, self.function, self.argnum), self.calls)
+
+    def checked(self, arm: str) -> AbstractContextManager[None]:
+        """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""
+        draws = self.checks and arm != self.eager and self.random
+        return self.framework.repeatable() if draws else nullcontext()
 
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""
@@ -126,7 +140,9 @@ class FunctionSubject(Subject):
 
     @cached_property
     def expected(self) -> Mapping[int, Sequence[Reference]]:
-        """Those of every call: eager, and in float64 where the function runs in it."""
+        """Those of every call: eager, and in float64 where the function runs in it; none without `checks`."""
+        if not self.checks:
+            return {}
         if self.random:
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
@@ -143,7 +159,7 @@ class FunctionSubject(Subject):
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
-        return self.framework.build(self.eager, self.function, 0)
+        return self.framework.build(self.eager, self.function, self.argnum)
 
     @cached_property
     def _eager(self) -> list[Reference]:
@@ -153,6 +169,7 @@ class FunctionSubject(Subject):
         return self._given(self._run, index, seed, lambda call: call)
 
     def _given(self, run: Callable[..., Any], index: int, seed: int, made: Callable[[Any], Any]) -> Reference:
+        now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
             return self.framework.numpy(run(*made(self.calls[index])))
 

@@ -23,7 +23,7 @@ class Asked:
 
     `arms` are those of the framework, the eager one first.
 
-    `limit` is how many seconds a mode may take for its first pass over the inputs. A worker is ended at it, and writes
+    A step is the value with the gradients in argument 0, unless `gradient` is False. `limit` is how many seconds a mode may take for its first pass over the inputs. A worker is ended at it, and writes
     what each first call took to the file `notes`.
     """
 
@@ -36,6 +36,9 @@ class Asked:
     limit: float = 300.0
     notes: str = ""
     device: Device = "cpu"
+    gradient: bool | None = None
+    command: str = ""
+    title: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -50,6 +53,20 @@ class Asked:
     def adapter(self) -> Framework:
         """The framework."""
         return named(self.framework)
+
+    @property
+    def name(self) -> str:
+        """What the function is called in records."""
+        return self.title or self.function.rpartition(":")[2] or "a function"
+
+    @property
+    def argnum(self) -> int | None:
+        """The argument whose gradients a step takes; None for the value alone."""
+        return None if self.gradient is False else 0
+
+    def mode(self, arm: str) -> str:
+        """What a user calls the mode of an arm: the framework is known."""
+        return self.adapter.mode(arm).name or "eager"
 
     @property
     def clock(self) -> Callable[[], int]:

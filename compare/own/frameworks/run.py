@@ -1,30 +1,33 @@
-"""The question about a user's function, asked: the gate for each mode, then the times in several processes, in turn."""
+"""The question about a user's function in a framework, asked of several processes; their answers as records of a run."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from compare.engines import heap, named
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
+from compare.instruments.outside.measure import COLD
 from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked, Calls, Function, arms_of
-from compare.own.frameworks.measure import alone_beside_eager, in_mode, measured_here
+from compare.own.frameworks.measure import job_of, measured_here
 from compare.own.frameworks.notes import Notes, reached
-from compare.own.frameworks.result import Result
-from compare.records.framework_steps import FrameworkAlone, FrameworkGate, FrameworkTime, GateMode, TimedMode
+from compare.own.frameworks.parts import parts
+from compare.own.measure import HERE
+from compare.own.result import Result
+from compare.records.framework_cells import FrameworkArm, FrameworkStep
 from compare.records.job import Job
 from compare.records.record import Record
-from compare.records.runs import Failure, error_of
-from compare.run.processes import ask
+from compare.records.runs import OWN, Bare, Failure, Setting, error_of
+from compare.records.time import Call
+from compare.run import environment
+from compare.run.processes import ask, run_job
 from compare.run.progress import Reporter
+from compare.run.runner import started
 from compare.run.worker import failure
-
-GATE, TIMES, ALONE = "framework gate", "framework time", "framework alone"
 
 
 def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Asked:
@@ -36,42 +39,75 @@ def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], *
 
 
 def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
-    """The answer by fresh processes: for each compiled mode so many, of which the first meets an empty cache.
+    """The result of fresh processes: for each compiled mode a first one that meets an empty cache, then so many.
 
     A mode that is not right, or reached its limit, is not asked again. No processes are one that measures all. Raises
     InputsError and FunctionError for what is wrong with the user's file or function.
     """
-    if not processes:
-        return alone(asked, reporter)
-    reporter.pace.total = max(1, len(asked.arms) - 1) * (1 + processes)
+    eager = asked.arms[0]
+    reporter.pace.total = len(_pairs(eager, asked.arms)) * (1 + processes)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         workers = _Workers(asked, Path(folder), reporter)
-        gated = workers.gate()
-        right = [arm for arm, mode in gated.modes.items() if mode.status == "ok"]
-        reporter.pace.total = reporter.pace.done + len(alone_beside_eager(asked.arms[0], right)) * processes
-        found: list[Record] = []
-        for process in range(processes):
-            for arms in alone_beside_eager(asked.arms[0], right):
-                record = workers.times(arms, process)
-                found.append(record)
-                right = [arm for arm in right if not _ended(record, arm)]
-        lost = tuple(error for record in found if (error := error_of(record)))
-    return Result(asked, gated, tuple(r for r in found if isinstance(r, FrameworkTime)), lost)
-
-
-def alone(asked: Asked, reporter: Reporter) -> Result:
-    """The answer by one fresh process."""
-    reporter.pace.total = 1
-    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
-        found = _Workers(asked, Path(folder), reporter).alone()
-    return Result(asked, found.gate, tuple(found.times))
+        if not processes:
+            answers: list[Record] = [workers.answer(arms, None) for arms in _pairs(eager, asked.arms)]
+            return result(asked, answers, processes, run_job(Job("environment"), asked.limit))
+        answers = [workers.answer(arms, COLD) for arms in _pairs(eager, asked.arms)]
+        if not any(isinstance(answer, FrameworkStep) and eager in answer.arms for answer in answers):
+            answers.append(workers.answer((eager,), COLD))
+        right = _right(answers, asked.arms)
+        reporter.pace.total = reporter.pace.done + len(_pairs(eager, right)) * processes
+        for process in range(COLD + 1, COLD + 1 + processes):
+            for arms in _pairs(eager, right):
+                answers.append(workers.answer(arms, process))
+                right = [arm for arm in right if arm in _right(answers[-1:], arms) or arm not in arms]
+        header = run_job(Job("environment"), asked.limit)
+    return result(asked, answers, processes, header)
 
 
 def here(asked: Asked, function: Function, calls: Calls) -> Result:
-    """The answer by this process alone, for what no other process can import: no intervals, and no cold caches."""
+    """The result of this process alone, for what no other process can import: no intervals, and no cold caches."""
     adapter = asked.started()
-    found = measured_here(asked, function, [adapter.arrays(call) for call in calls])
-    return Result(asked, found.gate, tuple(found.times))
+    arrays = [adapter.arrays(call) for call in calls]
+    pairs = _pairs(asked.arms[0], asked.arms)
+    answers: list[Record] = [measured_here(asked, function, arrays, arms) for arms in pairs]
+    return result(asked, answers, 0, Bare(environment=environment.environment()))
+
+
+def result(asked: Asked, answers: Sequence[Record], processes: int, environment: Record) -> Result:
+    """The result of what the processes answered, as records of a run on a function of the user's."""
+    steps = [answer for answer in answers if isinstance(answer, FrameworkStep)]
+    settings: dict[str, Setting] = {
+        "preset": OWN,
+        "seed": asked.seed,
+        "only": None,
+        "where": "fresh processes" if processes else HERE,
+        "function": asked.name,
+        "inputs": max((len(row.stream or (0,)) for step in steps for row in step.arms.values()), default=0),
+        "gradient": asked.argnum is not None,
+        "framework": asked.framework,
+        "version": steps[0].version if steps else "",
+        "device": asked.device,
+        "processes": processes or 1,
+        "command": asked.command or None,
+    }
+    lost = [answer for answer in answers if isinstance(answer, Failure)]
+    records = (started(settings, environment), *parts(asked, steps), *lost)
+    return Result(asked.name, tuple(map(asked.mode, asked.arms)), records)
+
+
+def _pairs(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
+    """The modes that share a process: each with eager alone, since what one has compiled may change another."""
+    others = [arm for arm in arms if arm != eager]
+    if eager not in arms:
+        return [(arm,) for arm in others]
+    return [(eager, arm) for arm in others] or [(eager,)]
+
+
+def _right(answers: Sequence[Record], arms: Sequence[str]) -> list[str]:
+    """Of these arms, those that every answer found right and whole."""
+    rows = [(arm, row) for answer in answers if isinstance(answer, FrameworkStep) for arm, row in answer.arms.items()]
+    wrong = {arm for arm, row in rows if row.status != "ok" or not row.whole}
+    return [arm for arm in arms if arm in {arm for arm, _ in rows} - wrong]
 
 
 @dataclass(frozen=True)
@@ -82,91 +118,49 @@ class _Workers:
     folder: Path
     reporter: Reporter
 
-    def alone(self) -> FrameworkAlone:
-        """What one process finds of all modes."""
-        found = self._ask(ALONE, self.asked.arms)
-        assert isinstance(found, FrameworkAlone)  # noqa: S101  (what is no answer was raised)
-        return found
-
-    def gate(self) -> FrameworkGate:
-        """What the gate says of all modes, each beside eager in a process of its own."""
-        eager = self.asked.arms[0]
-        modes: dict[str, GateMode] = {}
-        gates: list[FrameworkGate] = []
-        for arms in alone_beside_eager(eager, self.asked.arms):
-            answer = self._ask(GATE, arms)
-            if isinstance(answer, FrameworkGate):
-                gates.append(answer)
-                modes |= answer.modes
-            elif len(arms) > 1:
-                modes[arms[-1]] = self._lost(answer)
-        answer = gates[0] if gates else self._ask(GATE, (eager,))
-        if not isinstance(answer, FrameworkGate):
-            raise FunctionError(f"{self.asked.function}: {self._lost(answer).reason}")
-        modes = {**answer.modes, **modes}
-        answer.modes = {arm: modes[arm] for arm in self.asked.arms}
-        return answer
-
-    def times(self, arms: Sequence[str], process: int) -> Record:
-        """What these modes took; where a mode was ended at its limit, what it came to by then."""
-        counting = heap.environment(self.folder) if self.asked.device == "cpu" else {}
-        answer = self._ask(TIMES, arms, process, counting)
-        if answer is not None:
-            return answer
-        calls, done = self.notes.read()
-        return FrameworkTime(process, calls, {arms[-1]: TimedMode("limit", self._reached(), done)})
-
     @property
     def notes(self) -> Notes:
         """What the worker that was asked last has written of its first pass."""
         return Notes(str(self.folder / "notes"))
 
-    def _lost(self, answer: Record | None) -> GateMode:
-        """What became of a mode whose process gave no answer."""
-        return GateMode("limit", self._reached()) if answer is None else GateMode("failed", error_of(answer))
+    def answer(self, arms: tuple[str, ...], process: int | None) -> Record:
+        """What a worker answers: a FrameworkStep, also where it was ended at its limit, or a failure.
 
-    def _reached(self) -> str:
-        calls, done = self.notes.read()
-        return reached(len(done), calls, self.asked.limit)
-
-    def _ask(
-        self, kind: str, arms: Sequence[str], process: int | None = None, more: Mapping[str, str] = MappingProxyType({})
-    ) -> Record | None:
-        """What a worker answers; None where it was ended at its limit, and a failure where it gave no answer.
-
-        Raises FunctionError where it gave none at the gate, and no mode has a part in it.
+        Raises FunctionError where it gave no answer, and no compiled mode has a part in it.
         """
-        cache = self.folder / kind.replace(" ", "-") / arms[-1]
-        job = Job(
-            kind,
-            size=arms[-1],  # what the label says
-            process=process,
-            seed=self.asked.seed,
-            arms=tuple(arms),
-            asked=replace(self.asked, notes=str(self.notes.path)).to_dict(),
-            variables={**self.asked.adapter.environment(cache, self.asked.device), **more},
-        )
+        asked = replace(self.asked, notes=str(self.notes.path))
+        counting = heap.environment(self.folder) if process in (COLD, None) and asked.device == "cpu" else {}
+        variables = {**asked.adapter.environment(self.folder / arms[-1], asked.device), **counting}
+        job = replace(job_of(asked, arms, process), asked=asked.to_dict(), variables=variables)
         self.notes.path.unlink(missing_ok=True)
         self.reporter.start(job.label)
         try:
-            answer: Record | None = ask(job, self.asked.limit, self.reporter.step)
+            answer = ask(job, asked.limit, self.reporter.step)
         except WorkerError as error:
-            if not self._is_of_mode(kind, arms, error.step):
-                raise FunctionError(f"{self.asked.function}: {error}") from None
+            if process in (COLD, None) and not self._is_of_mode(arms[-1], error.step):
+                raise FunctionError(f"{asked.function}: {error}") from None
             overran = isinstance(error, OverrunError) and self.notes.path.exists()
-            answer = None if overran else failure(job, str(error))
-        self.reporter.finish("ended at its limit" if answer is None else error_of(answer))
-        if answer is not None:
-            self.reporter.cause(answer.ended)
-        return answer if answer is None or isinstance(answer, Failure) else checked(answer, self.asked.function)
+            answer = self._overrun(job) if overran else failure(job, str(error))
+        said = error_of(answer)
+        self.reporter.finish(said or self._limit(answer, arms[-1]))
+        self.reporter.cause(answer.ended)
+        if isinstance(answer, Failure):
+            return answer
+        found: Record = checked(answer, asked.function)
+        return found
 
-    def _is_of_mode(self, kind: str, arms: Sequence[str], step: str) -> bool:
+    def _is_of_mode(self, arm: str, step: str) -> bool:
         """Whether a compiled mode may be why there is no answer; the user's function itself runs eager first."""
-        if kind == GATE:
-            return arms[-1] != self.asked.arms[0] and step.endswith(in_mode(arms[-1]))
-        return kind == TIMES
+        return arm != self.asked.arms[0] and step.endswith(f" in {arm}")
 
+    def _overrun(self, job: Job) -> FrameworkStep:
+        """What a mode came to whose process was ended at its limit."""
+        calls, done = self.notes.read()
+        stream = [Call(0, seconds, True, True) for seconds in done]
+        row = FrameworkArm("ok", reached(len(done), calls, self.asked.limit), whole=False, stream=stream)
+        return FrameworkStep(**job.head, version=self.asked.adapter.version, arms={job.arms[-1]: row})
 
-def _ended(record: Record, arm: str) -> bool:
-    """Whether a mode need not be asked again."""
-    return isinstance(record, FrameworkTime) and arm in record.modes and record.modes[arm].status != "ok"
+    @staticmethod
+    def _limit(answer: Record, arm: str) -> str | None:
+        whole = not isinstance(answer, FrameworkStep) or arm not in answer.arms or answer.arms[arm].whole
+        return None if whole else "ended at its limit"

@@ -1,0 +1,91 @@
+"""What a framework told of the modes of a function: why it compiled, where the graph broke, what it runs eager since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from compare.page.blocks import Section, Table, section
+from compare.records.framework_cells import Compilations
+from compare.records.parity import Parity
+from compare.records.record import Records, of
+from compare.words import text
+
+MOST_REASONS = 4
+COMPILED, BROKE = "compiled", "broke the graph"
+_ULP = 2**-23
+
+
+def sentences(records: Records) -> list[str]:
+    """How far the modes agree, and the reasons, the modes that share one in a line; nothing of our own engines."""
+    return [said for record in of(records, Compilations) for said in _sentences(record, records)]
+
+
+def reasons(records: Records) -> Section | None:
+    """All reasons, each with the modes that met it, how often."""
+    rows = [
+        (what, reason, _by(by))
+        for record in of(records, Compilations)
+        for what, counts in (*_counts(record), ("ran eager what was new after", _limits(record)))
+        for reason, by in grouped(counts).items()
+    ]
+    table = Table(("what", "why", "in"), tuple(rows), "lll")
+    return section("Compilations and graph breaks", table) if rows else None
+
+
+def _sentences(record: Compilations, records: Records) -> Iterator[str]:
+    against = "float64 and eager"
+    if record.random or record.undoubled:
+        against = "eager with the same random numbers" if record.random else "eager"
+    errors = [
+        max(row.output_error or 0.0, row.gradient_error or 0.0)
+        for parity in of(records, Parity)
+        for row in parity.arms.values()
+        if row.status == "ok" and row.output_error is not None
+    ]
+    if errors:
+        yield f"Outputs and gradients agree with {against} to {max(errors) / _ULP:.1f} units in the last place of float32."
+    if record.undoubled:
+        yield f"There is no float64 to compare with: {record.undoubled}"
+    for limit, by in grouped(_limits(record)).items():
+        yield f"{_by(by)} ran eager what was new after {limit}"
+    for what, counts in _counts(record):
+        yield from _each(what, counts)
+
+
+def _counts(record: Compilations) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:
+    yield COMPILED, {mode: _tally([made.reason for made in arm.made]) for mode, arm in record.arms.items()}
+    yield BROKE, {mode: arm.breaks for mode, arm in record.arms.items()}
+
+
+def _limits(record: Compilations) -> dict[str, Mapping[str, int]]:
+    return {mode: dict.fromkeys(arm.limits, 1) for mode, arm in record.arms.items()}
+
+
+def _tally(reasons: list[str]) -> dict[str, int]:
+    return {reason: reasons.count(reason) for reason in reasons}
+
+
+def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    most = sorted(grouped(counts).items(), key=lambda item: -max(item[1].values()))
+    for reason, by in most[:MOST_REASONS]:
+        yield f"{_by(by)} {what}: {reason}"
+    if len(most) > MOST_REASONS:
+        yield f"... {what} for {text.counted(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
+
+
+def grouped(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """How often each mode met a reason; reasons that differ in numbers alone are one, told as the first."""
+    first: dict[str, str] = {}
+    groups: dict[str, dict[str, int]] = {}
+    for mode, met in counts.items():
+        for reason, count in met.items():
+            line = " ".join(reason.partition("\n")[0].split())
+            by = groups.setdefault(first.setdefault(re.sub(r"\d+", "#", line), line), {})
+            by[mode] = by.get(mode, 0) + count
+    return groups
+
+
+def _by(by: Mapping[str, int]) -> str:
+    """`compile, compile-dynamic (2 ×)`."""
+    return ", ".join(mode + (f" ({count} ×)" if count > 1 else "") for mode, count in by.items())
