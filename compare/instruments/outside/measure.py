@@ -96,7 +96,9 @@ def first(subject: Subject, arm: str, limited: Within) -> tuple[FrameworkArm, Bu
         rest = time.perf_counter() - spent - row.build - math.fsum(call.seconds for call in calls)
         row.reason = f"{len(calls)} of {len(subject.lengths)} calls: {error}"
         calls.append(Call(subject.lengths[len(calls)], max(rest, 0.0), True, True))
-    except Exception as error:  # noqa: BLE001  (whatever an arm raises is its result)
+    except Exception as error:
+        if subject.blames(arm):
+            raise
         row.status, row.reason = "unsupported" if framework.refuses(error) else "failed", subject.reason(error)
     if row.status == "ok":
         judge(row)

@@ -63,6 +63,10 @@ class Subject(ABC):
         """What an error of an arm says."""
         return described(error)
 
+    def blames(self, arm: str) -> bool:
+        """Whether an error in this arm is of what is run, and not of the arm."""
+        return False
+
 
 class WorkloadSubject(Subject):
     """A workload at one size; the reference is that of our engines in float64."""
@@ -132,6 +136,10 @@ class FunctionSubject(Subject):
     def reason(self, error: Exception) -> str:
         """With the line of the user's file."""
         return described(error, self.name)
+
+    def blames(self, arm: str) -> bool:
+        """What eager cannot run is the user's to mend."""
+        return arm == self.eager
 
     @cached_property
     def random(self) -> bool:

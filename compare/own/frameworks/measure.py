@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from compare.engines.limit import within
 from compare.instruments.outside.measure import COLD, Within, arms_of
 from compare.instruments.outside.subjects import FunctionSubject
 from compare.own import traffic
@@ -62,7 +63,8 @@ def _limits(asked: Asked) -> Within:
                 yield lambda _: None
             return
         if not asked.notes:
-            yield lambda _: None
+            with within(asked.limit):
+                yield lambda _: None
             return
         notes = Notes(asked.notes)
         with notes.ended_after(asked.limit, calls):
@@ -72,6 +74,6 @@ def _limits(asked: Asked) -> Within:
 
 
 def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> FrameworkStep:
-    """What this process finds by itself, which nothing ends at a limit."""
+    """What this process finds by itself."""
     alone = replace(asked, notes="")
     return step(alone, function, calls, job_of(alone, arms, None))
