@@ -51,7 +51,8 @@ def magic(shell: Any) -> Any:
         """Run the cell and compare the last function that it defines, in this process.
 
         `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--gradient | --no-gradient] [--seconds S]
-        [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of calls, each a tuple of arguments; `inputs` if not given.
+        [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of calls, each a tuple of
+        arguments; `inputs` if not given.
         """
         try:
             return _compared(shell, line, cell)

@@ -12,7 +12,7 @@ import click
 
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
-from compare.records.device import DEVICES, Device
+from compare.records.device import DEVICES
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
@@ -151,8 +151,13 @@ def _asked(function: str, *, framework: str | None, modes: str | None, **asked: 
 
     Raises CompareError for modes that are none, before a worker is started.
     """
+    if framework and asked["allow_effects"]:
+        raise click.UsageError(
+            "--allow-effects works with graphduel's engines: effects in a --framework are not looked for"
+        )
     named = _names(modes) if modes else ()
     given = [*(["--framework", framework] if framework else []), *(["--modes", modes] if modes else [])]
+    given += ["--modes", ",".join(MODES)] if not (framework or modes) else []
     given += ["--inputs", asked["inputs"]] if asked["inputs"] else []
     given += ["--allow-effects"] if asked["allow_effects"] else []
     again = shlex.join(["graphduel", "compare", function, *given])
@@ -164,29 +169,29 @@ def _asked(function: str, *, framework: str | None, modes: str | None, **asked: 
     )
 
 
-def _in_framework(
-    framework: str, function: str, modes: Sequence[str], again: str,
-    *, processes: int, inputs: str | None, apart: bool, allow_effects: bool, **asked: Any,
-) -> Asked:  # fmt: skip
+def _in_framework(framework: str, function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:
     from compare.own.frameworks import run
     from compare.run import progress
 
-    question = run.asked_of(framework, function, inputs or "", modes, command=again, **asked)
+    if asked.pop("allow_effects"):
+        raise click.UsageError("--allow-effects is for graphduel's engines: in a --framework no effects are looked for")
+    del asked["apart"]  # a step is only taken apart in our engines
+    processes, inputs = asked.pop("processes"), asked.pop("inputs") or ""
+    question = run.asked_of(framework, function, inputs, modes, command=again, **asked)
     names = tuple(map(question.mode, question.arms))
     return names, names[0], lambda: run.in_workers(question, processes, progress.reporter())
 
 
-def _own(
-    function: str, modes: Sequence[str], again: str, *, limit: float, device: Device, inputs: str | None, **asked: Any
-) -> Asked:
+def _own(function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:
     from compare.own import command
     from compare.own.case import arms_of
     from compare.own.question import Question
     from compare.records.record import DYNAMIC
     from compare.run import progress
 
-    arms = arms_of(modes or MODES)
-    question = Question(function, inputs, arms, command=again, **asked)
+    arms, limit = arms_of(modes or MODES), asked.pop("limit")
+    del asked["device"]  # ours run on the CPU
+    question = Question(function, asked.pop("inputs"), arms, command=again, **asked)
     return arms, DYNAMIC, lambda: command.compared(question, limit, progress.reporter())
 
 

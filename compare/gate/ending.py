@@ -9,6 +9,7 @@ from pathlib import Path
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement, parsed
+from compare.own.case import ALIASES
 from compare.own.result import Result
 from compare.records import files
 from compare.records.record import DYNAMIC
@@ -56,7 +57,8 @@ def gate(
 
     Raises InputsError for a rule that cannot be read, or never could be judged.
     """
-    found = tuple(parsed(rule, modes, base) for rule in rules)
+    arms = [ALIASES.get(mode, mode) for mode in modes]
+    found = tuple(parsed(rule, arms, base) for rule in rules)
     if found and 0 < processes < LEAST:
         raise InputsError(f"--fail-if needs an interval, and so --processes 0 or at least {LEAST}, not {processes}")
     return Gate(found, junit, summary)

@@ -36,8 +36,8 @@ def compare(
 
     With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
     0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled.
-    f runs in this process: `graphduel compare --framework` uses fresh ones, which tell cold caches from warm ones, and has
-    intervals.
+    f runs in this process: `graphduel compare --framework` uses fresh ones, which tell cold caches from warm ones, and
+    has intervals.
 
     `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
     gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.

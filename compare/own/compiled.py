@@ -1,4 +1,4 @@
-"""What a framework told of the modes of a function: why it compiled, where the graph broke, what it runs eager since."""
+"""What a framework told of the modes of a function: why it compiled, and where the graph broke."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         if row.status == "ok" and row.output_error is not None
     ]
     if errors:
-        yield f"Outputs and gradients agree with {against} to {max(errors) / _ULP:.1f} units in the last place of float32."
+        ulps = max(errors) / _ULP
+        yield f"Outputs and gradients agree with {against} to {ulps:.1f} units in the last place of float32."
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
     for limit, by in grouped(_limits(record)).items():

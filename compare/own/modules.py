@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -50,6 +50,17 @@ def outermost(modules: Sequence[Any]) -> list[Any]:
     return list({id(module): module for module in modules if id(module) not in inside}.values())
 
 
+def _cast(module: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Float buffers in the dtype of the parameters, where it is another: the gate runs a module in float64 as well."""
+    dtypes = {value.dtype for value in params.values()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    return {
+        name: buffer.to(dtype)
+        for name, buffer in module.named_buffers()
+        if dtype is not None and buffer.dtype.kind == "f" and buffer.dtype != dtype
+    }
+
+
 def _with(modules: Sequence[Any], inner: Function, f: Function) -> Function:
     def called(params: Any, *args: Any) -> Any:
         from dynamic.nn.structure import holding
@@ -58,7 +69,7 @@ def _with(modules: Sequence[Any], inner: Function, f: Function) -> Function:
             for i, module in enumerate(modules):
                 before = "" if len(modules) == 1 else f"{i}."
                 own = {name.removeprefix(before): value for name, value in params.items() if name.startswith(before)}
-                stack.enter_context(holding(module, own))
+                stack.enter_context(holding(module, {**_cast(module, own), **own}))
             return inner(*args)
 
     called.__name__ = getattr(f, "__name__", "f")

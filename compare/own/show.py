@@ -57,7 +57,8 @@ def heading(result: Measured) -> str:
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
     framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
-    device = f" on {settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
+    gpu = next((run.environment.gpu for run in of(result.records, Run) if run.environment), None)
+    device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
     where = f"{settings['processes']} × {settings['where']}{converted}{python}"
     return f"{result.name}{framework}{device}: {step} over {calls}; {where}"
 

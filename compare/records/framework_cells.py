@@ -20,8 +20,8 @@ class Made(Struct):
 class FrameworkArm(TimeArm):
     """An arm of a framework in one process: how far it is from what it must give, what it took, what it compiled.
 
-    `breaks` are graph breaks by reason, and `limits` says what runs eager since it was compiled too often. `peak` is what
-    a step takes from malloc above what was there before it, `held` what is there after an epoch that was not there
+    `breaks` are graph breaks by reason, and `limits` says what runs eager since it was compiled too often. `peak` is
+    what a step takes from malloc above what was there before it, `held` what is there after an epoch that was not there
     before the first call; both null where the process does not count.
     """
 

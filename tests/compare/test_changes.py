@@ -157,4 +157,3 @@ def test_a_baseline_that_there_is_not_is_refused_before_anything_is_measured(pro
     assert "there is none: make it by --save-baseline" in " ".join(project("--baseline", "main").stderr.split())
     (tmp_path / "reports/baselines/other").mkdir(parents=True)
     assert "there are other: make it" in " ".join(project("--baseline", "main").stderr.split())
-    assert "not with a --framework" in project("--baseline", "other", "--framework", "torch").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -10,10 +11,9 @@ from click.testing import CliRunner
 from compare import engines as frameworks
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.own.frameworks import run, show
-from compare.own.frameworks.measure import gate
+from compare.own.frameworks import run
+from compare.own.frameworks.measure import job_of
 from compare.records import device
-from compare.records.job import Job
 from compare.records.record import Environment
 from compare.run.worker import perform
 from tests.helpers import toy_framework
@@ -32,8 +32,10 @@ def toy(monkeypatch):
     frameworks.named.cache_clear()
 
 
-def gate_of(asked):
-    return gate(asked, toy_framework.loss, toy_framework.calls(), asked.arms)
+def answered(asked):
+    """What the first process of a question answers, and the heading of the result."""
+    record = perform(replace(job_of(asked, asked.arms, 0), asked=asked.to_dict()))
+    return record, repr(run.result(asked, [record], 0, record))
 
 
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
@@ -47,11 +49,11 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
     monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
     asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
-    record = perform(Job("framework gate", arms=asked.arms, asked=asked.to_dict()))
+    record, heading = answered(asked)
     assert toy.device == "cuda"
     assert record.environment.gpu == "A GPU"
-    assert "in Toy" in show.heading(asked, record, [])
-    assert " on A GPU: " in show.heading(asked, record, [])
+    assert "loss in Toy" in heading
+    assert " on A GPU: " in heading
 
 
 def test_the_clock_of_a_gpu_is_on_the_wall():
@@ -61,12 +63,13 @@ def test_the_clock_of_a_gpu_is_on_the_wall():
 
 def test_a_record_of_the_cpu_names_no_gpu():
     asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",))
-    record = perform(Job("framework gate", arms=asked.arms, asked=asked.to_dict()))
+    record, heading = answered(asked)
     assert record.environment.gpu is None
-    assert " on " not in show.heading(asked, record, [])
+    assert " on A GPU" not in heading
 
 
-def test_the_command_refuses_a_device_that_is_not_there():
+def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(run, "ask", lambda job, limit, heard: perform(job))  # a worker does not know the toy
     found = CliRunner().invoke(graphduel, [*COMMAND, "--device", "cuda"])
     assert found.exit_code == InputsError.exit_code
     assert "--device cuda: Toy sees no GPU here" in found.output

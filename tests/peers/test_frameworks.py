@@ -10,7 +10,7 @@ from compare import engines as frameworks
 from compare import workloads
 from compare.instruments.parity import measure as parity
 from compare.own.frameworks import run
-from compare.own.frameworks.measure import gate
+from compare.own.frameworks.measure import measured_here
 from graphs import op as registry
 from graphs.testing import samples
 
@@ -70,18 +70,19 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     framework = started("torch")
     import torch
 
+    framework.start(0)  # in float32, as users have it
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
     asked = run.asked_of("torch", "", "", ("eager",), seconds=0.01)
-    found = gate(asked, lambda model, x: (model(x) ** 2).sum(), calls, asked.arms)
+    found = measured_here(asked, lambda model, x: (model(x) ** 2).sum(), calls, asked.arms)
     assert found.random
-    assert found.modes["torch-eager"].error == 0
+    assert found.arms["torch-eager"].gradient_error == 0
     assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
     value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
     assert not value.requires_grad
     assert gradients.keys() == dict(model.named_parameters()).keys()
-    exact = gate(asked, lambda model, x: (model[0](x) ** 2).sum(), calls, asked.arms)
+    exact = measured_here(asked, lambda model, x: (model[0](x) ** 2).sum(), calls, asked.arms)
     assert not exact.random
-    assert 0 < exact.modes["torch-eager"].error < 1e-5
+    assert 0 < exact.arms["torch-eager"].gradient_error < 1e-5

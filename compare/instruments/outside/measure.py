@@ -1,7 +1,7 @@
 """A step in a framework, in one process: every first call, checked, then steady state or the bytes of an epoch.
 
-What an arm gives is compared with its references before anything is timed in steady state, and an arm that differs is not
-timed. A first epoch may take so many seconds and then ends where it is: what was reached by then is the result.
+What an arm gives is compared with its references before anything is timed in steady state, and an arm that differs is
+not timed. A first epoch may take so many seconds and then ends where it is: what was reached by then is the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a process runs in a framework: a workload of ours, or a function of the user's, with what each call must give."""
+"""What a process runs in a framework, a workload of ours or a function of the user's, and what each call must give."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ class WorkloadSubject(Subject):
 class FunctionSubject(Subject):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
-    A function that gives another result for another seed is random. Float64 draws other numbers, so that such a function
-    is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients are those
-    in the argument `argnum`, and without `checks` nothing is expected.
+    A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
+    function is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients
+    are those in the argument `argnum`, and without `checks` nothing is expected.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class FunctionSubject(Subject):
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)
             return {index: (result,) for index, result in enumerate(self._eager)}
-        return {index: pair for index, pair in enumerate(zip(self._eager, exact, strict=True))}
+        return dict(enumerate(zip(self._eager, exact, strict=True)))
 
     @property
     def _indices(self) -> range:

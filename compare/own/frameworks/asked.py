@@ -23,8 +23,9 @@ class Asked:
 
     `arms` are those of the framework, the eager one first.
 
-    A step is the value with the gradients in argument 0, unless `gradient` is False. `limit` is how many seconds a mode may take for its first pass over the inputs. A worker is ended at it, and writes
-    what each first call took to the file `notes`.
+    A step is the value with the gradients in argument 0, unless `gradient` is False. `limit` is how many seconds a mode
+    may take for its first pass over the inputs. A worker is ended at it, and writes what each first call took to the
+    file `notes`. `command` is what the user typed, and `title` what a function without a file is called.
     """
 
     framework: str

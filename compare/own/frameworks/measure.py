@@ -74,6 +74,9 @@ def _limits(asked: Asked) -> Within:
 
 
 def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> FrameworkStep:
-    """What this process finds by itself."""
-    alone = replace(asked, notes="")
-    return step(alone, function, calls, job_of(alone, arms, None))
+    """What this process finds by itself; the state that the arguments hold is as before."""
+    alone, restore = replace(asked, notes=""), asked.adapter.state(list(calls))
+    try:
+        return step(alone, function, calls, job_of(alone, arms, None))
+    finally:
+        restore()

@@ -1,7 +1,7 @@
 """The answers of processes about a function in a framework, as records of the kinds that every engine has.
 
-So claims, verdict, page and gate read them as they read those of our own engines. A mode that did not end its first pass at
-its limit is refused, with what it came to.
+So claims, verdict, page and gate read them as they read those of our own engines. A mode that did not end its first
+pass at its limit is refused, with what it came to.
 """
 
 from __future__ import annotations

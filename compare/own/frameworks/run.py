@@ -1,4 +1,4 @@
-"""The question about a user's function in a framework, asked of several processes; their answers as records of a run."""
+"""The question about a user's function in a framework, asked of several processes."""
 
 from __future__ import annotations
 

@@ -95,9 +95,9 @@ def test_files_without_a_rule_leave_the_exit_code(call, tmp_path):
     ("arguments", "message"),
     [
         (["--fail-if", "static > import os"], "cannot be read; write MODE > NUMBER"),
-        (["--fail-if", "static-pad > 1"], "static-pad is not measured; add it to --modes dynamic,static-exact"),
+        (["--fail-if", "static-pad > 1"], "static-pad is not measured; the modes that are: dynamic, static-exact"),
         (["--fail-if", "static > 1", "--processes", "2"], "--processes 0 or at least 3, not 2"),
-        (["--fail-if", "static > 1", "--framework", "torch"], "not with a --framework"),
+        (["--fail-if", "static > 1", "--framework", "autograd"], "static is not measured; the modes that are: eager"),
         (["--junit", "."], "is a directory"),
     ],
 )

@@ -40,8 +40,8 @@ def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("statc > 1", "no mode is called 'statc'; the modes are static, dynamic, static-exact"),
-        ("static-pad > 1", "static-pad is not measured; add it to --modes dynamic,static-exact,static-symbolic"),
+        ("statc > 1", "statc is not measured; the modes that are: dynamic, static-exact, static-symbolic"),
+        ("static-pad > 1", "static-pad is not measured; the modes that are: dynamic, static-exact, static-symbolic"),
         ("dynamic > 1", "compares dynamic with itself"),
         ("static > 0.0", "compares with 0, which no ratio reaches"),
     ],
