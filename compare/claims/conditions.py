@@ -25,7 +25,21 @@ def sentences(records: Records) -> tuple[str, ...]:
     measured = [record.environment for record in records if record.environment and not isinstance(record, Run)]
     starts = [record.environment for record in records if record.environment]
     suite = not any("function" in run.settings for run in of(records, Run))  # a function of the user's has no control
-    return (tape.sentence(records), *_machine(measured or starts), *([control(records)] if suite else []))
+    return (
+        tape.sentence(records),
+        *_machine(measured or starts),
+        *_clock(records),
+        *([control(records)] if suite else []),
+    )
+
+
+def _clock(records: Records) -> Iterator[str]:
+    """Which clock steady state is of; first calls are always of the wall."""
+    clocks = {record.clock for record in of(records, Time)}
+    if clocks == {"cpu"}:
+        yield "Steady seconds are those of the processor that a worker had, first calls those of the wall."
+    elif clocks:
+        yield "All seconds are those of the wall."
 
 
 def control(records: Records) -> str:

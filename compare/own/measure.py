@@ -23,6 +23,7 @@ from compare.instruments.memory import measure as memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.parts import measure as parts
 from compare.instruments.time import measure as timing
+from compare.instruments.time.clock import NAME
 from compare.own import bundle, drawn, hints, policies
 from compare.own.origin import origin_of
 from compare.records.job import Job
@@ -180,7 +181,7 @@ class Here:
             return failure(job, described(error))
 
     def _time(self, job: Job) -> Time:
-        return Time(**job.head, arms=timing.measure_arms(job, self.case))
+        return Time(**job.head, arms=timing.measure_arms(job, self.case), clock=NAME)
 
     def _memory(self, job: Job) -> Memory:
         rows = {arm: memory.measure_arm(arm, self.case) for arm in job.arms}

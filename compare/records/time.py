@@ -45,9 +45,11 @@ class TimeArm(Arm):
 class Time(OfArms, tag="time"):
     """The times of a cell in one worker process.
 
-    A `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
+    Blocks are seconds of the processor that the process had, `cpu`, or of the `wall`; first calls are of the wall. A
+    `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
     """
 
     process: int
     arms: dict[str, TimeArm]
     cache: Literal["cold", "warm"] | None = None
+    clock: Literal["cpu", "wall"] = "wall"

@@ -21,8 +21,9 @@ from compare.engines.limit import LimitError, within
 from compare.engines.workload_step import BuiltStep
 from compare.instruments.outside.subjects import Subject, WorkloadSubject
 from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments.time.clock import CLOCK, Clock
 from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import Clock, paired_rounds, turned
+from compare.instruments.time.rounds import paired_rounds, turned
 from compare.records.framework_cells import FrameworkArm, FrameworkCell, Made
 from compare.records.job import Job
 from compare.records.time import Call
@@ -51,7 +52,8 @@ def measure(job: Job) -> FrameworkCell:
     gc.freeze()  # what is loaded now is not walked by each collection below
     limits = {arm: float(job.asked["limit"]) * (1 if arm in job.arms[1:] else EAGER) for arm in job.arms}
     is_cold = job.process == COLD
-    rows = arms_of(subject, job, lambda arm, _: _limit(limits[arm]), counts=is_cold, times=not is_cold)
+    clock = CLOCK if framework.device == "cpu" else time.perf_counter_ns
+    rows = arms_of(subject, job, lambda arm, _: _limit(limits[arm]), counts=is_cold, times=not is_cold, clock=clock)
     return FrameworkCell(
         **job.head, version=framework.version, cache="cold" if is_cold else "warm", arms=rows, eager=job.arms[0]
     )
@@ -64,7 +66,7 @@ def _limit(seconds: float) -> Iterator[Callable[[float], None]]:
 
 
 def arms_of(
-    subject: Subject, job: Job, limited: Within, *, counts: bool, times: bool, clock: Clock = time.perf_counter_ns
+    subject: Subject, job: Job, limited: Within, *, counts: bool, times: bool, clock: Clock
 ) -> dict[str, FrameworkArm]:
     """What the arms of a job come to: first calls, in an order that turns with the process, then bytes and rounds."""
     rows: dict[str, FrameworkArm] = {}

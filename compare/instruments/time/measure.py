@@ -13,7 +13,8 @@ from compare import workloads
 from compare.engines import arms
 from compare.engines.arms import Step
 from compare.instruments import thin
-from compare.instruments.time.rounds import Clock, TimedCall, collected, orders, paired_rounds
+from compare.instruments.time.clock import CLOCK, NAME, Clock
+from compare.instruments.time.rounds import TimedCall, collected, orders, paired_rounds
 from compare.records import time as schema
 from compare.records.job import Budget, Job
 from compare.steps import now
@@ -26,7 +27,7 @@ def measure(job: Job) -> schema.Time:
     """The time record of one process: every arm built, called first, and timed in steady state."""
     case = thin.case_of(job, workloads.load(job.source))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
-    return schema.Time(**job.head, arms=measure_arms(job, case))
+    return schema.Time(**job.head, arms=measure_arms(job, case), clock=NAME)
 
 
 def measure_arms(job: Job, case: Case, build: Build = arms.build) -> dict[str, schema.TimeArm]:
@@ -95,7 +96,7 @@ def _epoch(step: Step, examples: Sequence[Example]) -> None:
 
 
 def steady_blocks(
-    calls: Mapping[str, TimedCall], budget: Budget, rng: Random, clock: Clock = time.perf_counter_ns
+    calls: Mapping[str, TimedCall], budget: Budget, rng: Random, clock: Clock = CLOCK
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Seconds per call of each steady block of each arm, paired by index, and the calls in a block."""
     rounds = paired_rounds(calls, budget, rng, clock)

@@ -16,12 +16,12 @@ from math import log, sqrt
 from random import Random
 from statistics import NormalDist, geometric_mean, stdev
 
+from compare.instruments.time.clock import CLOCK, Clock
 from compare.instruments.time.steady import steady_from
 from compare.records.job import Budget
 from compare.steps import now
 from graphs import collector
 
-Clock = Callable[[], int]
 TimedCall = Callable[[], object]
 Context = Callable[[], AbstractContextManager[object]]
 
@@ -85,7 +85,7 @@ def paired_rounds(
     calls: Mapping[str, TimedCall],
     budget: Budget,
     rng: Random,
-    clock: Clock = time.perf_counter_ns,
+    clock: Clock = CLOCK,
     *,
     within: Mapping[str, Context] = {},
     warm: int = 0,
@@ -131,7 +131,7 @@ def own_rounds(
     return rounds, max(0.0, 1 - share)
 
 
-def calibrate(call: TimedCall, seconds: float, clock: Clock = time.perf_counter_ns) -> list[tuple[int, float]]:
+def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK) -> list[tuple[int, float]]:
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
     count, trials = 1, []
     while True:
@@ -146,7 +146,7 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = time.perf_counter_
         count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
 
 
-def time_block(call: TimedCall, count: int, clock: Clock = time.perf_counter_ns) -> float:
+def time_block(call: TimedCall, count: int, clock: Clock = CLOCK) -> float:
     """Seconds per call over `count` calls in a row."""
     turns = range(count)
     start = clock()

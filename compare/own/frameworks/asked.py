@@ -9,6 +9,7 @@ from typing import Any
 
 from compare.engines import Framework, named
 from compare.errors import InputsError
+from compare.instruments.time.clock import CLOCK, NAME, ClockName
 from compare.own import origin
 from compare.records.device import Device
 from compare.workloads import nearest
@@ -72,7 +73,12 @@ class Asked:
     @property
     def clock(self) -> Callable[[], int]:
         """The processor time of this process; wall time where a GPU computes while the process waits."""
-        return time.process_time_ns if self.device == "cpu" else time.perf_counter_ns
+        return CLOCK if self.device == "cpu" else time.perf_counter_ns
+
+    @property
+    def clock_name(self) -> ClockName:
+        """What records call it."""
+        return NAME if self.device == "cpu" else "wall"
 
     def started(self) -> Framework:
         """The framework, in this process and on the device, compiling as often as it would for a user.

@@ -41,7 +41,9 @@ def parts(asked: Asked, steps: Sequence[FrameworkStep]) -> Iterator[Record]:
         )
     for step in steps:
         arms = {asked.mode(arm): _time(row) for arm, row in step.arms.items()}
-        yield Time(*place, process=step.process or 0, arms=arms, cache=_cache(step), eager=eager)
+        yield Time(
+            *place, process=step.process or 0, arms=arms, cache=_cache(step), clock=asked.clock_name, eager=eager
+        )
     if counted := {mode: _memory(row) for mode, row in rows.items() if row.peak is not None}:
         yield Memory(*place, arms=_whole(counted, refused), eager=eager, counted="malloc")
 
