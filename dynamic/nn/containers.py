@@ -23,10 +23,10 @@ class _Listed(Module):
         values = vars(self)
         return [values[name] for name in self._kinds]
 
-    def _made(self, values: list[Any]) -> Any:
-        """Another of the kind."""
+    def _part(self, index: slice) -> Any:
+        """Another of the kind, with some of the values."""
         kind: Any = type(self)
-        return kind(values)
+        return kind(self._values()[index])
 
     def _set(self, values: Iterable[Any]) -> None:
         for name in tuple(self._kinds):
@@ -53,7 +53,7 @@ class _Listed(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self._made(self._values()[index])
+            return self._part(index)
         return vars(self)[self._name(index)]
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -110,9 +110,9 @@ class Sequential(_Listed):
                     raise TypeError(f"{type(module).__name__} is no module; Sequential takes modules")
                 self.add_module(str(i), module)
 
-    def _made(self, values: list[Any]) -> Any:
+    def _part(self, index: slice) -> Any:
         kind: Any = type(self)
-        return kind(*values)
+        return kind(OrderedDict(zip(tuple(self._kinds)[index], self._values()[index], strict=True)))
 
     def forward(self, input: Any) -> Any:
         """What the last module gives."""

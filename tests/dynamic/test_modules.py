@@ -196,6 +196,7 @@ def test_containers_are_lists_and_dicts():
     named = nn.Sequential(OrderedDict(a=nn.Linear(2, 2), b=nn.ReLU()))
     assert list(named.state_dict()) == ["a.weight", "a.bias"]
     assert isinstance(named[:1], nn.Sequential)
+    assert list(dict(named[1:].named_children())) == ["b"]
     with pytest.raises(TypeError, match="no module"):
         nn.Sequential(np.tanh)
     params = nn.ParameterList([torch.ones(2), nn.Parameter(torch.zeros(1))])
