@@ -46,7 +46,7 @@ class BuiltStep:
         return sum(lengths)
 
 
-class FrameworkStep(BuiltStep):
+class WorkloadStep(BuiltStep):
     """One arm of a case in a framework: parameters stand before each example."""
 
     def __init__(self, framework: Framework, arm: str, case: Case) -> None:

@@ -19,7 +19,7 @@ from compare.claims import CLAIMS, agreement, roles
 from compare.claims.base import Effect, Finding, Regime, Verdict
 from compare.claims.evidence import cells
 from compare.cli.command import graphduel
-from compare.engines.workload_step import FrameworkStep, longest
+from compare.engines.workload_step import WorkloadStep, longest
 from compare.instruments.outside import measure
 from compare.page import frameworks as section
 from compare.records import results
@@ -117,7 +117,7 @@ def test_a_workload_that_cannot_be_padded_says_so():
 def test_a_step_waits_and_counts_what_it_compiles():
     toy = toy_framework.Toy()
     case = toy.workload(workloads.source("tiny_mlp")).case("small")
-    step = FrameworkStep(toy, "toy-jit", case)
+    step = WorkloadStep(toy, "toy-jit", case)
     assert step.compiles == 0
     loss, gradients = step(*step.examples[0])
     assert step.compiles == 1

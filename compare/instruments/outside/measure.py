@@ -19,7 +19,7 @@ from compare.engines import heap, of_arm
 from compare.engines.base import Framework
 from compare.engines.limit import LimitError, within
 from compare.engines.workload_step import BuiltStep
-from compare.instruments.outside.subjects import Subject, WorkloadSubject
+from compare.instruments.outside.subjects import Runnable, WorkloadSubject
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.clock import CLOCK, Clock
 from compare.instruments.time.measure import steady_call
@@ -66,7 +66,7 @@ def _limit(seconds: float) -> Iterator[Callable[[float], None]]:
 
 
 def arms_of(
-    subject: Subject, job: Job, limited: Within, *, counts: bool, times: bool, clock: Clock
+    subject: Runnable, job: Job, limited: Within, *, counts: bool, times: bool, clock: Clock
 ) -> dict[str, FrameworkArm]:
     """What the arms of a job come to: first calls, in an order that turns with the process, then bytes and rounds."""
     rows: dict[str, FrameworkArm] = {}
@@ -82,7 +82,7 @@ def arms_of(
     return {arm: rows[arm] for arm in job.arms}
 
 
-def first(subject: Subject, arm: str, limited: Within) -> tuple[FrameworkArm, BuiltStep | None]:
+def first(subject: Runnable, arm: str, limited: Within) -> tuple[FrameworkArm, BuiltStep | None]:
     """The first epoch of an arm from nothing, each call timed, and whether what it gives is right."""
     framework: Framework = subject.framework
     row = FrameworkArm("ok", None, tolerance=TOLERANCE, useful=sum(subject.lengths))
@@ -112,7 +112,7 @@ def first(subject: Subject, arm: str, limited: Within) -> tuple[FrameworkArm, Bu
 
 
 def epoch(
-    arm: str, step: BuiltStep, subject: Subject, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
+    arm: str, step: BuiltStep, subject: Runnable, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
 ) -> None:
     """Every first call, in order, noted as it ends, with the largest errors of outputs and of gradients so far."""
     seen: set[Any] = set()
@@ -134,7 +134,7 @@ def epoch(
             row.gradient_error = max(gradient, row.gradient_error or 0.0)
 
 
-def observe(row: FrameworkArm, step: BuiltStep, subject: Subject) -> None:
+def observe(row: FrameworkArm, step: BuiltStep, subject: Runnable) -> None:
     """Note what the framework tells of a step."""
     observed = step.observed
     row.compilations = [Made(made.reason, made.seconds) for made in observed.compilations]

@@ -15,7 +15,7 @@ import optree
 
 from compare.engines.arms import signature
 from compare.engines.base import Framework
-from compare.engines.workload_step import BuiltStep, FrameworkStep
+from compare.engines.workload_step import BuiltStep, WorkloadStep
 from compare.errors import described
 from compare.instruments.parity.measure import expectations, tree_error
 from compare.steps import now
@@ -26,7 +26,7 @@ Reference = Any
 """The value and the gradients that a call must give."""
 
 
-class Subject(ABC):
+class Runnable(ABC):
     """What is run in every arm.
 
     framework  what runs it
@@ -68,7 +68,7 @@ class Subject(ABC):
         return False
 
 
-class WorkloadSubject(Subject):
+class WorkloadSubject(Runnable):
     """A workload at one size; the reference is that of our engines in float64."""
 
     def __init__(self, framework: Framework, case: Case, original: Case) -> None:
@@ -81,9 +81,9 @@ class WorkloadSubject(Subject):
         """See the base."""
         return self._expected
 
-    def step(self, arm: str) -> FrameworkStep:
+    def step(self, arm: str) -> WorkloadStep:
         """See the base."""
-        return FrameworkStep(self.framework, arm, self.case)
+        return WorkloadStep(self.framework, arm, self.case)
 
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""
@@ -94,7 +94,7 @@ class WorkloadSubject(Subject):
         return self.framework.reason(error)
 
 
-class FunctionSubject(Subject):
+class FunctionSubject(Runnable):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
