@@ -26,7 +26,7 @@ report: $(VENV)/installed  ## run the quick comparison anew and write its report
 	rm -rf $(OUT)
 	$(BIN)/graphduel run --quick --out $(OUT)
 
-test: $(VENV)/installed-test  ## run the tests that take a moment, which is nearly all
+test: $(VENV)/installed-test  ## run the tests that take a moment, some of every kind
 	$(SUITE) -m 'not slow and not browser'
 
 test-smoke: $(VENV)/installed-test  ## run a part of them, some for each package
@@ -38,8 +38,8 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser
 
-test-slow: $(VENV)/installed-slow  ## run the others, and those of the tape once more with the tape in Python
-	$(SUITE) -m slow
+test-slow: $(VENV)/installed-slow  ## run the others, properties with more examples, and the tape's once more with the tape in Python
+	HYPOTHESIS_PROFILE=thorough $(SUITE) -m '(slow or hypothesis) and not browser'
 	GRAPHDUEL_TAPE=python $(SUITE) -m 'not slow' tests/dynamic tests/engines tests/graphs/test_operands.py
 
 lint: $(VENV)/installed-dev  ## check format, lint and types

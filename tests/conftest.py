@@ -11,8 +11,10 @@ from hypothesis import settings
 for _library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-# ci: repeatable, and without a deadline, since a busy machine is no bug. explore: new examples on each run.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
+# ci, and thorough for the slow tests: repeatable, and without a deadline, since a busy machine is no bug. explore: new
+# examples on each run.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=20, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

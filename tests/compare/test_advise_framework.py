@@ -79,6 +79,7 @@ def test_what_is_wrong_with_a_file_is_an_answer():
     assert "nowhere.py" in found.error
 
 
+@pytest.mark.slow
 def test_probes_differ_in_what_they_do():
     found = {}
     for name in probes.PROBES:

@@ -12,6 +12,7 @@ from compare.claims.c2_gradients import measure as gradients
 from graphs.testing import samples
 from tests.helpers.claim_records import models, parity, said, sweep, verdict
 from tests.helpers.records import plain
+from tests.helpers.slow import mostly_slow
 from tests.helpers.together import check_each
 
 
@@ -56,7 +57,7 @@ def test_a_repeated_sweep_adds_no_evidence():
     assert verdict("C2", [sweep(), sweep(passed=399), *models()])["verdict"] == "refuted"
 
 
-@pytest.mark.parametrize("op_name", gradients.differentiable())
+@pytest.mark.parametrize("op_name", mostly_slow(gradients.differentiable(), 12))
 def test_every_op_passes_the_sweep(op_name):
     with redirect_stderr(StringIO()):  # some ops print what they are given
         check_each(gradients.checks(op_name), lambda check: check[1](), name=itemgetter(0))

@@ -1,7 +1,7 @@
 """What holds for all claims: no records no verdict, and what must not change one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.claims import CLAIMS, conditions, get, tape
@@ -26,6 +26,7 @@ from tests.helpers.claim_records import (
     text,
 )
 from tests.helpers.records import typed
+from tests.helpers.slow import examples
 
 START = {"kind": "run", "run": "r", "at": "2030-01-02", "settings": {}}
 
@@ -60,7 +61,7 @@ def times(value, factor):
     return [factor * item for item in value] if isinstance(value, list) else factor * value
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_records_makes_no_difference(random):
     records = everything()
@@ -69,7 +70,7 @@ def test_the_order_of_records_makes_no_difference(random):
     assert judge(records) == expected
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(st.floats(1e-3, 1e3))
 def test_a_faster_machine_has_the_same_verdicts(factor):
     before, after = judge(everything()), judge(scaled(everything(), factor))

@@ -115,7 +115,7 @@ def test_a_results_file_runs_no_code(call, mine):
     assert origin.PREFIX + "mine" not in sys.modules
 
 
-@pytest.mark.parametrize("place", ["streams", "mine.py:streams"])
+@pytest.mark.parametrize("place", ["streams", pytest.param("mine.py:streams", marks=pytest.mark.slow)])
 def test_inputs_may_be_named_or_made_by_a_function(call, mine, place):
     done = call("compare", "mine.py:unmasked", "--inputs", place, "--no-gradient", *QUICK)
     assert "\n\nunmasked: value over 2 inputs" in done.stdout

@@ -105,6 +105,7 @@ def _leaves(program):
     return graphs.tree.leaves(list(program.inputs))
 
 
+@pytest.mark.slow
 @each()
 def test_the_inputs_take_different_paths_and_reach_every_line(program):
     """What Python decides in C (a maximum, a heap, a slice) shows in the ops that are recorded."""

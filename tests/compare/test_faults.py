@@ -14,6 +14,7 @@ from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, same, 
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.records import plain, typed
+from tests.helpers.slow import mostly_slow
 
 ENGINES = {"dynamic": DynamicTools(), "static": StaticTools()}
 FAULTS = {fault.name: fault for fault in corpus()}
@@ -53,7 +54,7 @@ def test_a_fault_without_a_mark_or_with_two_is_refused():
             _ = Fault("one", "family", unmarked, {}, ((draw(0, 2),),), function).place
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", mostly_slow(FAULTS, 10))
 def test_healthy_programs_agree_across_engines_and_no_tool_complains_of_them(name):
     training = FAULTS[name].training(faulty=False)
     runs = [tools.attempt(training) for tools in ENGINES.values()]

@@ -57,6 +57,7 @@ def test_the_last_function_of_a_cell_is_compared(shell):
     assert shell.user_ns["loss"](*CALLS[0]) == pytest.approx(np.tanh(3.0) ** 2)
 
 
+@pytest.mark.slow
 def test_inputs_are_an_expression_of_the_notebook(shell):
     shell.user_ns["w"] = np.ones((3, 5), np.float32)
     line = "'[(w, inputs[0][1])]' --no-gradient --seconds 0.02"

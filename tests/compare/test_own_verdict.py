@@ -52,7 +52,7 @@ def test_python_control_flow_is_converted_for_the_static_modes_and_that_is_said(
     assert "convert=True" not in repr(compare.compare(own.loss, own.inputs, **QUICK))
 
 
-@pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
+@pytest.mark.parametrize("mode", ["static-bucket", pytest.param("static-pad", marks=pytest.mark.slow)])
 def test_padding_needs_axes_that_vary(mode):
     found = compare.compare(own.loss, own.inputs, ["dynamic", mode], **QUICK)
     assert "which axes vary" in found.verdict.refused[mode]
@@ -206,6 +206,7 @@ def test_compare_is_a_function_of_the_package():
         compare.contrast  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_result_by_a_tape_in_python_says_so():
     found = compare.compare(own.square, [(own.X,)], **QUICK)
     assert "in Python" not in repr(replace_tape(found, "compiled"))

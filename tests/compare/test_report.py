@@ -229,6 +229,7 @@ def test_headings_never_skip_a_level_and_targets_of_links_exist(whole):
     assert {attributes["href"][1:] for tag, attributes in tags if tag == "a"} <= set(ids)
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(tmp_path):
     (_, _, first), (_, _, again) = (written(tmp_path / place / "demo", full_run(), [verdict()]) for place in "ab")
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
@@ -262,11 +263,12 @@ def test_hostile_text_stays_text(tmp_path):
         ([run_line()], [], "No steady-state time of dynamic and of a static arm can be compared"),
         ([], (), "No verdict was computed for this run"),
         (full_run()[:4], [verdict()], "No memory of this run can be shown"),
-        (full_run()[4:], (), "no record of its settings"),
-        (
+        pytest.param(full_run()[4:], (), "no record of its settings", marks=pytest.mark.slow),
+        pytest.param(
             [line for line in full_run() if line["kind"] != "parity"],
             [],
             "nothing in this run was shown to agree",
+            marks=pytest.mark.slow,
         ),
         (
             [{"schema": 1, "kind": "failure", "job": {"kind": "time", "workload": "rnn_text"}, "error": "killed"}],
@@ -290,6 +292,7 @@ def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
     assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, processes):
     lines = [line for line in full_run() if line.get("process", 0) < processes]

@@ -17,6 +17,7 @@ from compare.stats import (
     ratio_interval,
     sum_interval,
 )
+from tests.helpers.slow import mostly_slow
 
 SECONDS = st.floats(1e-7, 1e3)
 ALIKE = st.floats(1.0, 2.0)  # processes that differ by more have no interval
@@ -62,8 +63,9 @@ COVERED = [(n, 0.05, 0.01) for n in range(LEAST, 13)] + [
 ]
 
 
-@pytest.mark.parametrize(("processes", "between", "within"), COVERED)
-def test_the_interval_covers_the_truth_of_clustered_data(processes, between, within, record_property):
+@pytest.mark.parametrize("spread", mostly_slow(COVERED, 4), ids=str)
+def test_the_interval_covers_the_truth_of_clustered_data(spread, record_property):
+    processes, between, within = spread
     rng, ratio, ones = np.random.default_rng(11), 1.3, [[1.0] * 20] * processes
     tops = [(ratio * np.array(clustered(rng, processes, between, within))).tolist() for _ in range(200)]
     trials = [ratio_interval(top, ones, resamples=300) for top in tops]

@@ -3,7 +3,7 @@
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
@@ -12,6 +12,7 @@ from compare.instruments.lengths.strategies import STRATEGIES
 from compare.records.lengths import LengthsProbe
 from compare.records.record import JobName
 from compare.records.runs import Failure
+from tests.helpers.slow import examples
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_a_probe_that_measured_nothing_ends_the_command():
         probe.paces(Failure(JobName("lengths probe"), "died"))
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(st.floats(1e-4, 10.0), st.floats(1e-5, 1.0))
 def test_a_sample_fits_into_its_time_or_is_the_smallest(compile, step):
     known = probe.Paces((1, 100), (compile, compile * 50), (step, step * 10))

@@ -72,6 +72,7 @@ def test_a_stuck_worker_is_ended():
     assert record["error"] == "the worker ran longer than 3 s and was ended"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems may not limit memory")
 def test_a_worker_that_takes_too_much_memory_is_a_failure_record():
     record = ran(job("time", "GREEDY", process=0, arms=("dynamic",), memory=1 << 30), 60)
@@ -99,6 +100,7 @@ processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell a child")
 def test_a_worker_ends_with_a_run_that_is_killed():
     with subprocess.Popen([sys.executable, "-c", ORPHAN], cwd=ROOT) as run:
@@ -140,6 +142,7 @@ def test_a_worker_imports_nothing_from_the_current_folder(elsewhere):
     assert record["kind"] == "memory", record
 
 
+@pytest.mark.slow
 def test_not_even_where_the_current_folder_is_on_the_path(elsewhere, monkeypatch):
     for name in ("click", "psutil"):
         (elsewhere / f"{name}.py").unlink()
@@ -151,6 +154,7 @@ def test_not_even_where_the_current_folder_is_on_the_path(elsewhere, monkeypatch
 SOURCE = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
 
 
+@pytest.mark.slow
 def test_a_source_tree_without_the_compiled_tape_is_not_what_a_worker_imports(tmp_path, monkeypatch):
     for name in start.PACKAGES:
         shutil.copytree(Path(ROOT) / name, tmp_path / name, ignore=SOURCE)
@@ -187,6 +191,7 @@ def test_the_module_is_the_command_also_beside_files_named_as_our_packages(elsew
     assert "tiny_mlp" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_worker_that_imported_other_files_measures_nothing(monkeypatch):
     there = {**product.files(), "dynamic": "/elsewhere/dynamic/__init__.py"}
     monkeypatch.setattr(product, "files", lambda: there)

@@ -23,6 +23,7 @@ from compare.suite import settings as presets
 from compare.suite.settings import Settings
 from compare.workloads import Case, Workload
 from compare.workloads.base import Example
+from tests.helpers.slow import mostly_slow
 
 NAMES = workloads.names()
 SIZES = ("small", "medium", "large")
@@ -194,7 +195,7 @@ def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None
     assert graphs.isomorphic(tape, graph)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", mostly_slow(ENGINES, 1))
 def test_gradients_equal_finite_differences(workload: Workload, engine: str) -> None:
     case = small(workload.name)
     step = ENGINES[engine](case)

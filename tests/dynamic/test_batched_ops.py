@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
@@ -11,6 +11,7 @@ from graphs.op import registered
 from graphs.ops.movement import identity
 from graphs.testing import samples
 from tests.helpers.batches import assert_same, branching, each_strategy, leaf, recurrent, trees, weighted, words
+from tests.helpers.slow import examples
 from tests.helpers.together import together
 
 COPIES = 3
@@ -75,14 +76,14 @@ def test_every_op_batched(sample):
 
 
 @each_strategy
-@settings(max_examples=20)
+@examples(0.4)
 @given(st.lists(st.lists(words, min_size=1, max_size=6), min_size=1, max_size=5))
 def test_sequences_of_any_length(strategy, examples):
     assert_same(recurrent, examples, strategy)
 
 
 @each_strategy
-@settings(max_examples=20)
+@examples(0.4)
 @given(st.lists(trees, min_size=1, max_size=5))
 def test_trees_of_any_shape(strategy, examples):
     assert_same(branching, examples, strategy)

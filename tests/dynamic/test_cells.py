@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
 from dynamic.batching.schedule import SCHEDULES
 from graphs import tree
+from tests.helpers.slow import examples
 from tests.helpers.tree_cells import (
     BUSHES,
     NODES,
@@ -36,7 +37,7 @@ trees = st.recursive(
 
 @pytest.mark.parametrize("strategy", SCHEDULES)
 @pytest.mark.parametrize("node", NODES)
-@settings(max_examples=15)
+@examples(0.3)
 @given(examples=st.lists(trees, min_size=1, max_size=5))
 def test_trees_of_any_shape(node, strategy, examples):
     params = with_table(parameters())

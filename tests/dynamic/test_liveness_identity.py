@@ -22,6 +22,7 @@ from compare.instruments.memory.tracing import numpy_memory
 from dynamic import tapes
 from dynamic.inplace import owner_of
 from graphs import dispatch
+from tests.helpers.slow import mostly_slow
 
 Array = np.ndarray[Any, Any]
 Draw = tuple[Callable[..., Any], tuple[int, ...]]
@@ -197,7 +198,7 @@ def counting() -> Iterator[None]:
 
 
 @pytest.mark.skipif(not tapes.is_compiled(), reason="the tape in Python holds the inputs of a rule until it returns")
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", mostly_slow(range(20), 4))
 def test_the_peak_of_the_tape_is_the_lower_bound(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         program = random_program(seed)

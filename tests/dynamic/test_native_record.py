@@ -46,7 +46,7 @@ shortened = [
 
 
 @compiled_only
-@together("one", shortened, ids=lambda one: one.name)
+@together("one", shortened, ids=lambda one: one.name, quick=12)
 def test_a_record_does_what_the_tape_in_python_does(one: op.Op) -> None:
     several = list(operands())
     if one.arity == 1:
@@ -124,7 +124,7 @@ def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
 
 
 @compiled_only
-@together("name", [n for n in recorded if op.get(n).prepare is None and (op.get(n).arity or 0) > 1])
+@together("name", [n for n in recorded if op.get(n).prepare is None and (op.get(n).arity or 0) > 1], quick=10)
 def test_numbers_beside_tensors_are_what_they_are_in_python(name: str) -> None:
     one = op.get(name)
     numbers = (0, 0.0, -0.0, True, False, 2, -3, 0.5, np.nan, np.inf, 300, 10**30, 1e300, np.float32(2), [1.0, 2.0])

@@ -19,6 +19,7 @@ from graphs.spec import spec_of
 from graphs.testing.samples import samples
 from tests.helpers.random_graphs import random_program
 from tests.helpers.recorded import NO_SAMPLES, described, elementwise, operand
+from tests.helpers.slow import mostly_slow
 from tests.helpers.together import together
 
 DTYPES = (np.float32, np.float64, np.float16, np.int64, np.bool_)
@@ -40,8 +41,8 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
         return quick, outcome()
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-@together("one", elementwise(), ids=lambda o: o.name)
+@pytest.mark.parametrize("dtype", mostly_slow(DTYPES, 1), ids=lambda d: np.dtype(d).name)
+@together("one", elementwise(), ids=lambda o: o.name, quick=15)
 def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, dtype: Any) -> None:
     x = np.array([[0.25, 0.5, 1.0]]).astype(dtype)
     others = [np.array([[0.5], [0.25]], d) for d in DTYPES] + [

@@ -7,7 +7,7 @@ import inspect
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic as torch
@@ -15,6 +15,7 @@ from graphs import errors
 from graphs.errors import GraphError
 from graphs.torch import functions, linalg
 from tests.helpers.refusals import refusals
+from tests.helpers.slow import examples
 from tests.helpers.together import together
 
 REFUSALS = refusals()
@@ -76,7 +77,7 @@ _SPACES = {
 _CALLS = [(space, name) for space, (_, names) in _SPACES.items() for name in names]
 
 
-@settings(max_examples=1500)
+@examples(30)
 @given(st.sampled_from(_CALLS), st.lists(_ARGUMENTS, max_size=4))
 def test_any_call_ends_in_an_answer_or_in_an_error_of_ours(call, arguments):
     space, name = call

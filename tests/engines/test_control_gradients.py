@@ -15,6 +15,7 @@ from graphs.testing import check_grads
 from tests.helpers.control_flow import DIFFERENTIABLE, LOOPS, ROWS, W, X, Y, agree, arguments, close, each_engine, rnn
 from tests.helpers.engines import ENGINES
 from tests.helpers.random_control import draw, evaluate
+from tests.helpers.slow import mostly_slow
 
 # Gradients against finite differences ---------------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ def limited(limit: int) -> Any:
     return f
 
 
-@pytest.mark.parametrize("limit", TURNS)
+@pytest.mark.parametrize("limit", mostly_slow(TURNS, 2))
 def test_a_loop_with_a_limit_has_gradients_of_any_order(limit):
     f, x = limited(limit), np.array([0.3, 0.2, 0.5])
     agree(f, x)
@@ -142,7 +143,7 @@ def test_what_loops_keep_is_not_what_buffers_are_reused_for():
 # Random programs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", mostly_slow(range(100), 20))
 def test_random_nested_programs_agree(seed):
     rng = np.random.default_rng(seed)
     program = draw(rng, 3, 2, loops=seed % 2 == 0)

@@ -22,11 +22,12 @@ from tests.fuzz.run import WAYS, attempt, ways_of
 from tests.fuzz.smaller import smaller
 from tests.helpers.arena import check_arena
 from tests.helpers.random_graphs import random_program
+from tests.helpers.slow import mostly_slow
 
 BLOCKS = 6
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("block", mostly_slow(range(BLOCKS), 2))
 def test_random_programs_agree_however_they_are_run(block):
     for seed in range(block, 72, BLOCKS):
         counts, failures = attempt(seed)

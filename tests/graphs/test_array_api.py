@@ -6,7 +6,6 @@ import inspect
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 import dynamic
 import graphs as g
@@ -15,11 +14,12 @@ from graphs.op import Op
 from static.trace.symbol import Symbol
 from tests.helpers.arrays import BINARY, STANDARD, UNARY, same
 from tests.helpers.engines import ENGINES, gradients, run
+from tests.helpers.slow import examples
 
 M = np.random.default_rng(2).normal(size=(3, 4))
 V = M[0]
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = settings(max_examples=20)
+few = examples(0.4)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
 
 # Names and signatures -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
@@ -16,8 +16,9 @@ import static
 from graphs.testing import check_grads
 from tests.helpers.arrays import same
 from tests.helpers.engines import ENGINES, each_engine, gradients, run
+from tests.helpers.slow import examples
 
-few = settings(max_examples=20)
+few = examples(0.4)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
 
 # Manipulation and linear algebra ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -15,9 +15,10 @@ import graphs as g
 import static
 from tests.helpers.arrays import BINARY, DTYPES, UNARY, compare, numbers, same, small_shapes
 from tests.helpers.engines import ENGINES, run
+from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = settings(max_examples=20)
+few = examples(0.4)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
 
 # Values -------------------------------------------------------------------------------------------------------------

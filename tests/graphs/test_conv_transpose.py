@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.signal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
@@ -15,6 +15,7 @@ import graphs as g
 import static
 from graphs import ShapeError
 from tests.helpers.engines import ENGINES, run
+from tests.helpers.slow import examples
 
 
 def values(*shape, seed=0):
@@ -40,7 +41,7 @@ def spread(x, weight, strides, paddings, extras, groups, dilations):
     return result[(..., *(slice(p, n - p) for p, n in zip(paddings, whole, strict=True)))]
 
 
-@settings(max_examples=40)
+@examples(0.8)
 @given(st.data(), st.integers(1, 2))
 def test_every_element_is_spread_by_the_weight(data, rank):
     def draw(low, high):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -16,8 +16,9 @@ from graphs.ops.windows import counts, window_of
 from graphs.testing import check_grads
 from tests.helpers.arrays import values
 from tests.helpers.engines import ENGINES, each_engine, gradients, run
+from tests.helpers.slow import examples
 
-few = settings(max_examples=30)
+few = examples(0.6)
 inf, nan = math.inf, math.nan
 
 

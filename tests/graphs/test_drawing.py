@@ -140,6 +140,7 @@ def test_a_large_graph_is_folded_by_line():
     assert folded(small) == small
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes_are_folded_and_drawn():
     def very_long(x):
         for _ in range(50_000):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import dynamic
 import graphs as g
 from tests.helpers.engines import ENGINES, gradients, run
+from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = settings(max_examples=60)
+few = examples(1.2)
 INDEX_DTYPES = (np.int64, np.int32, np.int8, np.uint8, np.uint64)
 
 

@@ -9,7 +9,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
@@ -33,6 +33,7 @@ from tests.helpers.matrices import (
     definite,
     parts,
 )
+from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
@@ -80,7 +81,7 @@ def test_scipy_finds_the_same():
     np.testing.assert_allclose(linalg.svdvals(WIDE[0]), scipy.linalg.svdvals(WIDE[0]), rtol=1e-12)
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(st.lists(st.integers(0, 3), max_size=3), st.integers(0, 4), st.integers(0, 4), st.sampled_from("fd"))
 def test_factors_of_any_batch_multiply_to_what_was_factored(batch, rows, columns, kind):
     x = np.random.default_rng(rows).normal(size=(*batch, rows, columns)).astype(kind)
@@ -101,7 +102,7 @@ def test_factors_of_any_batch_multiply_to_what_was_factored(batch, rows, columns
     close(v * w[..., None, :] @ np.swapaxes(v, -1, -2), square, rtol=1e-4 if kind == "f" else 1e-12)
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3), st.integers(1, 3), st.integers(0, 2))
 def test_batches_of_systems_broadcast(shapes, size, columns):
     left, right = shapes.input_shapes

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 import scipy.special
-from hypothesis import settings
 
 import graphs
 import static
 from graphs.testing import check_grads
 from tests.helpers.arrays import values
 from tests.helpers.engines import ENGINES, each_engine, gradients, run
+from tests.helpers.slow import examples
 
-few = settings(max_examples=30)
+few = examples(0.6)
 CAUSAL = np.tri(4, dtype=bool)
 inf, nan = math.inf, math.nan
 

@@ -8,7 +8,7 @@ import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
 
@@ -18,6 +18,7 @@ import static
 from graphs.errors import ShapeError
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, gradients, run
+from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 RANDOM = np.random.default_rng(8)
@@ -180,7 +181,7 @@ def test_autograd_finds_the_same_gradients(engine, name):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3), st.integers(-2, 2))
 def test_products_and_joins_of_any_shape(shapes, k):
     x, y = (RANDOM.normal(size=shape) for shape in shapes.input_shapes)
@@ -194,7 +195,7 @@ def test_products_and_joins_of_any_shape(shapes, k):
         same(g.rot90(x, k), np.rot90(x, k))
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(arrays(np.bool_, (3, 4)), st.sampled_from([None, 0, 1, (0, 1), ()]), st.booleans())
 def test_sums_of_what_a_mask_selects(mask, axis, keepdims):
     for name in ("sum", "prod"):

@@ -9,6 +9,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import ControlFlowError
+from tests.helpers.slow import mostly_slow
 from tests.programs import arrays
 
 # It indexes an array of NumPy's by what it computes, which only the dynamic engine can do.
@@ -16,7 +17,7 @@ READS_VALUES = ("fluid",)
 
 
 @pytest.mark.parametrize("engine", ["dynamic", "static"])
-@pytest.mark.parametrize("name", arrays.NAMES)
+@pytest.mark.parametrize("name", mostly_slow(arrays.NAMES, 8))
 def test_losses_are_autograds(name, engine):
     if engine == "static" and name in READS_VALUES:
         with pytest.raises(ControlFlowError, match=f"{name}.py:.*; use the functions in graphs"):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -16,9 +16,10 @@ import static
 from graphs.spec import spec_of
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, run
+from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = settings(max_examples=25)
+few = examples(0.5)
 shapes = npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 seeds = st.integers(0, 2**16)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.slow import spread
+
 
 def check_each(cases: Iterable[Any], check: Callable[[Any], Any], name: Callable[[Any], Any] = str) -> None:
     """Run a check on every case, and raise what failed together, each error with a note that names its case.
@@ -32,10 +34,13 @@ def check_each(cases: Iterable[Any], check: Callable[[Any], Any], name: Callable
         raise BaseExceptionGroup(f"{len(failures)} of {count} cases fail", failures)
 
 
-def together(names: str | Sequence[str], cases: Iterable[Any], ids: Any = None) -> Callable[..., Any]:
+def together(
+    names: str | Sequence[str], cases: Iterable[Any], ids: Any = None, quick: int | None = None
+) -> Callable[..., Any]:
     """As `pytest.mark.parametrize`, in one test; for checks that are quick, and change nothing that the next one sees.
 
-    `ids` are names in the order of the cases, or what makes a name of a case.
+    `ids` are names in the order of the cases, or what makes a name of a case. Where `quick` is given, so many
+    cases, spread evenly, are one test, and the others are another with the mark `slow`.
     """
     names = names.split(",") if isinstance(names, str) else list(names)
     rows = [(case,) if len(names) == 1 else tuple(case) for case in cases]
@@ -43,18 +48,26 @@ def together(names: str | Sequence[str], cases: Iterable[Any], ids: Any = None) 
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(test)
-        def run(**fixtures: Any) -> None:
+        def run(places: Iterable[int] = range(len(rows)), **fixtures: Any) -> None:
             def check(at: int) -> None:
                 test(**fixtures, **dict(zip(names, rows[at], strict=True)))
 
-            check_each(range(len(rows)), check, lambda at: titles[at])
+            check_each(places, check, lambda at: titles[at])
 
         signature = inspect.signature(test)
         kept = [parameter for name, parameter in signature.parameters.items() if name not in names]
+        if quick is not None:
+            kept.append(inspect.Parameter("places", inspect.Parameter.KEYWORD_ONLY))
         run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
-        return run
+        return run if quick is None else _in_two(run, spread(len(rows), quick), len(rows))
 
     return decorate
+
+
+def _in_two(test: Callable[..., Any], quick: set[int], count: int) -> Callable[..., Any]:
+    rest = [at for at in range(count) if at not in quick]
+    parts = [pytest.param(sorted(quick), id="some"), pytest.param(rest, id="rest", marks=pytest.mark.slow)]
+    return pytest.mark.parametrize("places", parts)(test)
 
 
 def _titles(rows: Sequence[tuple[Any, ...]], ids: Any) -> list[str]:

@@ -65,6 +65,7 @@ def test_less_memory_and_the_same_bits():
     assert sizes[0] == len(free.graph) < sizes[-1]
 
 
+@pytest.mark.slow
 def test_the_smallest_budget_is_one_that_is_met():
     least = smallest(STEP, WEIGHTS, X)
     assert least <= static.compile(STEP, WEIGHTS, X).plan.peak / 3
@@ -73,6 +74,7 @@ def test_the_smallest_budget_is_one_that_is_met():
         static.compile(STEP, WEIGHTS, X, memory_budget=least - 1)
 
 
+@pytest.mark.slow
 def test_the_memory_is_really_less():
     """Of one call with everything it holds: arena, results and what kernels allocate on the way."""
     x = np.ones((2048, WIDTH))

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
@@ -18,6 +18,7 @@ import static
 from graphs.errors import ArtifactError, GraphError
 from graphs.ops.effects import Stop
 from static.passes import pipeline
+from tests.helpers.slow import examples
 
 X = np.array([[1.0, -2.0], [0.5, 4.0]])
 BOTH = pytest.mark.parametrize("engine", ["static", "dynamic", "arrays"])
@@ -172,7 +173,7 @@ def of_steps(steps):
     return f
 
 
-@settings(max_examples=25)
+@examples(0.5)
 @given(st.lists(KINDS, min_size=2, max_size=10), st.lists(st.sampled_from(PASSES), max_size=6))
 def test_effects_keep_their_number_and_order_in_every_pass(steps, some):
     """What the dynamic engine shows, whatever is merged, folded, hoisted, batched or fused around it."""

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs
 import static
 from graphs.errors import GraphError
 from tests.helpers.jitted import double, ones
+from tests.helpers.slow import examples
 
 # The short way of a call like one before ------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ def test_what_was_dropped_is_freed_and_so_is_a_function(options):
 
 
 @pytest.mark.filterwarnings("ignore::graphs.ShapeLimitWarning")
-@settings(max_examples=15)  # each compiles a dozen times
+@examples(0.3)  # each compiles a dozen times
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, 3, 7, 9]), st.sampled_from(["f4", "f8"])), min_size=2, max_size=9),
     st.sampled_from([{"shapes": "bucket"}, {"shapes": "pad"}, {"shapes": "bucket", "buckets": [4, 9]}]),

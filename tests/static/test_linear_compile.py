@@ -23,6 +23,7 @@ from static import clock, memory
 from static.memory import ordering, search, sharing
 from static.passes import pipeline
 from static.passes.views import eliminate_views
+from tests.helpers.slow import mostly_slow
 
 NODES = 100
 GROWTH = 2.3  # of lines, where nodes double: quadratic are 4
@@ -63,7 +64,7 @@ def compiled(name: str, steps: int, file: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("nodes", [NODES, pytest.param(4 * NODES, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", deep.SHAPES)
+@pytest.mark.parametrize("name", mostly_slow(deep.SHAPES, 2))
 def test_twice_the_nodes_take_twice_the_lines(name, nodes, tmp_path):
     small, middle, large = (compiled(name, deep.steps(name, nodes) * k, tmp_path / "graph") for k in (1, 2, 4))
     assert {*PHASES, *(one.__name__ for one in pipeline.DEFAULT)} <= {*large}

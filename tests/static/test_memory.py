@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs
@@ -19,6 +19,7 @@ from static.memory.schedule import schedule
 from static.passes import pipeline
 from tests.helpers.hard_instances import STEPS, packed
 from tests.helpers.random_graphs import random_program
+from tests.helpers.slow import examples
 
 times = st.integers(0, 25)
 buffers = st.lists(
@@ -143,7 +144,7 @@ def test_many_buffers_are_planned():
 short = st.tuples(st.integers(0, 7), st.integers(1, 4), st.integers(1, 9)).map(lambda b: (b[0], b[0] + b[1], b[2]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(1.2)
 @given(st.lists(short, min_size=1, max_size=6))
 def test_the_exact_search_finds_what_trying_every_order_finds(instance):
     """Every layout can be pressed down without a rise of its peak, so some order of dropping gives the least."""
@@ -181,7 +182,7 @@ def test_components_take_all_that_counts_and_never_meet(instance):
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.5)
 @given(buffers, st.sampled_from([1, 64]))
 def test_a_search_is_valid_and_never_worse_than_the_heuristics(instance, alignment):
     fast, searched = plan(instance, alignment), plan(instance, alignment, 0.02)
@@ -278,7 +279,7 @@ def planned_buffers(exe: static.Executable) -> list[Any]:
     return list(binding.lives)
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(st.integers(0, 10_000))
 def test_buffers_of_random_graphs_never_overlap(seed):
     program = random_program(seed)
@@ -291,7 +292,7 @@ def test_buffers_of_random_graphs_never_overlap(seed):
     print(f"seed {seed}: {exe.plan.peak} planned, {exe.plan.lower_bound} live, gap {exe.plan.gap:.1%}")
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(st.integers(0, 10_000))
 def test_a_buffer_lives_until_its_last_reader_views_included(seed):
     """Every step finds each input's memory alive: the lifetimes, from the graph alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
@@ -20,6 +20,7 @@ from static.call.padding import marks as marking
 from static.call.padding.follow import RULES
 from tests.fuzz import padded
 from tests.helpers import random_control
+from tests.helpers.slow import examples
 
 SAMPLES = [
     sample
@@ -363,7 +364,7 @@ def test_a_length_is_judged_in_every_call():
         jitted(X, np.array(4))
 
 
-@settings(max_examples=8)
+@examples(0.16)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_a_masked_function_gives_what_the_unpadded_gives_for_every_length(lengths):
     f, dims = MASKED["recurrence"][0], MASKED["recurrence"][2]

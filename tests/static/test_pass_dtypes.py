@@ -9,6 +9,7 @@ import pytest
 
 import graphs as g
 import static
+from tests.helpers.slow import mostly_slow
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.normal(size=(2, 4, 3))
@@ -52,7 +53,7 @@ FORMULAS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", mostly_slow(FORMULAS, 6))
 def test_factors_of_any_dtype_give_what_numpy_gives(name):
     f = FORMULAS[name]
     for c, d in itertools.product(CONSTANTS, CONSTANTS):

@@ -15,6 +15,7 @@ from static.passes.constant_folding import fold_constants
 from static.passes.dead_code import remove_dead_code
 from static.passes.views import eliminate_views
 from tests.helpers.printed import shown
+from tests.helpers.slow import mostly_slow
 
 X = g.TensorSpec((2, 3))
 
@@ -149,7 +150,7 @@ def test_a_result_returned_twice_is_two_arrays():
     assert not np.shares_memory(first, second)
 
 
-@pytest.mark.parametrize("name", workloads.names())
+@pytest.mark.parametrize("name", mostly_slow(workloads.names(), 4))
 def test_every_exact_rung_gives_the_same_bits(name):
     workload = workloads.get(name)
     case = workload.case("small")

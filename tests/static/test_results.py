@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs as g
@@ -53,7 +53,6 @@ def test_memory_is_not_written_while_an_alias_sees_it_and_is_afterwards(kind):
     assert seen in {address(kept) for kept in [filled(exe, 1), filled(exe, 2)]}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(ALIASES)), st.integers(0, 6)), max_size=12))
 def test_any_sequence_of_calls_aliases_and_deaths_leaves_what_is_seen_alone(steps):
     exe = static.compile(lambda x, y: (x + y, x - y), ZEROS[:, :512], np.float32(0))

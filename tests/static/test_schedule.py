@@ -18,6 +18,7 @@ from static.passes import pipeline
 from tests.helpers.arena import check_arena
 from tests.helpers.random_control import draw, evaluate
 from tests.helpers.random_graphs import random_program
+from tests.helpers.slow import mostly_slow
 
 N = 64
 X = np.random.default_rng(0).normal(size=(N, N))
@@ -42,7 +43,9 @@ def checked(f: Any, *args: np.ndarray) -> static.Executable:
 
 
 @pytest.mark.parametrize(
-    "rows", [memory_plan.programs, lambda: memory_plan.cells(["small"], examples=1)], ids=["programs", "workloads"]
+    "rows",
+    mostly_slow([memory_plan.programs, lambda: memory_plan.cells(["small"], examples=1)], 1),
+    ids=["programs", "workloads"],
 )
 def test_plans_are_near_the_bound_and_far_below_the_naive_sum(rows):
     found = list(rows())
@@ -174,7 +177,7 @@ def test_a_result_of_a_scan_is_the_callers():
         np.testing.assert_array_equal(value, before)
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", mostly_slow(range(4), 1))
 def test_random_programs_with_loops_need_nothing_that_is_planned_for_others(block):
     for seed in range(block, 40, 4):
         rng = np.random.default_rng(seed)
@@ -229,7 +232,7 @@ def test_the_users_order_stays_where_nothing_is_gained():
     assert exe.nodes() == exe.graph.nodes
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", mostly_slow(range(4), 1))
 def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
     for seed in range(block, 160, 4):
         program = random_program(seed)

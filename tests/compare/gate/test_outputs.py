@@ -43,6 +43,7 @@ def suite(path):
     return ET.fromstring(path.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     done = call("gated.py:loss", *QUICK, "--fail-if", "static > 1000", "--junit", "ci/junit.xml", "--summary", "s.md")
     assert done.exit_code == 0, done.output
@@ -74,6 +75,7 @@ def test_a_rule_that_holds_ends_with_6_and_the_files_are_written(call, tmp_path)
     assert "| `static > 0.0001` | holds |" in (tmp_path / "s.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_rule_about_a_refused_mode_ends_with_5(call, tmp_path):
     done = call("gated.py:asks", *QUICK, "--fail-if", "static > 1.05", "--junit", "junit.xml", "--summary", "s.md")
     assert done.exit_code == 5, done.output
@@ -85,6 +87,7 @@ def test_a_rule_about_a_refused_mode_ends_with_5(call, tmp_path):
     assert "static-exact: unsupported: ControlFlowError" in (tmp_path / "s.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_files_without_a_rule_leave_the_exit_code(call, tmp_path):
     done = call("gated.py:loss", *QUICK, "--summary", "s.md")
     assert done.exit_code in (0, 3), done.output

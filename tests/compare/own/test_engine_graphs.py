@@ -95,6 +95,7 @@ def test_labels_of_a_graph_add_no_markup():
     assert "&lt;script&gt;" in picture.svg
 
 
+@pytest.mark.slow
 def test_the_textbook_branch_is_in_no_report_of_ones_own(found, tmp_path):
     assert figure.draw(summarise(found.records)) is None
     assert figure.draw(summarise([])).name == "graphs"
@@ -104,5 +105,6 @@ def test_the_textbook_branch_is_in_no_report_of_ones_own(found, tmp_path):
     assert not (tmp_path / "out" / "plots" / "graphs.svg").exists()
 
 
+@pytest.mark.slow
 def test_graphs_are_drawn_for_a_report_alone():
     assert of(compare.compare(own.loss, own.inputs, **QUICK).records, EngineGraphs) == []

@@ -161,6 +161,7 @@ def test_the_section_has_a_row_for_each_policy_and_a_row_for_each_compile():
     assert each.rows[1] == ("2", "x: dim 0 was 3, now 6")
 
 
+@pytest.mark.slow
 def test_a_function_of_four_lengths_is_told_the_cheapest_policy_end_to_end(tmp_path):
     found = compare.compare(own.loss, rows(3), **QUICK)
     assert len({signature(call) for call in rows(3)}) == 4
@@ -177,6 +178,7 @@ def test_a_function_of_four_lengths_is_told_the_cheapest_policy_end_to_end(tmp_p
     assert markdown.index(found.verdict.sentence[:30]) < markdown.index(told)
 
 
+@pytest.mark.slow
 def test_a_function_of_one_shape_has_no_such_section(tmp_path):
     found = compare.compare(own.loss, own.inputs, **QUICK)
     assert "shapes=" not in repr(found)

@@ -142,5 +142,6 @@ def test_a_reason_that_several_modes_have_is_said_once():
     assert "static-exact, static-symbolic: unsupported: ControlFlowError" in shown
 
 
+@pytest.mark.slow
 def test_without_hints_there_is_no_such_section():
     assert page.rewrites(compare.compare(own.loss, own.inputs, **QUICK).records) is None

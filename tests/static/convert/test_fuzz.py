@@ -39,22 +39,22 @@ def ended(seeds, source=grammar.source):
 
 
 def test_some_programs_are_right_or_refused():
-    assert ended(range(12))["right"] > 0
+    assert ended(range(4))["right"] > 0
 
 
 def test_some_programs_that_take_generators_are_right_or_refused():
-    assert ended(range(6), streaming.source)["right"] > 0
+    assert ended(range(3), streaming.source)["right"] > 0
 
 
 @pytest.mark.slow
 def test_no_program_that_takes_generators_is_wrong():
-    counts = ended(range(3000, 3150), streaming.source)
+    counts = ended((*range(3, 6), *range(3000, 3150)), streaming.source)
     assert counts["right"] >= LEAST_WITH_GENERATORS * counts.total()
 
 
 @pytest.mark.slow
 def test_most_programs_are_right_and_none_is_wrong():
-    counts = ended(range(1000, 1300))
+    counts = ended((*range(4, 12), *range(1000, 1300)))
     assert counts["right"] >= LEAST * counts.total()
 
 

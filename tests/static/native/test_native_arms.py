@@ -60,6 +60,7 @@ def test_the_arm_of_the_table():
     near(table.ARMS["static-native"](row).step(), table.ARMS["static"](row).step())
 
 
+@pytest.mark.slow
 def test_a_function_of_ones_own():
     calls = [(np.full(50, 0.5, "f4"),)]
     found = compare.compare(lambda x: g.sum(g.tanh(x) * x), calls, ["dynamic", "static-native"], **own.QUICK)

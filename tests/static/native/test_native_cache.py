@@ -51,6 +51,7 @@ def test_a_second_process_compiles_nothing(folder):
     assert compiled_in_a_new_process() == 0
 
 
+@pytest.mark.slow
 def test_damaged_files_are_compiled_again(folder):
     first = compiled_in_a_new_process()
     for file in folder.iterdir():
@@ -61,6 +62,7 @@ def test_damaged_files_are_compiled_again(folder):
     assert compiled_in_a_new_process() == first
 
 
+@pytest.mark.slow
 def test_switched_off(folder, monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
     assert cache.folder() is None

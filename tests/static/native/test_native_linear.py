@@ -10,6 +10,7 @@ import pytest
 import static
 from benchmarks import deep
 from static import clock
+from tests.helpers.slow import mostly_slow
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
@@ -36,7 +37,7 @@ def lines_by_phase(name, nodes):
     return lines
 
 
-@pytest.mark.parametrize("name", deep.SHAPES)
+@pytest.mark.parametrize("name", mostly_slow(deep.SHAPES, 1))
 def test_each_phase_grows_with_the_nodes(name):
     few, many = (lines_by_phase(name, nodes) for nodes in (NODES, 2 * NODES))
     for phase in PHASES:

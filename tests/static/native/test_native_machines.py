@@ -14,6 +14,7 @@ from benchmarks.programs import ROWS
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.backends.native import cache, link, recipes, target
+from tests.helpers.slow import mostly_slow
 
 NARROW = target.Target("x86-64-v3", target.SAFE)
 
@@ -47,7 +48,7 @@ def wide():
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("name", ["tiny MLP", "chain 1e3", "RNN", "transformer T=32"])
+@pytest.mark.parametrize("name", mostly_slow(["tiny MLP", "chain 1e3", "RNN", "transformer T=32"], 1))
 def test_a_training_step_has_the_same_bits_with_narrow_registers(name, wide):
     row = wide[1][name]
     found, exe = bits(static.value_and_grad(row.loss), row.params, *row.inputs)

@@ -63,7 +63,7 @@ def summed(calls):
     return static.value_and_grad(total, tuple(places)), arrays, bool(places)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name in OPS if name not in EFFECTS])
 def test_samples(name, dtype):
     calls = [sample.cast(dtype) for sample in samples(name)]

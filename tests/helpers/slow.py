@@ -1,0 +1,26 @@
+"""Long tables, many seeds and drawn examples: `make test` takes some of them, `make test-slow` all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+
+def spread(count: int, quick: int) -> set[int]:
+    """The places of `quick` cases that lie evenly among `count`; all places where there are no more."""
+    return {at * count // quick for at in range(quick)}
+
+
+def mostly_slow(cases: Iterable[Any], quick: int) -> list[Any]:
+    """Cases for `pytest.mark.parametrize` of one argument: all but `quick` of them have the mark `slow`."""
+    cases = list(cases)
+    kept = spread(len(cases), quick)
+    return [case if at in kept else pytest.param(case, marks=pytest.mark.slow) for at, case in enumerate(cases)]
+
+
+def examples(times: float) -> settings:
+    """A property that tries this many times the examples that the profile of `tests/conftest.py` asks for."""
+    return settings(max_examples=max(1, round(times * settings().max_examples)))
