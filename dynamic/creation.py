@@ -14,7 +14,8 @@ from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
-from graphs.ops.shapes import as_count, new_shape
+from graphs.ops.shapes import as_count, dtype_of, new_shape
+from graphs.promotion import held
 from graphs.torch import devices
 from graphs.torch.guard import guard
 from graphs.torch.words import as_dtype, sizes
@@ -193,6 +194,8 @@ def linspace(
     last = stop if end is None else end
     if last is None or steps is None:
         raise ArgumentError("there are a start, an end and a number of steps; give all three")
+    for value in (start, last):
+        held(dtype_of(value))
     return made(
         evenly(start, last, as_count(steps, "the number of values"), _dtype(dtype)),
         _dtype(dtype),

@@ -15,12 +15,17 @@ Fingerprint = dict[str, Any]
 def fingerprint(environment: Environment) -> Fingerprint:
     """What decides how fast the same job is, from the environment of a record; what it lacks is None."""
     blas = environment.blas or Blas()
+    cores = sorted({str(pool["architecture"]) for pool in blas.loaded if pool.get("architecture")})
     return {
         **{
             name: getattr(environment, name)
             for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape", "gpu")
         },
-        "blas": [blas.name, blas.version, *(pool.get("architecture") for pool in blas.loaded)],
+        "blas": [
+            blas.name,
+            blas.version,
+            *sorted({str(pool["architecture"]) for pool in blas.loaded if pool.get("architecture")}),
+        ],
     }
 
 

@@ -15,7 +15,7 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
-from graphs.ops.families import checked, ufunc_dtype
+from graphs.ops.families import checked, refuse_empty, ufunc_dtype
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.picking import add_along_axis, take_along_axis
 from graphs.ops.reductions import max as _max
@@ -36,6 +36,7 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
     """An op `op(x, axis=-1)` on what lies along one axis, or several."""
 
     def infer(x: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
+        refuse_empty(x, axis)
         return TensorSpec(x.shape, _float(x.dtype))
 
     # An exponential counts as ten.
@@ -67,37 +68,24 @@ def _total(x: Array, axis: tuple[int, ...]) -> Array:
 
 def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    if not x.size:
-        return np.exp(x, out)
     weights = _shifted(x, axis, out)
     np.exp(weights, weights)
     return np.divide(weights, summed(weights, axis, keepdims=True), weights)
 
 
-def _is_empty(x: Array, axis: tuple[int, ...]) -> bool:
-    """Whether there is nothing to be the largest, and no sum to divide by."""
-    return any(dims.same(x.shape[a], 0) for a in axis)
-
-
 def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
-    if _is_empty(x, axis):
-        return exp(x)
     weights = exp(_shifted_parts(x, axis))
     return divide(weights, _total(weights, axis))
 
 
 def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The logarithm of softmax, without overflow."""
-    if not x.size:
-        return np.exp(x, out)
     shifted = _shifted(x, axis, out)
     # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
     return np.subtract(shifted, np.log(summed(np.exp(shifted), axis, keepdims=True)), shifted)
 
 
 def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
-    if _is_empty(x, axis):
-        return exp(x)
     shifted = _shifted_parts(x, axis)
     return subtract(shifted, log(_total(exp(shifted), axis)))
 

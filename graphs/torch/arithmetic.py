@@ -95,7 +95,7 @@ divide = div
 def _divided(input: Any, other: Any) -> tuple[Any, Any]:
     """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
     left, right = promoted(input, other)
-    if all(x.dtype.kind in "iu" for x in (left, right) if not is_scalar(x)):
+    if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_scalar(x)):
         divisors = right if is_scalar(right) else values_of(right)
         if divisors is not None and not np.all(divisors):
             raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))

@@ -12,7 +12,19 @@ from graphs import ops
 from graphs.errors import ShapeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import arithmetic, pointwise
-from graphs.torch.words import as_dtype, axes_of, cast, floats, ndim_of, place, refuse, shape_of, with_axis, words
+from graphs.torch.words import (
+    as_dtype,
+    axes_of,
+    cast,
+    floats,
+    ndim_of,
+    place,
+    refuse,
+    shape_of,
+    unless_empty,
+    with_axis,
+    words,
+)
 
 Dim = Any  # one axis, several, or None for all
 
@@ -299,13 +311,13 @@ def logsumexp(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
 @words
 def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """Exponentials over their sum along an axis."""
-    return with_axis(ops.softmax, _float_only(input, dtype, "softmax"), dim)
+    return with_axis(unless_empty(ops.softmax), _float_only(input, dtype, "softmax"), dim)
 
 
 @words
 def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """The logarithm of the softmax."""
-    return with_axis(ops.log_softmax, _float_only(input, dtype, "log_softmax"), dim)
+    return with_axis(unless_empty(ops.log_softmax), _float_only(input, dtype, "log_softmax"), dim)
 
 
 def _float_only(x: Any, dtype: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import ops
+from graphs import dims, ops
 from graphs.errors import ArgumentError, DTypeError, OutOfRangeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
@@ -125,6 +125,15 @@ def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **opti
     place(dim, 0)
     found = function(ops.reshape(x, (1,)), *[ops.reshape(r, (1,)) for r in rest], axis=0, **options)
     return ops.reshape(found, ())
+
+
+def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function(x, axis=)`, and where that axis has no elements exp(x), which has none either."""
+
+    def called(x: Any, *, axis: int) -> Any:
+        return ops.exp(x) if dims.same(shape_of(x)[axis], 0) else function(x, axis=axis)
+
+    return called
 
 
 def refuse(what: str, remedy: str) -> DTypeError:

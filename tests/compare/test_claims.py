@@ -220,7 +220,7 @@ def test_the_conditions_of_a_run_are_said_in_words():
         "tape": "compiled", "load": 2.5, "logical_cores": 4, "affinity": [3], "power": "battery",
         "governor": "powersave", "blas": {"loaded": [{"num_threads": 1}]},
     }  # fmt: skip
-    tape_said, load, threads, tie = conditions.sentences(
+    tape_said, load, threads, clock, tie = conditions.sentences(
         typed([{**record, "environment": there} for record in control])
     )
     assert tape_said == "The tape ran compiled."
@@ -229,6 +229,7 @@ def test_the_conditions_of_a_run_are_said_in_words():
         "One worker makes a load of 1: other work was running beside it."
     )
     assert threads == ("Each worker had 1 core and 1 BLAS thread; power from battery, clock governed by powersave.")
+    assert clock == "All seconds are those of the wall."  # as older records have it
     assert tie.startswith("Control big_matmul (small): static ÷ dynamic is 1.0")
     assert "; its blocks vary by " in tie
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("graphs", "static", "dynamic", "compare")
-# Public in two packages: a graph that is traced and `static.Graph`, which records one; the nodes of graph and tape. `Mode`
-# is how a thread records, and how a framework runs; an `Optimizer` is a pair of pure functions, and the class that keeps
-# their state.
+# Public in two packages: a graph that is traced and `static.Graph`, which records one; the nodes of graph and tape.
+# `Mode` is how a thread records, and how a framework runs; an `Optimizer` is a pair of pure functions, and the class
+# that keeps their state.
 TWICE = {"Graph", "Node", "Mode", "Optimizer"}
 # A compiler with a language of its own: a value, a loop and a kernel of its loop IR are none of a graph's.
 OF_ITS_OWN = ROOT / "static" / "backends" / "native"

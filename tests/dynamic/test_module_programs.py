@@ -69,7 +69,6 @@ REFUSED = [
     (lambda p: optim.SGD([p], lr=1, nesterov=True), ValueError, "momentum"),
     (lambda p: optim.SGD([p], lr=1, momentum=0.9, dampening=0.1), GraphError, "dampening"),
     (lambda p: optim.Adam([p], differentiable=True), GraphError, "differentiable"),
-    (lambda p: optim.Adam([{"params": [p], "rate": 1}]), ValueError, "rate"),
     (lambda p: optim.SGD([p * 2], lr=1), ValueError, "leaves"),
     (lambda p: optim.SparseAdam([p]), AttributeError, "SparseAdam"),
     (lambda p: optim.LBFGS([p]).step(), GraphError, "closure"),

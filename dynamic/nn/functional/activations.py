@@ -10,7 +10,7 @@ from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch.words import axis_and_size, with_axis
+from graphs.torch.words import axis_and_size, unless_empty, with_axis
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -181,7 +181,7 @@ def _typed(x: Array, dtype: Any) -> Array:
 
 def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis."""
-    return with_axis(ops.softmax, _typed(input, dtype), _dim(input, dim))
+    return with_axis(unless_empty(ops.softmax), _typed(input, dtype), _dim(input, dim))
 
 
 def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
@@ -191,7 +191,7 @@ def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: A
 
 def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """The logarithm of softmax."""
-    return with_axis(ops.log_softmax, _typed(input, dtype), _dim(input, dim))
+    return with_axis(unless_empty(ops.log_softmax), _typed(input, dtype), _dim(input, dim))
 
 
 def glu(input: Array, dim: int = -1) -> Array:

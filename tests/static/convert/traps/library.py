@@ -32,7 +32,7 @@ def a_method_of_a_float(x):
     return g.sum(x) * (2.0 if float(x[0]).is_integer() else 1.0)
 
 
-@refused
+@right
 def an_attribute_of_a_float(x):
     return x[0] * float(x[1]).real
 
