@@ -21,11 +21,7 @@ def fingerprint(environment: Environment) -> Fingerprint:
             name: getattr(environment, name)
             for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape", "gpu")
         },
-        "blas": [
-            blas.name,
-            blas.version,
-            *sorted({str(pool["architecture"]) for pool in blas.loaded if pool.get("architecture")}),
-        ],
+        "blas": [blas.name, blas.version, *cores],
     }
 
 
