@@ -29,7 +29,17 @@ from dynamic import tapes as _tapes
 from dynamic.anomaly import detect_anomaly
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
-from dynamic.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from dynamic.functional import (
+    elementwise_grad,
+    grad,
+    hessian,
+    hessian_vector_product,
+    hvp,
+    jacobian,
+    jvp,
+    value_and_grad,
+    vjp,
+)
 from dynamic.grad_mode import (
     enable_grad,
     inference_mode,
@@ -94,8 +104,8 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)
     "Entry", "Node", "PoolStats", "Tape", "TapeStats", "Tensor", "record", "tape_of", "tape_stats",
-    "backward", "checkpoint", "elementwise_grad", "grad", "grad_of", "hessian", "hvp", "jacobian", "jvp",
-    "value_and_grad", "vjp",
+    "backward", "checkpoint", "elementwise_grad", "grad", "grad_of", "hessian", "hessian_vector_product", "hvp",
+    "jacobian", "jvp", "value_and_grad", "vjp",
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "batched", "cell", "detect_anomaly", "linalg", "pool",
     "bool", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint8",

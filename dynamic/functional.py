@@ -25,6 +25,7 @@ from graphs.ops.movement import identity
 from graphs.transforms import Argnums, Function, Pull, VjpFunction
 
 
+@transforms.with_argnum
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the gradient of `f`, a scalar function, in the arguments `argnums`.
 
@@ -33,6 +34,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return transforms.grad(_stepped, f, argnums, has_aux)
 
 
+@transforms.with_argnum
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the derivative of each element of `f`, which works element by element.
 
@@ -41,6 +43,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
     return grad(transforms.total(f), argnums)
 
 
+@transforms.with_argnum
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`.
 
@@ -69,6 +72,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return outputs, tree.tree_map(lambda y, t: wrap(t) if type(y) is Tensor is not type(t) else t, outputs, pushed)
 
 
+@transforms.with_argnum
 def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the derivatives of every output in every argument of `argnums`.
 
@@ -78,6 +82,7 @@ def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     return transforms.jacobian(_recorded, f, argnums)
 
 
+@transforms.with_argnum
 def hessian(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the second derivatives: the jacobian of the jacobian.
 
@@ -85,6 +90,15 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     the input.
     """
     return transforms.hessian(_recorded, f, argnums)
+
+
+@transforms.with_argnum
+def hessian_vector_product(f: Function, argnums: int = 0) -> Function:
+    """The function of the arguments of `f` and a vector that returns the Hessian in one argument times the vector.
+
+    autograd's form of `hvp`; the vector is laid out like the argument.
+    """
+    return transforms.hessian_vector_product(_recorded, f, argnums)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:

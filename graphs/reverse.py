@@ -88,7 +88,7 @@ def check_seed(output: Value, seed: Value | None) -> None:
     shape, dtype = shape_of(output), dtype_of(output)
     if dtype.kind != "f":
         raise NotDifferentiableError(located(f"gradient of {dtype} values; only floating point outputs have gradients"))
-    if seed is None and shape != ():
+    if seed is None and not all(dims.same(size, 1) for size in shape):
         raise NotDifferentiableError(
             located(
                 f"gradient of an output of shape {shape}: only scalars have one gradient; "

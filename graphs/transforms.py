@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,20 @@ Function = Callable[..., Any]
 Pull = Callable[[Mapping[int, Any]], tuple[Any, ...]]
 RecordFunction = Callable[[Function, Sequence[Any], Sequence[int]], tuple[Any, Pull]]
 VjpFunction = Callable[[Any], tuple[Any, ...]]
+Transform = TypeVar("Transform", bound=Callable[..., Function])
 Differentiate = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any, tuple[Any, ...]]]
+
+
+def with_argnum(transform: Transform) -> Transform:
+    """The same transform, which also takes `argnum`, autograd's word for `argnums`."""
+
+    @functools.wraps(transform)
+    def called(f: Function, *args: Any, **options: Any) -> Any:
+        if "argnum" in options:
+            options["argnums"] = options.pop("argnum")
+        return transform(f, *args, **options)
+
+    return called  # type: ignore[return-value]  # the same parameters, and one more
 
 
 def step_of(record: RecordFunction) -> Differentiate:
@@ -141,6 +154,19 @@ def hvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: S
     gradient = grad(step_of(record), f, range(len(primals)))
     pull = record(gradient, primals, range(len(primals)))[1]
     return pull(paired("hvp: the tangents", tuple(tangents), "the primals", tuple(primals)))
+
+
+def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0) -> Function:
+    """The function of the arguments of `f` and a vector like that of `argnums`: the Hessian in it times the vector."""
+    gradient = grad(step_of(record), f, argnums)
+
+    def product(*args: Any) -> Any:
+        *primals, vector = args
+        (position,), _ = _chosen(argnums, len(primals))
+        pull = record(gradient, primals, [position])[1]
+        return pull(paired("hessian_vector_product: the vector", vector, "the argument", primals[position]))[0]
+
+    return product
 
 
 def paired(what: str, given: Any, other: str, like: Any) -> dict[int, Any]:

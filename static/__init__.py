@@ -5,7 +5,17 @@ from static.call import buckets
 from static.call.compile import compile
 from static.call.define import Graph
 from static.call.executable import Executable, load
-from static.call.functional import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from static.call.functional import (
+    elementwise_grad,
+    grad,
+    hessian,
+    hessian_vector_product,
+    hvp,
+    jacobian,
+    jvp,
+    value_and_grad,
+    vjp,
+)
 from static.call.jit import Jitted, jit
 from static.convert import converted, plain, why
 from static.trace import (
@@ -28,6 +38,7 @@ __all__ = [
     "elementwise_grad",
     "grad",
     "hessian",
+    "hessian_vector_product",
     "hvp",
     "jacobian",
     "jit",

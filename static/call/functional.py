@@ -23,6 +23,7 @@ _step = transforms.step_of(recorded)
 KEPT = 64  # functions whose compiled vjp, jvp and hvp are kept
 
 
+@transforms.with_argnum
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the gradient of `f`, a scalar function, in the arguments `argnums`.
 
@@ -31,6 +32,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return _self_compiling(transforms.grad(_step, f, argnums, has_aux))
 
 
+@transforms.with_argnum
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the derivative of each element of `f`, which works element by element.
 
@@ -39,6 +41,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
     return grad(transforms.total(f), argnums)
 
 
+@transforms.with_argnum
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`, to be traced: the backward pass is in the graph.
 
@@ -70,6 +73,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return _run(_jvp, f, tuple(primals), tuple(tangents))
 
 
+@transforms.with_argnum
 def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the derivatives of every output in every argument of `argnums`.
 
@@ -80,6 +84,7 @@ def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     return _self_compiling(transforms.jacobian(recorded, f, argnums))
 
 
+@transforms.with_argnum
 def hessian(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the second derivatives: the jacobian of the jacobian.
 
@@ -87,6 +92,15 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     element of the input.
     """
     return _self_compiling(transforms.hessian(recorded, f, argnums))
+
+
+@transforms.with_argnum
+def hessian_vector_product(f: Function, argnums: int = 0) -> Function:
+    """The function of the arguments of `f` and a vector that returns the Hessian in one argument times the vector.
+
+    autograd's form of `hvp`; the vector is laid out like the argument.
+    """
+    return _self_compiling(transforms.hessian_vector_product(recorded, f, argnums))
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:

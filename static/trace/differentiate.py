@@ -17,7 +17,7 @@ from graphs.op import Attrs, Op
 from graphs.ops.control import part, switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.movement import identity
-from graphs.ops.shapes import dtype_of
+from graphs.ops.shapes import dtype_of, shape_of
 from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
@@ -77,9 +77,9 @@ def check_floating(dtype: np.dtype[Any]) -> None:
 
 
 def _seed(output: Any, cotangent: Any) -> Symbol:
-    """A cotangent as a symbol, so that what the rules do with it is appended; None is the 1 of a scalar."""
+    """A cotangent as a symbol, so that what the rules do with it is appended; None is the 1 of one number."""
     builder = _builder()
-    value = np.ones((), dtype_of(output)) if cotangent is None else cotangent
+    value = np.ones((1,) * len(shape_of(output)), dtype_of(output)) if cotangent is None else cotangent
     return Symbol(builder, node_of(builder, value, ()))
 
 

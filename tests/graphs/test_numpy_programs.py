@@ -60,3 +60,32 @@ def test_elementwise_gradients_nest(engine):
     np.testing.assert_allclose(second(x), -2 * np.tanh(x) * (1 - np.tanh(x) ** 2))
     product = engine.elementwise_grad(lambda a, b: a * b, 1)
     np.testing.assert_array_equal(product(x, np.ones(5)), x)
+
+
+@pytest.mark.parametrize("engine", [dynamic, static])
+def test_transforms_take_autograds_parameters(engine):
+    x, y, v = np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([0.5, -1.0])
+
+    def loss(x, y):
+        return g.sum(x**3 * y**2)
+
+    np.testing.assert_allclose(engine.grad(loss, argnum=1)(x, y), 2 * x**3 * y)
+    np.testing.assert_allclose(engine.grad(loss, argnum=(1, 0))(x, y)[1], 3 * x**2 * y**2)
+    np.testing.assert_allclose(engine.value_and_grad(loss, argnum=1)(x, y)[1], 2 * x**3 * y)
+    np.testing.assert_allclose(engine.elementwise_grad(lambda x, y: x * y, argnum=1)(x, y), x)
+    np.testing.assert_allclose(engine.jacobian(lambda x, y: x * y, argnum=1)(x, y), np.diag(x))
+    np.testing.assert_allclose(engine.hessian(loss, argnum=1)(x, y), np.diag(2 * x**3))
+    for argnum, expected in ((0, 6 * x * y**2 * v), (1, 2 * x**3 * v), (-1, 2 * x**3 * v)):
+        np.testing.assert_allclose(engine.hessian_vector_product(loss, argnum)(x, y, v), expected)
+
+
+@pytest.mark.parametrize("engine", [dynamic, static])
+def test_one_number_has_a_gradient_whatever_its_shape(engine):
+    for shape in ((), (1,), (1, 1)):
+        value, gradient = engine.value_and_grad(lambda x, shape=shape: g.reshape(g.sum(x**2), shape))(
+            np.array([1.0, 3.0])
+        )
+        assert value.shape == shape
+        np.testing.assert_array_equal(gradient, [2, 6])
+    with pytest.raises(g.NotDifferentiableError, match=r"shape \(2,\)"):
+        engine.grad(lambda x: x**2)(np.ones(2))
