@@ -124,8 +124,9 @@ def _fitted(data: np.ndarray[Any, Any], result: Held) -> Held:
 
 
 def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
-    """Mark a node that saved the very value its own in-place result has overwritten."""
-    if any(value is data for value in node.saved or ()):
+    """Mark a node that saved what its own in-place result has overwritten: the very value, or a view of it."""
+    owner = owner_of(data)
+    if any(isinstance(value, np.ndarray) and owner_of(value) is owner for value in node.saved or ()):
         node.sequence = 0
 
 

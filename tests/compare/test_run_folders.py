@@ -176,9 +176,9 @@ DRIVER = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
-from compare import report, workloads
-from compare.run import jobs
-from compare.run import settings as presets
+from compare import page as report, workloads
+from compare.suite import jobs
+from compare.suite import settings as presets
 from compare.records.job import Budget
 quick = replace(presets.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
 presets.PRESETS = {"quick": quick}

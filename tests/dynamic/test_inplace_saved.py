@@ -79,3 +79,14 @@ def test_a_value_that_another_op_saved_is_still_refused():
     only_added.mul_(3)  # a product with a number saves nothing
     only_added.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), 6)
+
+
+VIEWS = {"y[0]": lambda y: y[0], "y[:1]": lambda y: y[:1], "y[3:]": lambda y: y[3:], "y.T": lambda y: y.t()}
+
+
+@together("name,view", itertools.product(["mul", "div", "pow", "hypot"], VIEWS))
+def test_an_operand_that_is_a_view_of_what_is_changed_is_refused(name, view):
+    y = torch.tensor(X).requires_grad_() * 2
+    getattr(y, f"{name}_")(VIEWS[view](y))
+    with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
+        y.sum().backward()
