@@ -31,6 +31,7 @@ from compare.records.record import Environment, kind_of, of
 from compare.records.runs import Bare, Run
 from compare.records.time import Call, Time
 from compare.run.progress import Reporter
+from compare.run.worker import failure
 from tests.helpers import toy_framework
 
 ARMS = ("toy-eager", "toy-jit")
@@ -236,6 +237,12 @@ def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
     monkeypatch.setattr(run, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
         run.in_workers(asked("jit"), 3, Reporter())
+
+
+def test_failures_alone_are_an_error(monkeypatch):
+    monkeypatch.setattr(run, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
+    with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
+        run.in_workers(asked("jit"), 0, Reporter())
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():

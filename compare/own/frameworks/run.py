@@ -74,8 +74,14 @@ def here(asked: Asked, function: Function, calls: Calls) -> Result:
 
 
 def result(asked: Asked, answers: Sequence[Record], processes: int, environment: Record) -> Result:
-    """The result of what the processes answered, as records of a run on a function of the user's."""
+    """The result of what the processes answered, as records of a run on a function of the user's.
+
+    Raises FunctionError where none has an answer.
+    """
     steps = [answer for answer in answers if isinstance(answer, FrameworkStep)]
+    lost = [answer for answer in answers if isinstance(answer, Failure)]
+    if lost and not steps:
+        raise FunctionError(f"{asked.function}: {lost[0].error}")
     settings: dict[str, Setting] = {
         "preset": OWN,
         "seed": asked.seed,
@@ -90,7 +96,6 @@ def result(asked: Asked, answers: Sequence[Record], processes: int, environment:
         "processes": processes or 1,
         "command": asked.command or None,
     }
-    lost = [answer for answer in answers if isinstance(answer, Failure)]
     records = (started(settings, environment), *parts(asked, steps), *lost)
     return Result(asked.name, tuple(map(asked.mode, asked.arms)), records)
 
