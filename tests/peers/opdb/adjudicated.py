@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tests.peers.opdb.comparing import ANSWERED, GRADIENT, VALUE, Verdict
+from tests.peers.opdb.comparing import ANSWERED, GRADIENT, HISTORY, RAW, VALUE, Verdict
 
 KINDS_AT_MOST = 26
 
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("which of equal elements is found is free", "topk|kthvalue", (VALUE,), r"int\d+\[.* -> item 1: "),
+    Kind("which of equal elements is found is free", "topk|kthvalue|mode", (VALUE,), r"(int\d+|bool)\[.* -> item 1: "),
     Kind("equal elements are in any order unless stable", "sort", (VALUE,), r"bool\[8000\] -> item 1: "),
     Kind("equal elements are in any order unless stable", "argsort", (VALUE,), r"bool\[8000\] -> "),
     Kind(
@@ -49,6 +49,22 @@ KINDS = (
         (ANSWERED,),
         r"must be Tensor, not|got \((int, Tensor|int, int)\)|descriptor '__r",
     ),
+    Kind("it is computed in float64, and rounded; PyTorch loses digits of float32", "matrix_exp", (VALUE,), "float32"),
+    Kind("there is a gradient where PyTorch has none", "linalg.lstsq", (HISTORY,)),
+    Kind("there is a gradient where PyTorch has none", r"special\.(modified|scaled_modified)_bessel_\w+", (HISTORY,)),
+    Kind(
+        "the gradient is that among all matrices, as without hermitian; PyTorch's goes through eigh",
+        r"linalg\.pinv",
+        (GRADIENT,),
+        "hermitian=True",
+    ),
+    Kind(
+        "a module of PyTorch's among the arguments takes PyTorch's tensors alone",
+        r"nn\.functional\.triplet_margin_with_distance_loss",
+        (RAW,),
+        r"PairwiseDistance\(\).* must be Tensor, not Tensor",
+    ),
+    Kind("an int is rounded already", "round", (ANSWERED,), r"special\.round.*not implemented for '(Long|Int)'"),
 )
 
 
