@@ -19,7 +19,7 @@ from static.codegen.results import KEPT, ResultMaker
 from static.codegen.sizes import Runs, resolve
 
 _IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
-_GLOBALS = {"copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
+_GLOBALS = {**blocks.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
 
 later = 0
 """Bytes, whole cache lines, by which arenas begin later: who measures draws them, so that no one place counts alone."""

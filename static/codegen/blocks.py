@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from static import memory
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import CACHE_BYTES, Position
 
+GLOBALS = {"__builtins__": builtins}
+"""Of every generated function: since Python 3.13 a warning that a kernel gives looks for builtins there."""
 BLOCK_BYTES = 1 << 20  # what a block reads, holds and writes: about the second-level cache of a core
 BLOCK_ELEMENTS = 1 << 15  # of one value: more of them only cost cache, since calls are long by then
 
@@ -97,7 +100,7 @@ def bind(blocks: Blocks, made: Cut, sizes: Mapping[str, int], workspace: np.ndar
     if done < total:
         pieces.append((slice(done, total), _views(blocks, made, total - done, workspace)))
     values = {name: resolve(value, sizes) for name, value in blocks.slots.items()} | {"blocks": pieces}
-    return FunctionType(blocks.code, {}, "run", tuple(values.values()))
+    return FunctionType(blocks.code, GLOBALS, "run", tuple(values.values()))
 
 
 def _views(blocks: Blocks, made: Cut, rows: int, workspace: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import threading
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -363,3 +365,13 @@ def test_an_executable_inside_a_trace_is_refused():
     inner = static.compile(lambda x: x * 2, np.ones(2))
     with pytest.raises(ControlFlowError, match="test_executable"):
         static.compile(lambda x: inner(x), np.ones(2))  # noqa: PLW0108
+
+
+@pytest.mark.parametrize("f", [graphs.log, lambda x: graphs.sum(graphs.sqrt(graphs.log(x) * 2))])
+def test_a_warning_of_a_kernel_is_numpys(f: Callable[..., Any]) -> None:
+    x = np.array([0.0, -1.0, 2.0] * 400, np.float32)
+    executable = static.compile(f, x)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        executable(x)
+    assert {warning.category for warning in seen} == {RuntimeWarning}
