@@ -14,8 +14,7 @@ import click
 
 import static
 from benchmarks.programs import ROWS
-from compare import workloads
-from compare.engines import arms
+from compare import engines, workloads
 from graphs import dims
 from static.memory import ALIGNMENT, sharing
 
@@ -53,7 +52,7 @@ def cells(sizes: Sequence[str] = SIZES, examples: int | None = None) -> Iterator
         for size in sizes:
             case = workload.case(size)
             for arm in workload.arms[1:]:
-                step = arms.build(arm, case)
+                step = engines.step(arm, case)
                 for example in step.examples[:examples]:
                     step(*example)
                 rows = [measured(f"{name} {size} {arm}", exe) for exe in step.executables()]

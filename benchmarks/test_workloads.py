@@ -3,8 +3,8 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from compare import workloads
-from compare.engines import arms
+from compare import engines, workloads
+from compare.engines.graphduel.steps import GraphStep
 from compare.run.environment import pin
 
 CELLS = [(name, arm) for name in workloads.names() for arm in workloads.get(name).arms]
@@ -16,7 +16,7 @@ def one_core() -> None:
     pin()
 
 
-def epoch(step: arms.Step) -> None:
+def epoch(step: GraphStep) -> None:
     """One step for each example."""
     for example in step.examples:
         step(*example)
@@ -25,7 +25,7 @@ def epoch(step: arms.Step) -> None:
 @pytest.mark.parametrize(("name", "arm"), CELLS)
 def test_epoch(benchmark: BenchmarkFixture, name: str, arm: str) -> None:
     benchmark.group = name
-    step = arms.build(arm, workloads.get(name).case("small"))
+    step = engines.step(arm, workloads.get(name).case("small"))
     epoch(step)  # compiles what is compiled when first met
     benchmark(epoch, step)
     benchmark.extra_info.update(compiles=step.compiles, compile_seconds=step.compile_seconds)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compare import engines
 from compare.advice.calibration import calibrate
 from compare.advice.costs import Costs, load, save
 from compare.advice.prediction import TIE, Advice, refusal, weigh
 from compare.advice.structures import Structure, output_of, structure
-from compare.engines import arms
+from compare.engines import cases
 from compare.errors import described
 from compare.own.case import case_of, converting
 from compare.workloads.base import Case
@@ -43,7 +44,7 @@ def advise(
         case = converting(case_of(f, inputs, gradient, None, output_of))
         return advise_case(case, costs or _costs(), run=False)
     except GraphError as error:
-        if not arms.refuses("static-exact", error):
+        if not engines.refuses("static-exact", error):
             raise
         return refusal(described(error))
 
@@ -54,8 +55,8 @@ def advise_case(case: Case, costs: Costs, *, run: bool = True) -> Advice:
     Without `run` its function is only traced: raises the GraphError of a trace that fails.
     """
     known: dict[Any, Structure] = {}
-    traced = arms.traced(case)
-    signatures = [arms.signature(example) for example in case.examples]
+    traced = cases.traced(case)
+    signatures = [cases.signature(example) for example in case.examples]
     chosen = []
     for signature, example in zip(signatures, case.examples, strict=True):
         if signature not in known or (run and traced is not case.loss):  # a branch may differ where no shape does

@@ -21,7 +21,7 @@ import static
 from compare.advice import returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.time.rounds import TimedCall, collected, time_block
 from compare.records import machines
 from compare.records.job import Job

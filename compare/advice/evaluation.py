@@ -16,10 +16,9 @@ from random import Random
 from statistics import geometric_mean, median
 from typing import Any
 
-from compare import workloads
+from compare import engines, workloads
 from compare.advice import TIE, Costs, advise_case, scores
 from compare.advice.prediction import winner
-from compare.engines import arms
 from compare.errors import described
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import paired_rounds
@@ -128,7 +127,7 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
     steps, first = {}, {}
     for arm in ("dynamic", "static-exact"):
         started = time.thread_time()
-        steps[arm] = arms.build(arm, case)
+        steps[arm] = engines.step(arm, case)
         steady_call(steps[arm])()
         first[arm] = time.thread_time() - started
     calls = {arm: steady_call(step) for arm, step in steps.items()}

@@ -16,7 +16,7 @@ import static
 from compare.advice import work
 from compare.advice.costs import Costs, Overhead
 from compare.advice.work import StepSeconds
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.errors import described
 from graphs import tree
 from graphs.errors import ControlFlowError, GraphError

@@ -11,7 +11,7 @@ from compare.claims.base import OPEN, Regime
 from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.framework_arms import ArmOfCell, arms
 from compare.claims.roles import inside, of_framework
-from compare.engines import Framework, named, names
+from compare.engines import Engine, frameworks, named
 from compare.records.framework_cells import FrameworkCell
 from compare.records.memory import Memory, MemoryArm
 from compare.records.record import Records, of
@@ -40,7 +40,7 @@ class Agreement:
 class Outside:
     """What a run says of a framework: the verdict on each claim, and whether ours agree."""
 
-    framework: Framework
+    framework: Engine
     version: str
     verdicts: tuple[Verdict, ...]
     agreements: tuple[Agreement, ...]
@@ -58,10 +58,10 @@ class Outside:
 
 def judged(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
     """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
-    return [found for name in names() if (found := _of(named(name), records, ours))]
+    return [found for name in frameworks() if (found := _of(named(name), records, ours))]
 
 
-def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outside | None:
+def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside | None:
     own = of_framework(records, framework)
     if not own:
         return None
@@ -79,7 +79,7 @@ def _of(framework: Framework, records: Records, ours: Sequence[Verdict]) -> Outs
     return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
 
 
-def _agreement(framework: Framework, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
+def _agreement(framework: Engine, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
     here, there = ours.finding.verdict, theirs.finding.verdict
     agrees: Agrees = "yes" if here == there else "no"
     if here in OPEN or there in OPEN:
@@ -115,7 +115,7 @@ def _said(regime: Regime) -> str:
     return f"{regime.verdict} ({text.number(regime.value)})" if regime.value is not None else regime.verdict
 
 
-def _ladder(framework: Framework, theirs: Records, ours: Records) -> list[str]:
+def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
     """What of the gap between eager and compiled is graph mode, by our engines, and what is kernels.
 
     compiled ÷ eager = (static ÷ dynamic) x (dynamic ÷ eager) x (compiled ÷ static), over the workloads in both.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from compare.claims.evidence import Evidence
-from compare.engines import Framework
+from compare.engines import Engine
 from compare.records.framework_cells import FrameworkArm, FrameworkCell
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval
@@ -34,7 +34,7 @@ class ArmOfCell:
     held: int | None
 
 
-def arms(framework: Framework, records: Records) -> Iterator[ArmOfCell]:
+def arms(framework: Engine, records: Records) -> Iterator[ArmOfCell]:
     """Every arm of a framework on every workload; the eager one once, as it was beside the first of the others."""
     own = [record for record in of(records, FrameworkCell) if framework.arms[0] in record.arms]
     for cell, of_cell in grouped(own, lambda record: record.cell).items():

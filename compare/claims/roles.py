@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from compare.engines import Framework
-from compare.engines.workload_step import PADDED
+from compare.engines import Engine
+from compare.engines.framework import PADDED
 from compare.records.framework_cells import FrameworkArm, FrameworkCell
 from compare.records.memory import Memory, MemoryArm
 from compare.records.parity import Parity, ParityArm
@@ -25,7 +25,7 @@ def inside(records: Iterable[Record]) -> list[Record]:
     return [record for record in records if record.arm is None or isinstance(record, Failure)]
 
 
-def of_framework(records: Iterable[Record], framework: Framework) -> list[Record]:
+def of_framework(records: Iterable[Record], framework: Engine) -> list[Record]:
     """Those of a framework, as the claims read them."""
     arms = {*framework.arms}
     own = [record for record in records if record.arm is not None and record.arm.removesuffix(PADDED) in arms]

@@ -52,9 +52,9 @@ def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
 
 def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """The frameworks that have an adapter, after the last comma."""
-    from compare import engines as frameworks
+    from compare import engines
 
-    return _listed(typed, frameworks.names())
+    return _listed(typed, engines.frameworks())
 
 
 def _engine_modes() -> Iterable[str]:

@@ -1,23 +1,28 @@
-"""What an adapter says of its framework: its arms, its functions, how a step is built, and what it tells of itself."""
+"""What an adapter says of its engine: its arms, its functions, how a step is built, and what it tells of itself.
+
+An engine is one of ours or a framework; whoever measures asks the adapter, and never for a name.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from compare.engines import heap
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
 from compare.records.work import RanOp
-from compare.workloads.base import Case, Workload
+from compare.workloads.base import Case, Example, Workload
 
 Function = Callable[..., Any]
 
@@ -35,7 +40,7 @@ def loss_in(returned: Any) -> Any:
 
 @dataclass(frozen=True)
 class Mode:
-    """A way for a framework to run a function.
+    """A way for an engine to run a function.
 
     A `usual` one is among those that a user's function is compared in unless others are asked for, and one of the
     `suite` among those that workloads are measured in.
@@ -61,7 +66,7 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a framework tells of the step it ran: compilations in their order, and graph breaks by reason.
+    """What an engine tells of the step it ran: compilations in their order, and graph breaks by reason.
 
     `limits` says what has been compiled so often that it runs eager where it is new again.
     """
@@ -77,8 +82,57 @@ class Observed:
         return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
 
 
-class Framework(ABC):
-    """An adapter. One process runs one framework, and `start` comes before all else in it.
+class Step:
+    """A step, and the calls it is made for, as the engine takes them. A call returns when the result is computed.
+
+    `built` is what the engine has built, to which `params` are passed before each example. A call gives the value and
+    the gradients, as the engine's arrays.
+    """
+
+    def __init__(
+        self, engine: Engine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
+    ) -> None:
+        self.engine, self.built, self.examples = engine, built, examples
+        self.run = partial(built, *params)
+        self.before = engine.observed(built)
+        self.live = heap.live()
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """The value and the gradients."""
+        result: tuple[Any, Any] = self.run(*example)
+        self.engine.wait(result)
+        return result
+
+    @property
+    def observed(self) -> Observed:
+        """What the engine tells of this step."""
+        return self.engine.observed(self.built).since(self.before)
+
+    @property
+    def compiles(self) -> int:
+        """The compilations so far."""
+        return len(self.observed.compilations)
+
+    @property
+    def compile_seconds(self) -> float:
+        """The seconds they took, where the engine says so."""
+        return math.fsum(made.seconds or 0.0 for made in self.observed.compilations)
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
+        return sum(lengths)
+
+    def executables(self) -> list[Any]:
+        """The compiled graphs held now, where the engine shows them."""
+        return []
+
+    def close(self) -> None:
+        """Release everything compiled."""
+        del self.built, self.run
+
+
+class Engine(ABC):
+    """An adapter. One process runs one engine, and `start` comes before all else in it.
 
     name     what a user says, and how arms begin, unless `prefix` is another
     title    what the framework calls itself
@@ -162,7 +216,11 @@ class Framework(ABC):
 
     @cached_property
     def _loader(self) -> Loader:
-        return Loader(self.name, self.functions())
+        return self._made_loader()
+
+    @abstractmethod
+    def _made_loader(self) -> Loader:
+        """What `load` and `edited` execute modules with."""
 
     def workload(self, source: str) -> Workload:
         """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
@@ -174,6 +232,13 @@ class Framework(ABC):
         """The loss of a case as an arm takes it."""
         rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
         return rewritten or case.loss
+
+    @abstractmethod
+    def step(self, arm: str, case: Case) -> Step:
+        """The step of an arm over a case, ready to run.
+
+        Raises UnsupportedError where the arm does not apply to the case, and whatever the engine refuses with.
+        """
 
     @abstractmethod
     def arrays(self, tree: Any) -> Any:
@@ -245,8 +310,8 @@ class Framework(ABC):
         """Whether an error of a compiled function came as it was traced or compiled, before any data ran."""
         return False
 
-    def refuses(self, error: BaseException) -> bool:
-        """Whether an error is the framework saying that it does not do this, rather than a fault."""
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
+        """Whether an error is the engine saying that it does not do this, in an arm or in any, rather than a fault."""
         return isinstance(error, NotImplementedError)
 
     def reason(self, error: BaseException) -> str:

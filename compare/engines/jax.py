@@ -12,8 +12,9 @@ from typing import Any, cast
 import numpy as np
 import optree
 
-from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.base import Function, Mode, Observed
 from compare.engines.composed import composed
+from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.records.device import Device
 from compare.records.work import RanOp
@@ -157,7 +158,7 @@ class Jax(Framework):
         """Any but that of a check: what XLA computes raises nothing."""
         return not isinstance(error, FloatingPointError)
 
-    def refuses(self, error: BaseException) -> bool:
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What a trace cannot do with a value, and what has no derivative."""
         import jax
 

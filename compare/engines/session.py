@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from compare import workloads
-from compare.engines import Framework, of_arm
+from compare.engines import Engine, of_arm
 from compare.engines.limit import LimitError, within
 from compare.errors import UnsupportedError
 
@@ -16,7 +16,7 @@ PATIENCE = 120.0
 """Seconds for that."""
 
 
-def session(arm: str) -> Framework:
+def session(arm: str) -> Engine:
     """The framework of an arm, started; that arm has compiled something in it."""
     framework = of_arm(arm)
     framework.start(0)
@@ -28,7 +28,7 @@ def session(arm: str) -> Framework:
 
 
 @contextmanager
-def tried(framework: Framework, seconds: float) -> Iterator[None]:
+def tried(framework: Engine, seconds: float) -> Iterator[None]:
     """A block that a framework may refuse, fail in, or not end in so many seconds.
 
     Raises UnsupportedError, which says why.

@@ -22,11 +22,11 @@ OURS = ("graphs", "static", "dynamic")
 
 
 class Loader:
-    """Executes modules over the functions of one framework; each module once."""
+    """Executes modules over what stands for `graphs` in one engine; each module once."""
 
-    def __init__(self, framework: str, functions: Mapping[str, Callable[..., Any]]) -> None:
-        self.prefix = f"graphduel_{framework}"
-        self.graphs = namespace(framework, functions)
+    def __init__(self, engine: str, graphs: ModuleType) -> None:
+        self.prefix = f"graphduel_{engine}"
+        self.graphs = graphs
         self.loaded: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:

@@ -12,7 +12,7 @@ import numpy as np
 
 import dynamic
 import static
-from compare.engines import arms
+from compare.engines.graphduel import functions
 from compare.errors import InputsError
 from compare.own import modules
 from compare.words import text
@@ -52,7 +52,7 @@ def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
 
 def _run(f: Callable[..., Any], example: Example) -> Any:
     """What `f` returns in the dynamic engine."""
-    return arms.transformed(dynamic, f, None)(*example)[0]
+    return functions.transformed(dynamic, f, None)(*example)[0]
 
 
 def case_of(

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import dynamic
 import static
-from compare.engines import arms
+from compare.engines import cases
+from compare.engines.graphduel import functions
 from compare.page.blocks import Inline, Section, section
 from compare.records.job import Job
 from compare.records.own import EngineGraphs
@@ -36,11 +37,11 @@ _CAPTION = (
 
 def look(what: Job, case: Case) -> EngineGraphs | None:
     """The record of the graphs, where static traces the step; its control flow is converted if need be."""
-    one = arms.alone(case)
+    one = cases.alone(case)
     arguments = (one.params, *one.examples[0])
     try:
-        traced = static.trace(arms.transformed(static, static.converted(one.loss), one.argnum), *arguments)
-        tape = dynamic.record(arms.transformed(dynamic, one.loss, one.argnum), *arguments)
+        traced = static.trace(functions.transformed(static, static.converted(one.loss), one.argnum), *arguments)
+        tape = dynamic.record(functions.transformed(dynamic, one.loss, one.argnum), *arguments)
     except Exception:  # noqa: BLE001  (the gate says what an engine refuses; here it has no graph)
         return None
     found = {"dynamic": of_graph(tape), "static": of_graph(traced)}

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines import arms
+from compare.engines.graphduel import functions
 from compare.errors import EffectsError
 from compare.own import reach, traffic
 from compare.own.reach import fingerprint
@@ -89,7 +89,7 @@ def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[SideEffect
     copies = _copied(example)
     heard: list[SideEffect] = []
     with _listening(heard):
-        output, _ = arms.transformed(dynamic, watched, None)(*copies)
+        output, _ = functions.transformed(dynamic, watched, None)(*copies)
     return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
 
 
@@ -104,7 +104,7 @@ def _lines(f: Callable[..., Any], example: Sequence[Any], changed: Sequence[str]
             return f(*args)
 
     with _listening([]):
-        arms.transformed(dynamic, watched, None)(*copies)
+        functions.transformed(dynamic, watched, None)(*copies)
     return found
 
 

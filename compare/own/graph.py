@@ -5,7 +5,7 @@ from __future__ import annotations
 import dynamic
 import static
 from compare import steps
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.own import origin
 from compare.own.case import case_of
 from compare.own.faults import answered

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import static
-from compare.engines import arms
+from compare.engines import cases
 from compare.instruments.lines.measure import texts
 from compare.records.job import Job
 from compare.records.own import RewriteHint, RewriteHints
@@ -34,7 +34,7 @@ _LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
 
 def look(what: Job, case: Case) -> RewriteHints | None:
     """The record of the hints for a function; None where nothing was found."""
-    one = arms.alone(case)
+    one = cases.alone(case)
     graph, error = _traced(one.loss, one)
     hints = list(static_values(case))
     if isinstance(error, ControlFlowError):

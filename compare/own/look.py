@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compare import steps
-from compare.engines.arms import STATIC
+from compare.engines.graphduel.steps import STATIC
 from compare.own import bundle, effects, measure, origin, traffic
 from compare.own.case import arms_of, case_of, checked, converting
 from compare.own.faults import answered

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compare.engines import arms
-from compare.engines.arms import PADDING, STATIC
+from compare.engines import cases
+from compare.engines.graphduel.steps import PADDING, STATIC
 from compare.errors import InputsError, described
 from compare.instruments.ladder import measure as ladder
 from compare.instruments.ledger import ARMS as LEDGERS
@@ -159,7 +159,7 @@ class Here:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        alone = arms.alone(case)
+        alone = cases.alone(case)
         self._made: dict[str, Execute] = {
             "time": self._time,
             "memory": self._memory,

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 import static
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import cells, steady
-from compare.engines.arms import STATIC, signature, transformed
+from compare.engines.cases import signature
+from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.steps import STATIC
 from compare.own import reach
 from compare.own.claims import ratio_of
 from compare.records.job import Job

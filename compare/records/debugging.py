@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from compare.records.record import Record
 
-Engine = Literal["dynamic", "static"]
+EngineName = Literal["dynamic", "static"]
 Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never", "cannot happen"]
 
 
@@ -21,7 +21,7 @@ class FaultRow(Struct):
 
     fault: str
     family: str
-    engine: Engine
+    engine: EngineName
     detected: bool
     when: Phase
     tool: str

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines import arms
-from compare.engines.arms import Step
+from compare import engines
+from compare.engines.base import Observed, Step
 from compare.selftest.subjects import Divided
 from compare.workloads.base import Case
 
@@ -32,7 +32,7 @@ class Injected(Step):
     def __init__(
         self, step: Step, *, share: float = 0.0, leak: str = "", kept: int = 0, parts: int = 1, more: int = 0
     ) -> None:
-        super().__init__(step, step.params, step.examples, step.stats)
+        super().__init__(step.engine, step, step.examples)
         self.step, self.epoch = step, len(step.examples)
         self.share, self.leak, self.kept = round(share * WHOLE), leak, kept
         self.parts, self.more = parts, more
@@ -62,6 +62,11 @@ class Injected(Step):
             self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
         return self.step(*example)
 
+    @property
+    def observed(self) -> Observed:
+        """What was compiled for the step."""
+        return self.step.observed
+
     def computed(self, lengths: Sequence[int]) -> int:
         """As the step says."""
         return self.step.computed(lengths)
@@ -80,9 +85,9 @@ def build(arm: str, data: Case, divided: Divided | None = None) -> Injected:
     """The step of an arm, slowed inside each call if its work is divided. Raises ValueError for an unknown change."""
     changes, engine = _changes(arm), arm.partition("|")[0]
     if divided is None or "share" not in changes:
-        return Injected(arms.build(engine, data), **changes)
+        return Injected(engines.step(engine, data), **changes)
     more = round(changes["share"] * divided.parts)
-    return Injected(arms.build(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
+    return Injected(engines.step(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
 
 
 def size_of(arm: str) -> float:

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from compare import workloads
 from compare.claims import CLAIMS
-from compare.engines import Framework, heap, named
-from compare.engines.workload_step import PADDED
+from compare.engines import Engine, heap, named
+from compare.engines.framework import PADDED
 from compare.instruments.outside.measure import COLD
 from compare.records.job import Job
 from compare.records.record import Cell
@@ -21,7 +21,7 @@ FOLDER = "compiled"
 """Where in the folder of a run frameworks keep compiled code until it has ended."""
 
 
-def installed(names: Sequence[str]) -> list[Framework]:
+def installed(names: Sequence[str]) -> list[Engine]:
     """Those of these frameworks that are installed."""
     return [framework for framework in map(named, names) if not framework.missing]
 
@@ -64,7 +64,7 @@ def jobs(
     return cold, first, others
 
 
-def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
+def groups(framework: Engine, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
     """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
 
     Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
@@ -88,7 +88,7 @@ def groups(framework: Framework, cell: Cell, *, usual: bool) -> Iterator[tuple[s
 
 def cell_job(
     settings: Settings,
-    framework: Framework,
+    framework: Engine,
     cell: Cell,
     arms: tuple[str, ...],
     process: int,
@@ -104,7 +104,7 @@ def cell_job(
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
 
 
-def check_jobs(settings: Settings, found: Sequence[Framework], directory: Path) -> Iterator[Job]:
+def check_jobs(settings: Settings, found: Sequence[Engine], directory: Path) -> Iterator[Job]:
     """The checks of claims, by the first arm of each framework that compiles."""
     for framework in found:
         for claim in CLAIMS.values():

@@ -22,7 +22,7 @@ def two_workloads(monkeypatch):
 @pytest.fixture
 def toy(monkeypatch):
     """A framework made of our own engines stands for all."""
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     frameworks.named.cache_clear()
     yield
     frameworks.named.cache_clear()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from compare import engines
 from compare.advice import evaluation, heldout, scores, synthetic
 from compare.cli.command import graphduel
-from compare.engines import arms
 from compare.instruments.parity.measure import tree_error
 
 
@@ -35,7 +35,7 @@ def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, se
     (one,), (other,) = case.examples[0], again.examples[0]
     np.testing.assert_array_equal(one, other)
     results = [
-        arms.build(arm, made)(*made.examples[0]) for arm in ("dynamic", "static-exact") for made in (case, again)
+        engines.step(arm, made)(*made.examples[0]) for arm in ("dynamic", "static-exact") for made in (case, again)
     ]
     assert all(np.isfinite(loss) and tree_error(grads, results[0][1]) < 1e-4 for loss, grads in results)
 

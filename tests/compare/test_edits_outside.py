@@ -19,7 +19,7 @@ CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(outside, "REPEATS", 2)
     chosen = catalogue.edits
     monkeypatch.setattr(catalogue, "edits", lambda: [edit for edit in chosen() if edit.name in CHOSEN])

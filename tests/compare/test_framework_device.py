@@ -25,7 +25,7 @@ COMMAND = ["compare", FUNCTION, "--inputs", CALLS, "--framework", "toy", "--proc
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(device, "_gpus", [])
     frameworks.named.cache_clear()
     yield frameworks.named("toy")

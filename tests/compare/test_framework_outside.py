@@ -19,7 +19,8 @@ from compare.claims import CLAIMS, agreement, roles
 from compare.claims.base import Effect, Finding, Regime, Verdict
 from compare.claims.evidence import cells
 from compare.cli.command import graphduel
-from compare.engines.workload_step import WorkloadStep, longest
+from compare.engines.cases import longest
+from compare.engines.framework import WorkloadStep
 from compare.instruments.outside import measure
 from compare.page import frameworks as section
 from compare.records import results
@@ -328,7 +329,7 @@ def go(directory: Path, **options):
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+        patch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
         frameworks.named.cache_clear()
         yield go(tmp_path_factory.mktemp("run") / "run")
     frameworks.named.cache_clear()
@@ -373,4 +374,4 @@ def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tm
 def test_an_unknown_framework_is_a_usage_error():
     found = CliRunner().invoke(graphduel, ["run", "--frameworks", "toi"])
     assert found.exit_code == 2
-    assert "no framework is named 'toi'; did you mean 'toy'?" in found.output
+    assert "no engine is named 'toi'; did you mean 'toy'?" in found.output

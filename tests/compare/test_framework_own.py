@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
-from compare.engines.source import Loader
+from compare.engines.source import Loader, namespace
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled
 from compare.own.frameworks import run
@@ -256,7 +256,7 @@ def test_modes_are_those_of_the_framework():
     assert arms_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
     with pytest.raises(InputsError, match="Toy has no mode 'jti'; did you mean 'jit'"):
         arms_of(toy, ("jti",))
-    with pytest.raises(UnknownNameError, match="no framework is named 'tyo'; did you mean 'toy'"):
+    with pytest.raises(UnknownNameError, match="no engine is named 'tyo'; did you mean 'toy'"):
         frameworks.named("tyo")
 
 
@@ -288,7 +288,7 @@ def test_compare_takes_a_framework():
 def test_the_command_refuses_frameworks_that_it_does_not_know():
     done = CliRunner().invoke(graphduel, ["compare", "f.py:loss", "--framework", "tou"])
     assert done.exit_code == 2
-    assert "no framework is named 'tou'; did you mean 'toy'?" in done.output
+    assert "no engine is named 'tou'; did you mean 'toy'?" in done.output
 
 
 def test_the_command_answers_in_workers(tmp_path, monkeypatch):
@@ -299,7 +299,7 @@ import numpy as np, autograd.numpy as anp
 def loss(w, x): return anp.sum(anp.tanh(x * w))
 inputs = [(np.ones(3), np.ones((2, 3)))]
 """)
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.engines.autograd:Autograd"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"autograd": "compare.engines.autograd:Autograd"})
     asked = ["compare", f"{file}:loss", "--framework", "autograd", "--processes", "1", "--seconds", "0.05"]
     gate = ["--fail-if", "eager / eager > 1", "--junit", str(tmp_path / "j.xml")]
     refused = CliRunner().invoke(graphduel, [*asked, *gate])
@@ -324,7 +324,7 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
 )
 def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, text, code, told):
     (tmp_path / "mine.py").write_text(f"import numpy as np\n{text}\n", "utf-8")
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"autograd": "compare.engines.autograd:Autograd"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"autograd": "compare.engines.autograd:Autograd"})
     asked = ["compare", f"{tmp_path / 'mine.py'}:loss", "--framework", "autograd", "--processes", "1"]
     done = CliRunner().invoke(graphduel, asked)
     assert done.exit_code == code, done.output
@@ -338,7 +338,7 @@ def test_a_module_runs_again_over_the_functions_of_a_framework():
         seen.append("tanh")
         return x
 
-    module = Loader("spied", {"tanh": tanh}).load("compare.workloads.rnn_text")
+    module = Loader("spied", namespace("spied", {"tanh": tanh})).load("compare.workloads.rnn_text")
     assert module.step({"input": 1, "recurrent": 2, "bias": 3}, Number(1), Number(1)) == 6
     assert seen == ["tanh"]
     assert module.Case is __import__("compare.workloads.base", fromlist=["Case"]).Case

@@ -11,8 +11,8 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from compare.engines import arms
-from compare.engines.arms import CompiledStep
+from compare.engines import cases
+from compare.engines.graphduel.steps import CompiledStep
 from compare.instruments.ladder.measure import differences, measure_rungs
 from compare.instruments.ladder.rungs import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition
 from compare.instruments.time.rounds import paired_rounds
@@ -128,7 +128,7 @@ def test_graphs_with_another_kernel_are_not_isomorphic():
 
 def test_a_stream_is_taken_at_its_median_length_with_one_function_in_both_engines():
     case = replace(fake_workloads.make_stream(), static_loss=lambda params, x: g.sum(x * params["s"]))
-    alone = arms.alone(case)
+    alone = cases.alone(case)
     assert alone.lengths == (5,)
     assert len(alone.examples[0][0]) == 5
     assert alone.loss is case.static_loss

@@ -7,7 +7,7 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import attributed, counts, most_live
 from compare.instruments.ledger.measure import disagreements, measure_arm

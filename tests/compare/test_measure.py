@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.engines import arms
+from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.time import measure as timing
 from compare.instruments.time import rounds
 from compare.records.job import Budget
@@ -108,7 +108,7 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
-    steps = {"a": arms.Step(lambda *_: None, None, case.examples), "b": arms.Step(len, None, case.examples)}
+    steps = {"a": GraphStep(lambda *_: None, None, case.examples), "b": GraphStep(len, None, case.examples)}
     steps["b"].function = lambda *_: None
     epoch = plain(timing.first_epoch(steps, case, Random(0)))
     for calls in epoch.values():

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compare.engines import arms
+from compare import engines
+from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.memory import measure as memory
 from compare.instruments.memory.tracing import numpy_memory
 from tests.helpers import fake_workloads
@@ -41,7 +42,7 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
         temporary = np.ones(len(x) * 100_000)
         return temporary.sum(), {"s": np.zeros(1000)}
 
-    monkeypatch.setattr(arms, "build", lambda arm, case: arms.Step(step, case.params, case.examples))
+    monkeypatch.setattr(engines, "step", lambda arm, case: GraphStep(step, case.params, case.examples))
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (7, 500, 1000))
     row = memory.measure_arm("dynamic", case)
     assert row.peak == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
@@ -57,9 +58,9 @@ def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
 
     def build(arm, case):
         arena = np.ones(10**6)
-        return arms.Step(lambda params, x: (arena[0], {"w": params["w"] * 2}), case.params, case.examples)
+        return GraphStep(lambda params, x: (arena[0], {"w": params["w"] * 2}), case.params, case.examples)
 
-    monkeypatch.setattr(arms, "build", build)
+    monkeypatch.setattr(engines, "step", build)
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (0, 0, 0))
     row = memory.measure_arm("dynamic", case)
     assert row.held == pytest.approx(8 * 10**6, abs=1000)
@@ -69,13 +70,14 @@ def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
 
 GROWTH = """
 import numpy as np
-from compare.engines import arms
+from compare import engines
+from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.memory import measure as memory
 from tests.helpers import fake_workloads
 
 case = fake_workloads.make_tiny()
 step = lambda *_: np.ones(64 << 20, np.uint8).sum()
-arms.build = lambda arm, case: arms.Step(step, case.params, case.examples)
+engines.step = lambda arm, case: GraphStep(step, case.params, case.examples)
 print(memory.resident_growth("dynamic", case))
 """
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import dynamic
 import graphs
 import static
-from compare import workloads
-from compare.engines import arms
+from compare import engines, workloads
+from compare.engines.graphduel.steps import CompiledStep
 from compare.instruments.lengths import models
 from compare.instruments.lengths.strategies import collated
 from compare.workloads import (
@@ -74,7 +74,7 @@ def test_a_loss_with_control_flow_runs_unchanged_in_both_engines(name: str) -> N
     converts = "static-exact" if case.branches else "static-converted"
     assert converts in workload.arms
     assert case.branches != (case.static_loss is not None)
-    dynamic_step, converted = arms.build("dynamic", case), arms.build(converts, case)
+    dynamic_step, converted = engines.step("dynamic", case), engines.step(converts, case)
     for example in case.examples:
         leaves = (graphs.tree.leaves(step(*example)) for step in (converted, dynamic_step))
         for found, wanted in zip(*leaves, strict=True):
@@ -87,8 +87,8 @@ def test_a_loss_with_control_flow_runs_unchanged_in_both_engines(name: str) -> N
 
 def test_one_input_is_converted_and_compiled_at_once() -> None:
     case = branch_on_sum.make(1)
-    one = arms.build("static-converted", replace(case, examples=case.examples[:1], lengths=case.lengths[:1]))
-    assert isinstance(one, arms.CompiledStep)
+    one = engines.step("static-converted", replace(case, examples=case.examples[:1], lengths=case.lengths[:1]))
+    assert isinstance(one, CompiledStep)
     assert [float(one(*example)[0]) for example in case.examples] == [4.0, -12.0]
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
-from compare.engines import arms
+from compare import engines
+from compare.engines.graphduel import functions
 from compare.errors import CompareError, InputsError
 from compare.instruments.parity import measure as parity
 from compare.own import bundle, measure, origin
@@ -99,11 +100,11 @@ def test_gradients_that_cannot_be_had(f, x, told):
 @pytest.mark.parametrize("mode", MODES[:3])
 def test_a_step_is_the_function_and_its_gradients_in_argument_0(f, inputs, mode):
     case = case_of(f, inputs, None, None)
-    step = arms.build(mode, case)
+    step = engines.step(mode, case)
     for call, example in zip(inputs, step.examples, strict=True):
         value, gradients = step(*example)
         if f is own.outputs:
-            expected = arms.transformed(dynamic, f, None)(*call)
+            expected = functions.transformed(dynamic, f, None)(*call)
         else:
             expected = dynamic.value_and_grad(f)(*call)
         assert parity.tree_error((value, gradients), tuple(expected)) < 1e-5

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import graphs
 import static
-from compare.engines import arms
+from compare import engines
+from compare.engines import cases
 from compare.errors import UnsupportedError
 from compare.instruments import thin
 from compare.instruments.parity import measure as parity
@@ -27,7 +28,7 @@ def tiny():
 
 def altered(monkeypatch, arm, change):
     """Let one arm give `change(loss, gradients)`."""
-    honest = arms.build
+    honest = engines.step
 
     def build(name, case):
         step = honest(name, case)
@@ -36,7 +37,7 @@ def altered(monkeypatch, arm, change):
             step.function = lambda *args: change(*function(*args))
         return step
 
-    monkeypatch.setattr(arms, "build", build)
+    monkeypatch.setattr(engines, "step", build)
 
 
 # Errors, scaled
@@ -180,7 +181,7 @@ def test_padding_without_a_masked_loss_is_unsupported(tiny):
     ],
 )
 def test_a_refusal_is_told_from_a_fault(arm, error, refused):
-    assert arms.refuses(arm, error) is refused
+    assert engines.refuses(arm, error) is refused
 
 
 def test_a_fault_in_one_arm_leaves_the_others(monkeypatch, tiny):
@@ -211,7 +212,7 @@ def test_padding_waste_is_counted_over_an_epoch():
     case = fake_workloads.make_stream()
     computed = {}
     for arm in ("dynamic", "static-exact", "static-bucket", "static-pad"):
-        step = arms.build(arm, case)
+        step = engines.step(arm, case)
         for example in step.examples:
             step(*example)
         computed[arm] = (step.computed(case.lengths), step.compiles)
@@ -225,6 +226,6 @@ def test_padding_waste_is_counted_over_an_epoch():
 
 def test_a_signature_tells_shapes_and_static_values_apart():
     a, b = np.zeros(3), np.ones(3)
-    assert arms.signature((a, (1, "x"))) == arms.signature((b, (1, "x")))
+    assert cases.signature((a, (1, "x"))) == cases.signature((b, (1, "x")))
     others = [(np.zeros(4), (1, "x")), (a.astype(np.float32), (1, "x")), (a, (2, "x")), (a, 1, "x")]
-    assert arms.signature((a, (1, "x"))) not in {arms.signature(o) for o in others}
+    assert cases.signature((a, (1, "x"))) not in {cases.signature(o) for o in others}

@@ -7,7 +7,7 @@ import dynamic
 import static
 from compare.claims.c7_prototyping import measure
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
-from compare.engines import arms
+from compare.engines import cases
 from compare.workloads import branch_on_sum
 from tests.helpers.records import plain, typed
 
@@ -21,7 +21,7 @@ def test_an_edit_changes_one_model_in_both_engines_alike(edit):
     args = (case.params, *case.examples[-1])  # of which the branch takes the side that is edited
     after = [
         dynamic.value_and_grad(edited.loss)(*args)[0],
-        static.jit(static.value_and_grad(arms.traced(edited)))(*args)[0],
+        static.jit(static.value_and_grad(cases.traced(edited)))(*args)[0],
     ]
     assert after[0] == pytest.approx(after[1], rel=1e-4)
     assert float(after[0]) != pytest.approx(float(case.loss(*args)), rel=1e-6)

@@ -21,7 +21,7 @@ CHOSEN = [edit for edit in EDITS if edit.workload in ("tiny_mlp", "elementwise_c
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(frameworks, "_ADAPTERS", {"toy": "tests.helpers.toy_framework:Toy"})
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(outside, "EDITS", CHOSEN)
     frameworks.named.cache_clear()
     yield frameworks.named("toy")

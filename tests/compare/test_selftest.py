@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import selftest
+from compare import engines, selftest
 from compare.claims.evidence import Evidence, steady
 from compare.cli.command import graphduel
-from compare.engines import arms
+from compare.engines.graphduel.steps import GraphStep
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
 from compare.records import results
 from compare.records.job import Budget, Job
@@ -38,9 +38,9 @@ def injected(arm, monkeypatch):
     case = fake_workloads.make_stream()
 
     def build(engine, case):
-        return arms.Step(lambda *_: counted.update([engine]), case.params, case.examples)
+        return GraphStep(lambda *_: counted.update([engine]), case.params, case.examples)
 
-    monkeypatch.setattr(arms, "build", build)
+    monkeypatch.setattr(engines, "step", build)
     return inject.build(arm, case), counted
 
 
@@ -59,7 +59,7 @@ def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change,
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_a_share_is_spread_evenly(share, calls):
-    step = inject.Injected(arms.Step(lambda *_: None, (), ()), share=share / 10_000)
+    step = inject.Injected(GraphStep(lambda *_: None, (), ()), share=share / 10_000)
     for _ in range(calls):
         step()
     assert step.calls == calls

@@ -11,7 +11,8 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.engines.base import Compilation, Framework, Mode, Observed
+from compare.engines.base import Compilation, Mode, Observed
+from compare.engines.framework import Framework
 from compare.records.work import RanOp
 from graphs.errors import ControlFlowError
 
@@ -82,7 +83,7 @@ class Toy(Framework):
         """All that `static.jit` raises on these faults."""
         return True
 
-    def refuses(self, error: BaseException) -> bool:
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What is not done, and what a trace cannot decide."""
         return isinstance(error, NotImplementedError | ControlFlowError)
 

@@ -16,7 +16,7 @@ from graphs.testing import samples
 
 pytestmark = pytest.mark.peers
 CONTROL = {"cond", "switch", "while_loop", "scan"}  # which have no samples: workloads try them
-each_framework = pytest.mark.parametrize("name", frameworks.names())
+each_framework = pytest.mark.parametrize("name", frameworks.frameworks())
 
 
 def started(name):

@@ -14,7 +14,7 @@ from compare.errors import InputsError
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what a compiler loads
 ARMS = ("torch-compile", "tf-function", "jax-jit")
-each_framework = pytest.mark.parametrize("name", frameworks.names())
+each_framework = pytest.mark.parametrize("name", frameworks.frameworks())
 each_arm = pytest.mark.parametrize("arm", ARMS)
 
 

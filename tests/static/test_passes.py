@@ -7,7 +7,7 @@ import pytest
 import graphs as g
 import static
 from compare import workloads
-from compare.engines.arms import traced
+from compare.engines.cases import traced
 from static.passes import pipeline
 from static.passes.algebra import simplify_algebra
 from static.passes.common_subexpressions import merge_common_subexpressions

@@ -12,7 +12,7 @@ import optree
 
 from compare import workloads
 from compare.advice.frameworks import probes
-from compare.engines.base import Framework
+from compare.engines.base import Engine
 from compare.instruments.time.rounds import paired_rounds
 from compare.own.faults import answered
 from compare.own.frameworks.asked import Asked
@@ -50,7 +50,7 @@ def _found(asked: Asked) -> tuple[Losses, Sequence[tuple[Any, ...]]]:
 
 
 def _measured(
-    framework: Framework, arms: Sequence[str], job: Job, losses: Losses, calls: Sequence[tuple[Any, ...]]
+    framework: Engine, arms: Sequence[str], job: Job, losses: Losses, calls: Sequence[tuple[Any, ...]]
 ) -> FrameworkWork:
     eager = framework.build(arms[0], losses(arms[0]), 0)
     works = []
@@ -65,7 +65,7 @@ def _measured(
 
 
 def _timed(
-    framework: Framework, eager: Callable[..., Any], compiled: Callable[..., Any], calls: Sequence[Any], job: Job
+    framework: Engine, eager: Callable[..., Any], compiled: Callable[..., Any], calls: Sequence[Any], job: Job
 ) -> Timed:
     """Steady calls by this process's own clock, the first by that of the wall: compilers are other processes."""
 

@@ -18,9 +18,9 @@ from compare.claims.c1_control_flow.corpus import programs
 from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
 from compare.claims.c1_control_flow.measure import Results, Tried, calls, check_equal, found, reference
 from compare.engines import of_arm
-from compare.engines.base import Framework, Observed
+from compare.engines.base import Engine, Observed
 from compare.engines.limit import LimitError, within
-from compare.engines.source import Loader
+from compare.engines.source import Loader, namespace
 from compare.errors import described, without_folders
 from compare.records.control_flow import ProgramRow, Programs
 
@@ -35,7 +35,8 @@ def measure(arm: str) -> Programs:
     """The record of claim C1 about an arm, compared with its framework's eager one."""
     framework = of_arm(arm)
     framework.start(0, doubles=True)
-    control = Loader(f"{framework.name}_control", {**framework.functions(), **framework.control()})
+    name = f"{framework.name}_control"
+    control = Loader(name, namespace(name, {**framework.functions(), **framework.control()}))
     versions = zip(programs(), programs(framework.load), programs(control.load), sampled(), strict=True)
     return Programs("C1", [OutsideProgram(framework, arm, *version).row() for version in versions])
 
@@ -50,7 +51,7 @@ class OutsideProgram:
     """A program in a framework: ours, the same over the framework's functions, and over its own control flow."""
 
     def __init__(
-        self, framework: Framework, arm: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
+        self, framework: Engine, arm: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
     ) -> None:
         self.framework, self.arm, self.ours, self.theirs, self.rewriting = framework, arm, ours, theirs, rewriting
         self.sampled = sampled
@@ -152,7 +153,7 @@ class ProgramVersion:
         return Tried("right")
 
 
-def weighted(framework: Framework, total: Function, function: Function) -> Function:
+def weighted(framework: Engine, total: Function, function: Function) -> Function:
     """The function as a scalar one, with the weights that our engines are given."""
 
     def loss(*args: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import dynamic
 from compare.claims.c2_gradients.measure import differentiable, weighted, weights_of
 from compare.engines import of_arm
-from compare.engines.base import Framework, Function
+from compare.engines.base import Engine, Function
 from compare.engines.limit import within
 from compare.records.gradients import Gradients
 from graphs import tree
@@ -74,7 +74,7 @@ def counted(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
     return {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
 
 
-def checks(framework: Framework, arm: str, functions: dict[str, Function], op: str) -> Iterator[GradientOutcome]:
+def checks(framework: Engine, arm: str, functions: dict[str, Function], op: str) -> Iterator[GradientOutcome]:
     """Eager against ours, and in all inputs at once against differences.
 
     Compiled, the first call that eager takes: a compilation may take seconds.
@@ -93,7 +93,7 @@ def checks(framework: Framework, arm: str, functions: dict[str, Function], op: s
             yield outcome(f"{call}: {arm} against graphduel", partial(call.against_ours, made))
 
 
-def called(framework: Framework, functions: dict[str, Function], op: str) -> Iterator[SampledCall]:
+def called(framework: Engine, functions: dict[str, Function], op: str) -> Iterator[SampledCall]:
     """Each sample of an op that gives floats, in all its inputs; the first in each choice of inputs."""
     floats = [sample for sample in samples(op) if sample(*sample.arrays).dtype.kind == "f"]
     for sample in floats:
@@ -105,7 +105,7 @@ class SampledCall:
     """A sample as a call of the framework's function, and its gradients in some of the inputs."""
 
     def __init__(
-        self, framework: Framework, functions: dict[str, Function], sample: Sample, inputs: tuple[int, ...]
+        self, framework: Engine, functions: dict[str, Function], sample: Sample, inputs: tuple[int, ...]
     ) -> None:
         self.framework, self.sample, self.inputs = framework, sample, inputs
         self.total, named, options = functions["sum"], functions[sample.op.name], dict(sample.attrs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from compare.claims.c3_debugging.base import Fault, SourceLine
 from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, Tools, same, same_results
-from compare.records.debugging import Engine, FaultRow, Phase
+from compare.records.debugging import EngineName, FaultRow, Phase
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty training does what the healthy one does."""
@@ -115,7 +115,7 @@ class Reported(Protocol):
 
 def row(
     fault: Fault,
-    engine: Engine,
+    engine: EngineName,
     report: Reported | None,
     tool: str,
     steps: int,

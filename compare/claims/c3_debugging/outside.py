@@ -19,10 +19,10 @@ from compare.claims.c3_debugging.debugger import IMMUNE, off, row
 from compare.claims.c3_debugging.tools import TRAINING, risen, same_results
 from compare.claims.c3_debugging.tools import Attempt as Ended
 from compare.engines import of_arm
-from compare.engines.base import Framework, Function
+from compare.engines.base import Engine, Function
 from compare.engines.limit import within
 from compare.errors import described, without_folders
-from compare.records.debugging import Engine, FaultRow, Faults, Phase
+from compare.records.debugging import EngineName, FaultRow, Faults, Phase
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""
@@ -65,7 +65,7 @@ def measure(arm: str) -> Faults:
     return found
 
 
-def engines(framework: Framework, arm: str) -> Iterator[tuple[Engine, str]]:
+def engines(framework: Engine, arm: str) -> Iterator[tuple[EngineName, str]]:
     """Eager in the role of dynamic, and the arm in that of static."""
     yield "dynamic", framework.arms[0]
     yield "static", arm
@@ -78,7 +78,7 @@ class UnfitError(Exception):
 class Debugger:
     """Tries a framework's tools on a fault, in the order in which somebody would."""
 
-    def __init__(self, framework: Framework, engine: Engine, arm: str) -> None:
+    def __init__(self, framework: Engine, engine: EngineName, arm: str) -> None:
         self.framework, self.engine, self.arm = framework, engine, arm
 
     def examine(self, fault: Fault) -> FaultRow:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare.claims.c3_debugging.base import SourceLine, Training
-from compare.records.debugging import Engine, Phase
+from compare.records.debugging import EngineName, Phase
 from graphs import tree
 from graphs.ir import Graph
 from graphs.reach import unreached
@@ -72,7 +72,7 @@ class ToolReport(NamedTuple):
 class Tools(ABC):
     """The tools of one engine."""
 
-    name: Engine
+    name: EngineName
 
     @abstractmethod
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:

@@ -16,7 +16,7 @@ from typing import Any
 import dynamic
 import static
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
-from compare.engines import arms
+from compare.engines import cases
 from compare.instruments.time.rounds import collected, orders
 from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
@@ -60,7 +60,7 @@ def _dynamic(case: Case) -> object:
 
 
 def _static(case: Case) -> object:
-    step = static.value_and_grad(arms.traced(case))
+    step = static.value_and_grad(cases.traced(case))
     return static.compile(step, case.params, *case.examples[0])(case.params, *case.examples[0])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from compare import workloads
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
-from compare.engines import Framework
+from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import collected
@@ -30,7 +30,7 @@ def measure(arm: str) -> Prototypes:
     return Prototypes("C7", [measured(framework, arm, edit) for edit in EDITS])
 
 
-def measured(framework: Framework, arm: str, edit: SourceEdit) -> TaskRow:
+def measured(framework: Engine, arm: str, edit: SourceEdit) -> TaskRow:
     """The seconds from an edit to the first result, and how long the model is as each arm takes it."""
     eager, row = framework.arms[0], TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
     case, source = loaded(framework, edit), edit.source()
@@ -49,7 +49,7 @@ def measured(framework: Framework, arm: str, edit: SourceEdit) -> TaskRow:
 
 
 def edit_to_result(
-    framework: Framework, arm: str, edit: SourceEdit, source: str, loss: str, given: tuple[Any, ...]
+    framework: Engine, arm: str, edit: SourceEdit, source: str, loss: str, given: tuple[Any, ...]
 ) -> float:
     """The seconds until the changed model has given its first loss and gradients. Raises UnsupportedError."""
     start = time.perf_counter()
@@ -58,18 +58,18 @@ def edit_to_result(
         return time.perf_counter() - start
 
 
-def run(framework: Framework, arm: str, loss: Any, given: tuple[Any, ...]) -> None:
+def run(framework: Engine, arm: str, loss: Any, given: tuple[Any, ...]) -> None:
     """The loss and its gradients, by an arm. Raises UnsupportedError."""
     with tried(framework, LIMIT):
         framework.wait(framework.build(arm, loss, 0)(*given))
 
 
-def loaded(framework: Framework, edit: SourceEdit) -> Case:
+def loaded(framework: Engine, edit: SourceEdit) -> Case:
     """The case of a workload as it was before the edit, over the framework."""
     return framework.workload(workloads.source(edit.workload)).case("small")
 
 
-def arguments(framework: Framework, case: Case) -> tuple[Any, ...]:
+def arguments(framework: Engine, case: Case) -> tuple[Any, ...]:
     """What the model is run on: its parameters and its first example."""
     given: tuple[Any, ...] = framework.arrays((case.params, *case.examples[0]))
     return given

@@ -24,7 +24,7 @@ from compare.claims.c8_structure.measure import (
     training,
     ways,
 )
-from compare.engines import Framework
+from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
 from compare.records.structure import EditRow, Edits, Way
@@ -44,7 +44,7 @@ def measure(arm: str) -> Edits:
     return Edits("C8", [measured(framework, arm, edit, trained_dynamic(ours.plain).losses) for ours, edit in pairs])
 
 
-def measured(framework: Framework, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
+def measured(framework: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
     """What an edit costs both arms: eager trained several times, compiled once in each way, for that takes long."""
     graphs, refused = dict[Way, Sequence[TrainingRun]](), dict[str, str]()
     try:
@@ -69,7 +69,7 @@ def repeated(train: Callable[[], TrainingRun]) -> list[TrainingRun]:
     return found
 
 
-def trained(framework: Framework, arm: str, version: Version) -> TrainingRun:
+def trained(framework: Engine, arm: str, version: Version) -> TrainingRun:
     """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError."""
     framework.forget()
     with tried(framework, LIMIT):

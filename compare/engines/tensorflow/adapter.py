@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.base import Function, Mode, Observed
 from compare.engines.composed import composed
+from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.step import stepped
@@ -140,7 +141,7 @@ class TensorFlow(Framework):
         """Any but that of a graph that runs."""
         return "Graph execution error" not in str(error)
 
-    def refuses(self, error: BaseException) -> bool:
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
         said = str(error)
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said

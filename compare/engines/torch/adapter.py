@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Framework, Function, Mode, Observed
+from compare.engines.base import Function, Mode, Observed
 from compare.engines.composed import composed
+from compare.engines.framework import Framework
 from compare.engines.torch import counting, dynamo
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
@@ -188,7 +189,7 @@ class Torch(Framework):
 
         return isinstance(error, TorchDynamoException) or "from user code" in str(error)
 
-    def refuses(self, error: BaseException) -> bool:
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What Dynamo and export say they do not take."""
         from torch._dynamo.exc import TorchDynamoException
 

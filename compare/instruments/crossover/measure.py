@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import graphs
-from compare.engines import arms
+from compare import engines
 from compare.instruments.memory import measure as memory
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_call, timed
@@ -70,7 +70,7 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     steps, first, results = {}, {}, {}
     for arm in rng.sample(ARMS, len(ARMS)):
         with collected():
-            steps[arm] = arms.build(arm, case)
+            steps[arm] = engines.step(arm, case)
             first[arm], results[arm] = timed(partial(steps[arm], *case.examples[0]))
     wanted = exact(case)
     error = max(tree_error(result, wanted) for result in results.values())
@@ -86,7 +86,7 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
 def exact(case: Case) -> Any:
     """The loss and the gradients in float64, by the dynamic engine."""
     params, example = tree.tree_map(lambda leaf: leaf.astype(np.float64), (case.params, case.examples[0]))
-    return arms.build("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
+    return engines.step("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
 
 
 def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:

@@ -14,9 +14,9 @@ from typing import Any
 import optree
 
 import dynamic
-from compare import workloads
-from compare.engines import arms
-from compare.engines.arms import Step
+from compare import engines, workloads
+from compare.engines import cases
+from compare.engines.graphduel.steps import GraphStep
 from compare.errors import described
 from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, RungDefinition
 from compare.instruments.memory.tracing import numpy_memory
@@ -33,7 +33,7 @@ WARM_CALLS = 2
 
 def measure(job: Job) -> schema.Ladder:
     """The ladder record of one process, over the example of the median length."""
-    case = arms.alone(workloads.load(job.source).case(str(job.size)))
+    case = cases.alone(workloads.load(job.source).case(str(job.size)))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
     return measure_rungs(job, case)
 
@@ -41,7 +41,7 @@ def measure(job: Job) -> schema.Ladder:
 def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
     rows: dict[str, schema.Rung] = {}
-    steps: dict[str, Step] = {}
+    steps: dict[str, GraphStep] = {}
     expected: Any = None
     for name, rung in rungs.items():
         rows[name], step, result = _climbed(rung, case)
@@ -66,7 +66,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
     )
 
 
-def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, Step | None, Any]:
+def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:
     """The row of a rung but for its times, its step, and what that gives."""
     try:
         with numpy_memory(), rung.within():
@@ -79,20 +79,20 @@ def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, Step | None
         with rung.within():
             kernels = _kernels(step, case)
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)
-        refused = arms.refuses(arms.STATIC, error)
+        refused = engines.refuses("static-exact", error)
         return schema.Rung("unsupported" if refused else "failed", described(error), rung.base), None, None
     row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_planned(step))
     return row, step, result
 
 
-def _kernels(step: Step, case: Case) -> dict[str, int]:
+def _kernels(step: GraphStep, case: Case) -> dict[str, int]:
     """How often each kernel is called in a step: by the graph that it runs, or by a run that is recorded."""
     graphs = [executable.graph for executable in step.executables()]
     graph = graphs[0] if graphs else dynamic.record(step.function, case.params, *case.examples[0])
     return dict(sorted(graph.op_counts().items()))
 
 
-def _planned(step: Step) -> tuple[int, int]:
+def _planned(step: GraphStep) -> tuple[int, int]:
     """The bytes of the arena, and the most that are live in it at once; of a rung without one, none."""
     plans = [executable.plan for executable in step.executables()]
     return (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)

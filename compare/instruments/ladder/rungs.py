@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import dynamic
-from compare.engines import arms
-from compare.engines.arms import CompiledStep, Step
+from compare.engines.graphduel import steps
+from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.workloads.base import Case
 from static.passes import pipeline
 
@@ -24,15 +24,15 @@ class RungDefinition(NamedTuple):
 
     base: str | None
     adds: str
-    build: Callable[[Case], Step]
+    build: Callable[[Case], GraphStep]
     within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-def _tape(case: Case) -> Step:
-    return arms.build("dynamic", case)
+def _tape(case: Case) -> GraphStep:
+    return steps.build("dynamic", case)
 
 
-def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], Step]:
+def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], GraphStep]:
     return lambda case: CompiledStep(case, passes=passes, arena=arena)
 
 
@@ -53,7 +53,7 @@ RUNGS: Mapping[str, RungDefinition] = {
         _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
     ),
     "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
-    NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", arms.native),
+    NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", steps.native),
 }
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import dynamic
 import static
-from compare.engines import arms
+from compare.engines import cases
+from compare.engines.graphduel import functions
 from compare.records.ledger import LedgerCount
 from compare.workloads.base import Case
 from graphs import dims
@@ -28,8 +29,8 @@ from static.passes import pipeline
 def counts(case: Case) -> list[LedgerCount]:
     """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
-    tape = dynamic.record(arms.transformed(dynamic, case.loss, case.argnum), *arguments)
-    traced = static.trace(arms.transformed(static, arms.traced(case), case.argnum), *arguments)
+    tape = dynamic.record(functions.transformed(dynamic, case.loss, case.argnum), *arguments)
+    traced = static.trace(functions.transformed(static, cases.traced(case), case.argnum), *arguments)
     simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
     restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
     final, _ = pipeline.run(traced)

@@ -11,7 +11,8 @@ from types import FrameType
 from typing import Any
 
 import static
-from compare.engines import arms
+from compare.engines import cases
+from compare.engines.graphduel import functions
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
 from compare.records.ledger import Moment, Phase
@@ -29,7 +30,7 @@ def timeline(case: Case) -> Timeline:
     """The timeline of building the static step of a case, then of a call over the first example."""
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
-        traced = trace_function(arms.transformed(static, arms.traced(case), case.argnum), arguments)
+        traced = trace_function(functions.transformed(static, cases.traced(case), case.argnum), arguments)
         moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
         graph, steps = pipeline.run(traced.graph)
         executable = Executable(traced, graph, steps)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
-from compare import workloads
-from compare.engines import arms
+from compare import engines, workloads
+from compare.engines import cases
 from compare.errors import described
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
@@ -26,7 +26,7 @@ ENGINES = {"dynamic": tape.timeline, "static-exact": graph.timeline}
 
 def measure(job: Job) -> Ledger:
     """The ledger record of the arms of a job, over the example of the median length; give one arm per process."""
-    case = arms.alone(workloads.load(job.source).case(str(job.size)))
+    case = cases.alone(workloads.load(job.source).case(str(job.size)))
     return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ENGINES})
 
 
@@ -38,7 +38,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         timeline = ENGINES[arm](case)
         found = counts(case) if arm != "dynamic" else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return LedgerArm("unsupported" if arms.refuses(arm, error) else "failed", described(error))
+        return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
     peak = timeline.peak
     return LedgerArm(
         "ok",
@@ -57,7 +57,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
 def counted_peak(arm: str, case: Case) -> int:
     """The most bytes of NumPy data in a warm step that nobody watches, with what is held between steps."""
     with numpy_memory():
-        step = arms.build(arm, case)
+        step = engines.step(arm, case)
         for _ in range(WARM_STEPS):
             step(*case.examples[0])
         gc.collect()  # cycles that earlier steps have left are not this step's

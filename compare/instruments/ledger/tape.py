@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
 from compare.records.ledger import Moment

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 import dynamic
-from compare.engines import arms
+from compare import engines
 from compare.errors import described
 from compare.instruments import thin
 from compare.instruments.lengths.distributions import drawn
@@ -129,7 +129,7 @@ def _error(result: tuple[Any, Any], expected: Results) -> float:
 
 
 def _refuses(strategy: Strategy, error: Exception) -> bool:
-    return arms.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
+    return engines.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
 
 
 def steady_calls(usable: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, list[float]]:

@@ -8,7 +8,8 @@ from types import FrameType
 from typing import Any
 
 import static
-from compare.engines.arms import traced, transformed
+from compare.engines.cases import traced
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
 from compare.records.lines import SourceLinesArm

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compare import workloads
-from compare.engines import arms
+from compare import engines, workloads
+from compare.engines import cases
 from compare.errors import described
 from compare.instruments.lines import graph, tape
 from compare.records.job import Job
@@ -39,7 +39,7 @@ def measure(job: Job) -> SourceLines:
 
 def measure_lines(job: Job, case: Case) -> SourceLines:
     """The same of a case that is there."""
-    case = arms.alone(case)
+    case = cases.alone(case)
     rows = {arm: _row(arm, case) for arm in job.arms if arm in ENGINES}
     found = dict.fromkeys(line for row in rows.values() for line in row.lines)
     return SourceLines(**job.head, arms=rows, code=texts(case.loss, found))
@@ -49,7 +49,7 @@ def _row(arm: str, case: Case) -> SourceLinesArm:
     try:
         return ENGINES[arm](case)
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return SourceLinesArm("unsupported" if arms.refuses(arm, error) else "failed", described(error))
+        return SourceLinesArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
 
 
 def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.arms import transformed
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
 from compare.records.lines import SourceLinesArm

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare import workloads
-from compare.engines import arms
-from compare.engines.arms import Step
+from compare import engines, workloads
+from compare.engines.base import Step
+from compare.engines.graphduel import functions
 from compare.errors import described
 from compare.instruments import thin
 from compare.instruments.memory.tracing import numpy_memory
@@ -59,7 +59,7 @@ def measure_together(job: Job) -> Memory:
     expected, tolerance = parity.expectations(case), parity.tolerance_of(case)
 
     def build(arm: str, case: Case) -> Step:
-        step = arms.build(arm, case)
+        step = engines.step(arm, case)
         found = parity.check_step(step, expected, tolerance)
         if found.status != "ok":
             raise WrongError(found.reason)
@@ -85,9 +85,9 @@ def _row(arm: str, case: Case, build: Build) -> MemoryArm:
 
 
 def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
-    """What one arm of a case holds and reaches; `build` makes its step, `arms.build` if not given."""
+    """What one arm of a case holds and reaches; `build` makes its step, `engines.step` if not given."""
     with numpy_memory():
-        step, growth = _warmed(arm, case, build or arms.build)
+        step, growth = _warmed(arm, case, build or engines.step)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
@@ -117,7 +117,7 @@ def kept_by_epoch(step: Step) -> int:
 
 def resident_growth(arm: str, case: Case) -> int:
     """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
-    step, growth = _warmed(arm, case, arms.build)
+    step, growth = _warmed(arm, case, engines.step)
     step.close()
     return growth
 
@@ -194,7 +194,7 @@ def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
     if case.argnum is None:
         return 0, 0, 0
     arguments: Any = (case.params, *case.examples[index])
-    args: list[Any] = list(tree.tree_map(arms.tensor_of, arguments))
+    args: list[Any] = list(tree.tree_map(functions.tensor_of, arguments))
     args[case.argnum] = tree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
     nodes, structure, saved = dynamic.tape_stats(dynamic.as_tensor(case.loss(*args)))
     return int(nodes), int(structure), int(saved)

@@ -16,9 +16,8 @@ from typing import Any
 
 from compare import workloads
 from compare.engines import heap, of_arm
-from compare.engines.base import Framework
+from compare.engines.base import Engine, Step
 from compare.engines.limit import LimitError, within
-from compare.engines.workload_step import BuiltStep
 from compare.instruments.outside.subjects import Runnable, WorkloadSubject
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.clock import CLOCK, Clock
@@ -70,7 +69,7 @@ def arms_of(
 ) -> dict[str, FrameworkArm]:
     """What the arms of a job come to: first calls, in an order that turns with the process, then bytes and rounds."""
     rows: dict[str, FrameworkArm] = {}
-    steps: dict[str, BuiltStep] = {}
+    steps: dict[str, Step] = {}
     for arm in turned(job.arms, job.process or 0):
         rows[arm], step = first(subject, arm, limited)
         if step is not None and rows[arm].status == "ok" and rows[arm].whole:
@@ -82,9 +81,9 @@ def arms_of(
     return {arm: rows[arm] for arm in job.arms}
 
 
-def first(subject: Runnable, arm: str, limited: Within) -> tuple[FrameworkArm, BuiltStep | None]:
+def first(subject: Runnable, arm: str, limited: Within) -> tuple[FrameworkArm, Step | None]:
     """The first epoch of an arm from nothing, each call timed, and whether what it gives is right."""
-    framework: Framework = subject.framework
+    framework: Engine = subject.framework
     row = FrameworkArm("ok", None, tolerance=TOLERANCE, useful=sum(subject.lengths))
     calls: list[Call] = []
     step, spent = None, time.perf_counter()
@@ -112,7 +111,7 @@ def first(subject: Runnable, arm: str, limited: Within) -> tuple[FrameworkArm, B
 
 
 def epoch(
-    arm: str, step: BuiltStep, subject: Runnable, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
+    arm: str, step: Step, subject: Runnable, calls: list[Call], row: FrameworkArm, add: Callable[[float], None]
 ) -> None:
     """Every first call, in order, noted as it ends, with the largest errors of outputs and of gradients so far."""
     seen: set[Any] = set()
@@ -123,7 +122,7 @@ def epoch(
             start = time.perf_counter()
             result = step(*example)
             seconds = time.perf_counter() - start
-            arrays: Any = step.framework.numpy(result)
+            arrays: Any = step.engine.numpy(result)
         calls.append(Call(subject.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)
@@ -134,7 +133,7 @@ def epoch(
             row.gradient_error = max(gradient, row.gradient_error or 0.0)
 
 
-def observe(row: FrameworkArm, step: BuiltStep, subject: Runnable) -> None:
+def observe(row: FrameworkArm, step: Step, subject: Runnable) -> None:
     """Note what the framework tells of a step."""
     observed = step.observed
     row.compilations = [Made(made.reason, made.seconds) for made in observed.compilations]
@@ -155,7 +154,7 @@ def judge(row: FrameworkArm) -> None:
     row.output_error, row.gradient_error = min(output, LARGEST), min(gradient, LARGEST)
 
 
-def time_steady(rows: Mapping[str, FrameworkArm], steps: Mapping[str, BuiltStep], job: Job, clock: Clock) -> None:
+def time_steady(rows: Mapping[str, FrameworkArm], steps: Mapping[str, Step], job: Job, clock: Clock) -> None:
     """Time the arms that are right, in rounds."""
     calls = {arm: steady_call(step) for arm, step in steps.items()}
     rounds = paired_rounds(calls, job.budget, job.random(), clock)
@@ -168,7 +167,7 @@ def time_steady(rows: Mapping[str, FrameworkArm], steps: Mapping[str, BuiltStep]
         row.blocks = [seconds / examples for seconds in steady[arm]]
 
 
-def count_bytes(row: FrameworkArm, step: BuiltStep) -> None:
+def count_bytes(row: FrameworkArm, step: Step) -> None:
     """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
     peaks = [peak for example in step.examples if (peak := heap.peak(partial(step, *example))) is not None]
     if peaks:

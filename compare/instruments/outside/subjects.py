@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.arms import signature
-from compare.engines.base import Framework
-from compare.engines.workload_step import BuiltStep, WorkloadStep
+from compare.engines.base import Engine, Step
+from compare.engines.cases import signature
+from compare.engines.framework import WorkloadStep
 from compare.errors import described
 from compare.instruments.parity.measure import expectations, tree_error
 from compare.steps import now
@@ -34,7 +34,7 @@ class Runnable(ABC):
     varies     whether the calls are a stream, rather than one that never changes
     """
 
-    framework: Framework
+    framework: Engine
     lengths: Sequence[int]
     varies: bool
 
@@ -44,7 +44,7 @@ class Runnable(ABC):
         """For calls by their number, what each must give: every one of several references."""
 
     @abstractmethod
-    def step(self, arm: str) -> BuiltStep:
+    def step(self, arm: str) -> Step:
         """The step of an arm, built and not yet called."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ class Runnable(ABC):
 class WorkloadSubject(Runnable):
     """A workload at one size; the reference is that of our engines in float64."""
 
-    def __init__(self, framework: Framework, case: Case, original: Case) -> None:
+    def __init__(self, framework: Engine, case: Case, original: Case) -> None:
         self.framework, self.case = framework, case
         self.lengths, self.varies = case.lengths, case.varies
         self._expected = {one.example: (one.reference,) for one in expectations(original)}
@@ -103,7 +103,7 @@ class FunctionSubject(Runnable):
     """
 
     def __init__(
-        self, framework: Framework, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
+        self, framework: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
         *, checks: bool,
     ) -> None:  # fmt: skip
         self.framework, self.eager, self.name = framework, eager, name
@@ -111,9 +111,9 @@ class FunctionSubject(Runnable):
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
 
-    def step(self, arm: str) -> BuiltStep:
+    def step(self, arm: str) -> Step:
         """See the base."""
-        return BuiltStep(self.framework, self.framework.build(arm, self.function, self.argnum), self.calls)
+        return Step(self.framework, self.framework.build(arm, self.function, self.argnum), self.calls)
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
         """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""

@@ -23,9 +23,10 @@ import optree
 import dynamic
 import graphs
 import static
-from compare import steps, workloads
-from compare.engines import arms
-from compare.engines.arms import Step
+from compare import engines, steps, workloads
+from compare.engines import cases
+from compare.engines.base import Step
+from compare.engines.graphduel import functions
 from compare.errors import described
 from compare.instruments import thin
 from compare.records.job import Job
@@ -68,7 +69,7 @@ def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES)
 def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: float) -> ParityArm:
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
-        step = arms.build(arm, case)
+        step = engines.step(arm, case)
         found = check_step(step, expected, tolerance)
         step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
@@ -78,7 +79,7 @@ def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: flo
 
 def status_of(arm: str, error: Exception) -> Status:
     """What an error says of an arm: that it does not do this, or that it is broken."""
-    return "unsupported" if arms.refuses(arm, error) else "failed"
+    return "unsupported" if engines.refuses(arm, error) else "failed"
 
 
 def tolerance_of(case: Case) -> float:
@@ -99,13 +100,13 @@ def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> Pa
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
-    dynamic = arms.build("dynamic", case)
+    dynamic = engines.step("dynamic", case)
     found = []
     for index in thin.sample(case.lengths, most):
         tree: Any = (case.params, case.examples[index])
         params, example = cast(Any, optree.tree_map(_float64, tree))
         exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-        found.append(Expected(index, arms.build("dynamic", exact)(*example), dynamic(*case.examples[index])))
+        found.append(Expected(index, engines.step("dynamic", exact)(*example), dynamic(*case.examples[index])))
     return found
 
 
@@ -139,10 +140,10 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     that was taken. Then there is nothing to compare.
     """
     rewritten, example = case.static_loss or case.loss, case.examples[0]
-    tape = dynamic.record(arms.transformed(dynamic, rewritten, case.argnum), case.params, *example)
+    tape = dynamic.record(functions.transformed(dynamic, rewritten, case.argnum), case.params, *example)
     calls = {"dynamic": _counts(tape)}
     try:
-        traced = static.trace(arms.transformed(static, arms.traced(case), case.argnum), case.params, *example)
+        traced = static.trace(functions.transformed(static, cases.traced(case), case.argnum), case.params, *example)
     except GraphError:
         return None, calls
     calls["static"] = _counts(traced)

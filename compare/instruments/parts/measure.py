@@ -11,7 +11,8 @@ from typing import Any
 
 import static
 from compare import workloads
-from compare.engines import arms
+from compare.engines import cases
+from compare.engines.graphduel import functions
 from compare.instruments.parts.programs import dynamic_programs, static_programs
 from compare.instruments.time.rounds import own_rounds
 from compare.records.job import Job
@@ -30,7 +31,7 @@ def measure(job: Job) -> Parts:
 
     Raises UnsupportedError for a case without gradients.
     """
-    case = arms.alone(workloads.load(job.source).case(str(job.size)))
+    case = cases.alone(workloads.load(job.source).case(str(job.size)))
     return measure_parts(job, case)
 
 
@@ -52,7 +53,7 @@ def measure_parts(job: Job, case: Case) -> Parts:
 
 def compiled_by_stages(case: Case) -> dict[str, float]:
     """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
-    step = arms.transformed(static, arms.traced(case), case.argnum)
+    step = functions.transformed(static, cases.traced(case), case.argnum)
     arguments = (case.params, *case.examples[0])
     found: dict[str, float] = {}
 

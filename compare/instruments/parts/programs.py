@@ -34,7 +34,8 @@ import numpy as np
 import dynamic
 import graphs
 import static
-from compare.engines.arms import tensor_of, traced, transformed
+from compare.engines.cases import traced
+from compare.engines.graphduel.functions import tensor_of, transformed
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import TimedCall
 from compare.workloads.base import Case

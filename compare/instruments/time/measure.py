@@ -9,9 +9,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from compare import workloads
-from compare.engines import arms
-from compare.engines.arms import Step
+from compare import engines, workloads
+from compare.engines import cases
+from compare.engines.base import Step
 from compare.instruments import thin
 from compare.instruments.time.clock import CLOCK, NAME, Clock
 from compare.instruments.time.rounds import TimedCall, collected, orders, paired_rounds
@@ -30,7 +30,7 @@ def measure(job: Job) -> schema.Time:
     return schema.Time(**job.head, arms=measure_arms(job, case), clock=NAME)
 
 
-def measure_arms(job: Job, case: Case, build: Build = arms.build) -> dict[str, schema.TimeArm]:
+def measure_arms(job: Job, case: Case, build: Build = engines.step) -> dict[str, schema.TimeArm]:
     """The times of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
     rng = job.random()
     steps = {arm: build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
@@ -69,7 +69,7 @@ def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str,
     seen: set[Any] = set()
     for index, order in zip(range(len(case.examples)), orders(tuple(steps), rng), strict=False):
         now(f"made first call {index + 1}")
-        signature = arms.signature(case.examples[index])
+        signature = cases.signature(case.examples[index])
         with collected():
             for arm in order:
                 calls[arm].append(_first_call(steps[arm], index, case.lengths[index], signature not in seen))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compare.engines import Framework, named
+from compare.engines import Engine, named
 from compare.errors import InputsError
 from compare.instruments.time.clock import CLOCK, NAME, ClockName
 from compare.own import origin
@@ -52,7 +52,7 @@ class Asked:
         return cls(**{**values, "arms": tuple(values["arms"])})
 
     @property
-    def adapter(self) -> Framework:
+    def adapter(self) -> Engine:
         """The framework."""
         return named(self.framework)
 
@@ -80,7 +80,7 @@ class Asked:
         """What records call it."""
         return NAME if self.device == "cpu" else "wall"
 
-    def started(self) -> Framework:
+    def started(self) -> Engine:
         """The framework, in this process and on the device, compiling as often as it would for a user.
 
         Raises InputsError where the device is not there.
@@ -103,7 +103,7 @@ class Asked:
         return function, [self.adapter.arrays(call) for call in found]
 
 
-def arms_of(framework: Framework, modes: tuple[str, ...]) -> tuple[str, ...]:
+def arms_of(framework: Engine, modes: tuple[str, ...]) -> tuple[str, ...]:
     """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError."""
     by_name = {mode.name or "eager": mode for mode in framework.modes}
     for mode in modes:

@@ -7,7 +7,7 @@ import pytest
 
 import compare
 import graphs as g
-from compare.engines.arms import signature
+from compare.engines.cases import signature
 from compare.own import page, policies
 from compare.own.case import case_of
 from compare.page.blocks import Table

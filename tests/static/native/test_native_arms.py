@@ -9,8 +9,8 @@ import compare
 import graphs as g
 from benchmarks import arms as table
 from benchmarks.programs import ROWS
+from compare import engines
 from compare.cli import doctor
-from compare.engines import arms
 from compare.errors import UnsupportedError
 from compare.instruments.ladder.rungs import NATIVE, RUNGS
 from static.backends import choice
@@ -31,11 +31,11 @@ def near(found, expected):
 
 def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
     case = fake_workloads.make_tiny()
-    step = arms.build("static-native", case)
+    step = engines.step("static-native", case)
     assert [exe.backend for exe in step.executables()] == ["native"]
-    near(step(*case.examples[0]), arms.build("static-exact", case)(*case.examples[0]))
+    near(step(*case.examples[0]), engines.step("static-exact", case)(*case.examples[0]))
     stream = fake_workloads.make_stream()
-    step, other = arms.build("static-native", stream), arms.build("static-exact", stream)
+    step, other = engines.step("static-native", stream), engines.step("static-exact", stream)
     for example in stream.examples:
         near(step(*example), other(*example))
     assert {exe.backend for exe in step.executables()} == {"native"}
@@ -45,7 +45,7 @@ def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
 def test_where_there_is_no_native_code_the_arm_is_unsupported(monkeypatch):
     monkeypatch.setattr(choice, "chosen", refused)
     with pytest.raises(UnsupportedError, match="no native code here"):
-        arms.build("static-native", fake_workloads.make_tiny())
+        engines.step("static-native", fake_workloads.make_tiny())
 
 
 def test_the_rung_stands_on_all_passes():

@@ -1,0 +1,71 @@
+"""Cases as engines take them: one example alone, or every example with its mask, padded to the longest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+import static
+from compare.errors import UnsupportedError
+from compare.workloads.base import Case, Dims, Example
+from graphs import tree
+from static.call.policies import axis_names, named_sizes, pad_axes
+
+
+def alone(case: Case) -> Case:
+    """The case with one example, that of the median length, and with one function in all modes.
+
+    What is left to differ is the graph mode: no shapes that vary, and no function rewritten for one engine.
+    """
+    ranked = sorted(range(len(case.lengths)), key=case.lengths.__getitem__)
+    middle = ranked[len(ranked) // 2]
+    loss = case.static_loss or case.loss
+    return replace(
+        case, loss=loss, static_loss=None, examples=(case.examples[middle],), lengths=(case.lengths[middle],)
+    )
+
+
+def traced(case: Case) -> Callable[..., Any]:
+    """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
+    return case.static_loss or converted(case.loss, case)
+
+
+def converted(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
+    """A loss of the case with its control flow converted, where it has any on values."""
+    return static.converted(loss) if case.branches else loss
+
+
+def signature(example: Example) -> Hashable:
+    """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
+    leaves, structure = tree.flatten(example)
+    return structure, tuple((x.shape, x.dtype.str) if hasattr(x, "dtype") else x for x in leaves)
+
+
+def masked_dims(case: Case) -> Dims:
+    """The dims of `(params, *example, mask)`: the mask has the axis that varies."""
+    if case.dims is None:
+        raise UnsupportedError("padding needs to know which axes vary; give the case its dims")
+    return (*case.dims, (names(case.dims)[0],))
+
+
+def names(dims: Dims) -> list[str]:
+    """The names of the axes that vary, each as often as it occurs."""
+    return [name for axes in dims if isinstance(axes, tuple) for name in axes if isinstance(name, str)]
+
+
+def longest(case: Case) -> tuple[Example, ...]:
+    """Every example with its mask, padded to the longest."""
+    dims = masked_dims(case)[1:]
+    masked = [case.masked_example(index) for index in range(len(case.examples))]
+    axes = axis_names(dims, masked[0])
+    sizes = [named_sizes(tree.leaves(example), axes) for example in masked]
+    largest = {name: max(size[name] for size in sizes) for name in sizes[0]}
+
+    def padded(example: Example) -> Example:
+        leaves, structure = tree.flatten(example)
+        wide = [pad_axes(leaf, named, largest) for leaf, named in zip(leaves, axes, strict=True)]
+        result: Example = tree.unflatten(structure, wide)
+        return result
+
+    return tuple(map(padded, masked))

@@ -1,0 +1,1 @@
+"""graphduel's own two engines, as one adapter among the others."""

@@ -1,0 +1,148 @@
+"""graphduel: the dynamic engine, and the static one under each shape policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import optree
+
+import dynamic
+import graphs
+import static
+from compare.engines.base import Compilation, Engine, Function, Mode, Observed
+from compare.engines.cases import traced
+from compare.engines.graphduel import steps
+from compare.engines.graphduel.functions import transformed
+from compare.engines.source import Loader
+from compare.errors import InputsError, UnsupportedError
+from compare.records.device import Device
+from compare.workloads.base import Case
+from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
+
+DYNAMIC = Mode("dynamic")
+SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
+CONVERTED = Mode("static-converted", usual=False)
+NATIVE = Mode("static-native", usual=False, traces=True)
+
+
+class GraphDuel(Engine):
+    """Both engines run the same kernels by the same gradient rules; what differs is when the graph is made."""
+
+    name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
+    modes = (
+        DYNAMIC,
+        Mode("static-exact", traces=True),
+        SYMBOLIC,
+        Mode("static-bucket", traces=True),
+        Mode("static-pad", traces=True),
+        NATIVE,
+        CONVERTED,
+    )
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The modes, as everyone calls them."""
+        return tuple(mode.name for mode in self.modes)
+
+    @property
+    def version(self) -> str:
+        """The installed version; that of a checkout that is not installed has no number."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return "not installed"
+
+    def use(self, device: Device) -> None:
+        """The CPU alone. Raises InputsError for another."""
+        if device != "cpu":
+            raise InputsError(f"--device {device}: our engines run on the CPU alone; leave --device out")
+
+    def functions(self) -> dict[str, Function]:
+        """The op library itself."""
+        return {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
+
+    def control(self) -> dict[str, Function]:
+        """Ops of the library, which `functions` has too."""
+        return {name: getattr(graphs, name) for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
+
+    def load(self, module: str) -> ModuleType:
+        """The module itself: it is over `graphs`."""
+        return import_module(module)
+
+    def _made_loader(self) -> Loader:
+        return Loader(self.name, graphs)
+
+    def loss(self, arm: str, case: Case) -> Function:
+        """The loss as it is for a tape and for conversion, and as a fixed graph takes it for the others."""
+        if not self.mode(arm).traces:
+            return case.loss
+        return (case.scanned if self.mode(arm) is SYMBOLIC else None) or traced(case)
+
+    def step(self, arm: str, case: Case) -> steps.GraphStep:
+        """See the base; an input that never varies is compiled here."""
+        return steps.build(arm, case)
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """See the base; the static engine compiles when a call has a new shape."""
+        mode = self.mode(arm)
+        if mode is DYNAMIC:
+            return transformed(dynamic, loss, argnum)
+        if mode is CONVERTED:
+            loss = static.converted(loss)
+        return self._jitted(arm, transformed(static, loss, argnum))
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """By `static.jit`, whose every call is one graph."""
+        return self._jitted(arm, static.converted(function) if self.mode(arm) is CONVERTED else function)
+
+    def _jitted(self, arm: str, function: Function) -> Function:
+        mode = self.mode(arm)
+        if mode is NATIVE:
+            return static.jit(function, backend=steps.NATIVE)
+        policy: Any = "exact" if mode is CONVERTED else arm.removeprefix(steps.STATIC)
+        return static.jit(function, shapes=policy)
+
+    def arrays(self, tree: Any) -> Any:
+        """NumPy's own."""
+        return tree
+
+    def numpy(self, tree: Any) -> Any:
+        """NumPy's own, also where a tensor is left."""
+        return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
+
+    def doubled(self, tree: Any) -> Any:
+        """See the base."""
+        return optree.tree_map(
+            lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x,
+            tree,
+            none_is_leaf=True,
+        )
+
+    def observed(self, step: Function) -> Observed:
+        """What a jitted function has compiled, and why."""
+        stats = getattr(step, "stats", None)
+        if stats is None:
+            return Observed()
+        share = stats.compile_seconds / (stats.compiles or 1)
+        return Observed([Compilation(reason, share) for reason in stats.reasons])
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """`dynamic.detect_anomaly`; a static function is compiled with `debug=True` instead."""
+        with dynamic.detect_anomaly():
+            yield
+
+    def traced(self, error: BaseException) -> bool:
+        """An error of the trace, or of a rule that a graph breaks."""
+        return isinstance(error, (GraphError, ControlFlowError))
+
+    def refuses(self, error: BaseException, arm: str = "") -> bool:
+        """What an engine says it does not do; a symbolic size also where a rule cannot hold for every size."""
+        refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ShapeLimitError)
+        return isinstance(error, (*refusals, ShapeError) if arm == SYMBOLIC.name else refusals)

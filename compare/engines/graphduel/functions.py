@@ -1,0 +1,48 @@
+"""A function as our two engines run it in a step."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dynamic
+from graphs import tree
+
+
+def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
+    """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`."""
+    if argnum is not None:
+        return engine.value_and_grad(f, argnum)
+    return _unrecorded(f) if engine is dynamic else _alone(f)
+
+
+def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def output(*args: Any) -> tuple[Any, tuple[()]]:
+        return f(*args), ()
+
+    return output
+
+
+def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`(f(...), ())` in the dynamic engine: no tape, arrays in and arrays out."""
+
+    @functools.wraps(f)
+    def output(*args: Any) -> tuple[Any, tuple[()]]:
+        with dynamic.no_grad():
+            result = f(*tree.tree_map(tensor_of, args))
+        return tree.tree_map(_array, result), ()
+
+    return output
+
+
+def tensor_of(leaf: Any) -> Any:
+    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.numpy() if isinstance(leaf, dynamic.Tensor) else leaf

@@ -1,0 +1,159 @@
+"""The steps of our two engines, and of the static one under each shape policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import dynamic
+import static
+from compare.engines import OWN, named
+from compare.engines.base import Compilation, Observed, Step
+from compare.engines.cases import converted, masked_dims, names, traced
+from compare.engines.graphduel.functions import transformed
+from compare.errors import UnsupportedError
+from compare.workloads.base import Case, Example
+from graphs.errors import GraphError
+from static.backends import choice
+from static.call.cache import Stats
+
+PADDING = ("bucket", "pad")
+NATIVE = "native"
+CONVERTED = "converted"
+STATIC = "static-"
+
+
+class GraphStep(Step):
+    """`function(params, *example)`, called as it is: by the tape, or by what the static engine has made of it.
+
+    `examples` are the stream as this arm takes it, masked where it pads, and `stats` count what was compiled.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        params: Any,
+        examples: tuple[Example, ...],
+        stats: Stats | None = None,
+    ) -> None:
+        self.function, self.params = function, params
+        self.stats = stats or Stats()
+        super().__init__(named(OWN), function, examples, (params,))
+
+    def __call__(self, *example: Any) -> tuple[Any, Any]:
+        """The loss and the gradients of the parameters."""
+        result: tuple[Any, Any] = self.function(self.params, *example)
+        return result
+
+    @property
+    def observed(self) -> Observed:
+        """A compilation for each graph, with its reason; the seconds are those of all."""
+        reasons = self.stats.reasons or ["the step was built"] * self.stats.compiles
+        share = self.stats.compile_seconds / (self.stats.compiles or 1)
+        return Observed([Compilation(reason, share) for reason in reasons])
+
+    def close(self) -> None:
+        """See the base."""
+        super().close()
+        del self.function
+
+
+class CompiledStep(GraphStep):
+    """One graph, compiled when the step is built, for an input that never changes; `options` are the compiler's."""
+
+    def __init__(self, case: Case, **options: Any) -> None:
+        started = time.perf_counter()
+        step = transformed(static, traced(case), case.argnum)
+        executable = static.compile(step, case.params, *case.examples[0], **options)
+        stats = Stats(compiles=1, compile_seconds=time.perf_counter() - started)
+        super().__init__(executable, case.params, case.examples, stats)
+
+    def executables(self) -> list[Any]:
+        """The one executable."""
+        return [self.function]
+
+
+class JitStep(GraphStep):
+    """A graph per shape or structure, compiled by the first call that has it, as the policy says."""
+
+    function: static.Jitted
+
+    def __init__(self, case: Case, policy: Any, backend: str = "numpy") -> None:
+        padded = policy in PADDING
+        loss = _masked(case, policy) if padded else _unpadded(case, policy)
+        jitted = static.jit(
+            transformed(static, loss, case.argnum),
+            shapes=policy,
+            limit=len(case.examples),  # the cache at its best: it never has to forget
+            dims=masked_dims(case) if padded else case.dims,
+            buckets=_largest(case) if policy == "pad" else None,
+            check=False,  # the parity gate has checked the padding
+            backend=backend,
+        )
+        examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
+        super().__init__(jitted, case.params, examples, jitted.stats)
+
+    def computed(self, lengths: Sequence[int]) -> int:
+        """As the engine counts it over one epoch, which this runs."""
+        stats = self.stats
+        asked, computed = stats.useful, stats.computed
+        for example in self.examples:
+            self(*example)
+        padding = (stats.computed - computed) / (stats.useful - asked) if stats.useful > asked else 1.0
+        return round(sum(lengths) * padding)
+
+    def executables(self) -> list[Any]:
+        """The executables in the cache."""
+        return list(self.function.executables.values())
+
+
+def build(arm: str, case: Case) -> GraphStep:
+    """The training step of an arm: "dynamic", or "static-" and a shape policy, "native" or "converted".
+
+    The last two have fixed shapes: native is machine code, and converted takes the loss with its own control flow.
+    An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
+    when the policy does not apply to the case, and whatever the engine refuses with.
+    """
+    if arm == "dynamic":
+        return GraphStep(transformed(dynamic, case.loss, case.argnum), case.params, case.examples)
+    policy = arm.removeprefix(STATIC)
+    if policy == NATIVE:
+        return native(case)
+    if policy == CONVERTED:
+        return converting(case)
+    if policy == "exact" and not case.varies:
+        return CompiledStep(case)
+    return JitStep(case, policy)
+
+
+def native(case: Case) -> GraphStep:
+    """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
+    try:
+        choice.chosen(NATIVE)
+    except GraphError as error:
+        raise UnsupportedError(str(error)) from None
+    return JitStep(case, "exact", NATIVE) if case.varies else CompiledStep(case, backend=NATIVE)
+
+
+def converting(case: Case) -> GraphStep:
+    """The step of the loss as the dynamic engine runs it, with its control flow converted, a graph for each shape."""
+    plain = replace(case, static_loss=None, scanned=None, branches=True)
+    return JitStep(plain, "exact") if case.varies else CompiledStep(plain)
+
+
+def _masked(case: Case, policy: str) -> Callable[..., Any]:
+    if case.masked is None:
+        raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
+    return converted(case.masked, case)
+
+
+def _unpadded(case: Case, policy: str) -> Callable[..., Any]:
+    scanned = case.scanned if policy == "symbolic" else None
+    return scanned or traced(case)
+
+
+def _largest(case: Case) -> tuple[int] | None:
+    """The maximum to pad to, known beforehand where one size varies; several are padded to the largest so far."""
+    return (max(case.lengths),) if case.dims and len(set(names(case.dims))) == 1 else None

@@ -1,0 +1,56 @@
+"""Our own engines as an adapter: the frameworks' path runs them, and finds what the ordinary path finds."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from compare import engines, workloads
+from compare.instruments.outside.measure import arms_of
+from compare.instruments.outside.subjects import WorkloadSubject
+from compare.instruments.time.clock import CLOCK
+from compare.records.job import Budget, Job
+
+ARMS = ("dynamic", "static-exact", "static-converted")
+BUDGET = Budget(rounds=4, least=2, seconds=0.2, block_seconds=0.002)
+
+
+@contextmanager
+def unlimited(_arm, _calls):
+    yield lambda _: None
+
+
+@pytest.fixture
+def ours():
+    engine = engines.named(engines.OWN)
+    engine.start(0)
+    return engine
+
+
+def test_every_arm_is_of_our_engine(ours):
+    assert ours.arms[0] == "dynamic"
+    assert {engines.of_arm(arm).name for arm in ours.arms} == {engines.OWN}
+    assert engines.OWN not in engines.frameworks()
+
+
+@pytest.mark.parametrize("name", ["tiny_mlp", "rnn_text"])
+def test_the_path_of_frameworks_runs_our_engines(ours, name):
+    case = ours.workload(workloads.source(name)).case("small")
+    subject = WorkloadSubject(ours, case, case)
+    job = Job("time", name, "small", 1, arms=ARMS, budget=BUDGET)
+    rows = arms_of(subject, job, unlimited, counts=False, times=True, clock=CLOCK)
+    assert {row.status for row in rows.values()} == {"ok"}
+    assert all(row.blocks for row in rows.values())
+    shapes = len(set(case.lengths)) if case.varies else 1
+    assert [row.compiles for row in rows.values()] == [0, shapes, shapes]
+    assert max(row.output_error for row in rows.values()) < 1e-4
+
+
+def test_build_gives_what_a_step_gives(ours):
+    case = workloads.get("elementwise_chain").case("small")
+    for arm in ARMS:
+        value, gradients = ours.build(arm, ours.loss(arm, case), case.argnum)(case.params, *case.examples[0])
+        expected, gradients_of_step = ours.step(arm, case)(*case.examples[0])
+        assert np.array_equal(value, expected)
+        for key, gradient in gradients_of_step.items():
+            assert np.array_equal(gradients[key], gradient)
