@@ -56,7 +56,7 @@ def calibrate() -> Costs:
     return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record.larger)))
 
 
-def measure() -> Calibration:
+def measure(_job: Job) -> Calibration:
     """The record of the worker: what the programs take that the prediction is checked on, and all costs.
 
     Those programs come first, the smallest ahead: what a process has freed decides what new memory costs it.

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
 
 from compare.claims import tape
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, Verdict
-from compare.claims.c1_control_flow.rule import CLAIM as C1
-from compare.claims.c2_gradients.rule import CLAIM as C2
-from compare.claims.c3_debugging.rule import CLAIM as C3
-from compare.claims.c4_shapes.rule import CLAIM as C4
-from compare.claims.c5_memory.rule import CLAIM as C5
-from compare.claims.c6_speed.rule import CLAIM as C6
-from compare.claims.c7_prototyping.rule import CLAIM as C7
-from compare.claims.c8_structure.rule import CLAIM as C8
 from compare.errors import UnknownNameError
 from compare.records.record import Record, Records
 from compare.workloads import nearest
 
 __all__ = ["CLAIMS", "Claim", "Effect", "Finding", "Label", "Record", "Regime", "Verdict", "get", "judge"]
 
-CLAIMS: Mapping[str, Claim] = MappingProxyType({claim.id: claim for claim in (C1, C2, C3, C4, C5, C6, C7, C8)})
-"""Every claim by its id, C1 to C8, in that order."""
+FOLDERS = (
+    "c1_control_flow",
+    "c2_gradients",
+    "c3_debugging",
+    "c4_shapes",
+    "c5_memory",
+    "c6_speed",
+    "c7_prototyping",
+    "c8_structure",
+)
+"""The folders beside this file that each have a `CLAIM` in `rule.py`, in the order reports use."""
 
 
-def judge(records: Records, *, python_tape: bool = False) -> list[Verdict]:
-    """The verdict on every claim, in order.
+def _in_folder(name: str) -> Claim:
+    claim: Claim = import_module(f"{__name__}.{name}.rule").CLAIM
+    return claim
+
+
+CLAIMS: Mapping[str, Claim] = MappingProxyType({claim.id: claim for claim in map(_in_folder, FOLDERS)})
+"""Every claim by its id, in that order."""
+
+
+def judge(records: Records, *, python_tape: bool = False, asked: str | None = None) -> list[Verdict]:
+    """The verdict on every claim, in order, or on the one `asked` for by its id.
 
     Which order the records stand in makes no difference. Claims that rest on the
     seconds and bytes of the dynamic engine alone are not judged by a tape in Python, unless with `python_tape`.
     """
     where = tape.in_python(records)
-    return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values()]
+    return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
 
 
 def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:

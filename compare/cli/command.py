@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from compare.records.parity import Parity
     from compare.records.record import Record
 
-CHOSEN = {name: [name] for name in ("seed", "processes", "only", "python_tape", "frameworks", "device")} | {
+CHOSEN = {name: [name] for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device")} | {
     "preset": ["quick"]
 }
 """The parameters of a run by the setting that they choose."""
@@ -66,6 +66,10 @@ def graphduel() -> None:
 
 CELLS = options.quick("quick", "Measure a few cells of each regime, or every size.")
 PYTHON_TAPE = click.option("--python-tape", is_flag=True, help="Judge C5, C6 and C7 even if the tape runs in Python.")
+CLAIM = click.option(
+    "--claim", metavar="ID", type=options.claim_id, shell_complete=complete.claims,
+    help="Measure only what this claim reads, its own checks too, and judge it alone.",
+)  # fmt: skip
 FRAMEWORKS = click.option(
     "--frameworks", type=options.framework_names, default=(), metavar="NAMES", shell_complete=complete.frameworks,
     help="Measure these frameworks as well: torch,tensorflow,jax,autograd.",
@@ -78,6 +82,7 @@ DEVICE = options.default(
 @graphduel.command()
 @CELLS
 @options.ONLY
+@CLAIM
 @options.out("Write the run into this folder; by default a new one in reports/.")
 @options.RESUME
 @click.option(
@@ -126,6 +131,7 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
 
 def _again(settings: Any, directory: Path) -> list[str]:
     only = ["--only", settings.only] if settings.only else []
+    only += ["--claim", settings.claim] if settings.claim else []
     words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
     tape = ["--python-tape"] if settings.python_tape else []
     beside = ["--frameworks", ",".join(settings.frameworks)] if settings.frameworks else []

@@ -20,6 +20,13 @@ def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
     return [name for name in known if name.lower().startswith(typed.lower())]
 
 
+def claims(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """The claims, for `run --claim`."""
+    from compare.claims import CLAIMS
+
+    return [id for id in CLAIMS if id.startswith(typed.upper())]
+
+
 def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """Workloads, and after a slash their sizes, for `--only`."""
     from compare import workloads

@@ -56,6 +56,17 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
     return found
 
 
+def claim_id(value: str) -> str:
+    """The id of a claim, in capitals or not. Raises click.BadParameter for one that there is not."""
+    from compare import claims
+    from compare.errors import UnknownNameError
+
+    try:
+        return claims.get(value).id
+    except UnknownNameError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command]:
     """An option whose help shows its default."""
     return click.option(*names, help=help, show_default=True, **given)

@@ -157,11 +157,12 @@ def _commands(name: str, run: Run | None) -> tuple[str, ...]:
         return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
     quick = " --quick" if settings.get("preset") == "quick" else ""
     only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
+    claim = f" --claim {settings['claim']}" if settings.get("claim") else ""
     named = settings.get("frameworks")
     frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named else ""
     device = " --device cuda" if settings.get("device") == "cuda" else ""
     return (
-        f"graphduel run{quick}{only}{frameworks}{device} --out {_quoted(f'reports/{name}-again')}",
+        f"graphduel run{quick}{only}{claim}{frameworks}{device} --out {_quoted(f'reports/{name}-again')}",
         f"graphduel report {_quoted(f'reports/{name}')}",
     )
 
@@ -172,8 +173,11 @@ def _quoted(word: Any) -> str:
 
 def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
     runs, failed = of(records, Run), len(of(records, Failure))
-    only = next((run.settings["only"] for run in runs if run.settings.get("only")), None)
+    only, claim = (
+        next((run.settings[name] for run in runs if run.settings.get(name)), None) for name in ("only", "claim")
+    )
     own = (
+        (claim, f"Only what claim {claim} reads was measured."),
         (only, f"Only part of the suite was run: {only}."),
         (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),

@@ -81,10 +81,8 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
-    if job.claim is not None:
-        check = _named(job.source)
-        return partial(check, job.arm) if job.arm else check
-    return partial(_named(KINDS[job.kind].measure), job)
+    source = job.source if job.claim is not None else KINDS[job.kind].measure
+    return partial(_named(source), job)
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:

@@ -15,10 +15,27 @@ from compare.errors import UnknownNameError
 from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.records.job import Budget, Job
-from compare.records.record import Cell
+from compare.records.kinds import KINDS
+from compare.records.ladder import Ladder
+from compare.records.ledger import Ledger
+from compare.records.memory import Memory
+from compare.records.parity import Parity
+from compare.records.parts import Parts
+from compare.records.record import Cell, Record
+from compare.records.time import Time
 from compare.suite.settings import Beyond, Settings
 
 T = TypeVar("T")
+GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Parts, Ledger))
+"""What is measured of a cell only behind its gate."""
+
+
+def is_read(settings: Settings, kind: str) -> bool:
+    """Whether a run measures this kind of record: where it is about one claim, only what the claim reads."""
+    if settings.claim is None:
+        return True
+    reads = CLAIMS[settings.claim].reads
+    return KINDS[kind].type in reads or (KINDS[kind].type is Parity and not GATED.isdisjoint(reads))
 
 
 def cells(settings: Settings) -> list[Cell]:
@@ -32,11 +49,15 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def check_jobs(settings: Settings) -> list[Job]:
-    """The checks of claims; none of them when only some cells are asked for."""
-    if settings.only is not None:
+    """The checks of claims; when only some cells are asked for, those alone that an asked claim reads."""
+    if settings.only is not None and settings.claim is None:
         return []
     checks = ((claim.id, claim.check) for claim in CLAIMS.values())
-    return [Job(kind.name, claim=id, source=kind.measure, seed=settings.seed) for id, kind in checks if kind]
+    return [
+        Job(kind.name, claim=id, source=kind.measure, seed=settings.seed)
+        for id, kind in checks
+        if kind and is_read(settings, kind.name)
+    ]
 
 
 def parity_job(cell: Cell, settings: Settings) -> Job:

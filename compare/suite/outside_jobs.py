@@ -14,7 +14,9 @@ from compare.engines import Engine, heap, named
 from compare.engines.framework import PADDED
 from compare.instruments.outside.measure import COLD
 from compare.records.job import Job
-from compare.records.record import Cell
+from compare.records.parity import Parity
+from compare.records.record import Cell, kind_of
+from compare.suite.jobs import is_read
 from compare.suite.settings import Settings
 
 FOLDER = "compiled"
@@ -28,6 +30,8 @@ def installed(names: Sequence[str]) -> list[Engine]:
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
     """The cells that are measured in frameworks: those of the run, but for what the preset leaves out and adds."""
+    if not is_read(settings, kind_of(Parity)):
+        return []
     if settings.only is not None:
         return list(chosen)
     outside = settings.limits.outside
@@ -52,7 +56,7 @@ def jobs(
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *one, COLD, directory, counting) for one in shared]
-    if settings.only is None:
+    if settings.only is None or settings.claim is not None:
         cold += check_jobs(settings, found, directory)
     first = [cell_job(settings, *one, COLD + 1, directory) for one in shared]
     others = [
@@ -108,7 +112,7 @@ def check_jobs(settings: Settings, found: Sequence[Engine], directory: Path) -> 
     """The checks of claims, by the first arm of each framework that compiles."""
     for framework in found:
         for claim in CLAIMS.values():
-            if claim.check and claim.outside and len(framework.arms) > 1:
+            if claim.check and claim.outside and len(framework.arms) > 1 and is_read(settings, claim.check.name):
                 arm = framework.arms[1]
                 variables = framework.environment(folder(directory, arm, claim.id))
                 yield Job(

@@ -175,7 +175,9 @@ PRESETS: Mapping[str, Preset] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asked for. `only` is a glob on `workload` or `workload/size`.
+    """What a user asked for. `only` is a glob on `workload` or `workload/size`, and `claim` the id of a claim.
+
+    With a claim the run measures only the kinds of record that the claim reads.
 
     With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
     their workloads on `device`, "cpu" or "cuda".
@@ -185,6 +187,7 @@ class Settings:
     seed: int = 0
     processes: int = PRESETS["quick"].processes
     only: str | None = None
+    claim: str | None = None
     python_tape: bool = False
     frameworks: Sequence[str] = ()
     device: Device = "cpu"

@@ -7,7 +7,7 @@ Between the stages of a run all jobs are waited for: nothing is timed before the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from math import inf
@@ -114,20 +114,28 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     from compare.claims import agreement, roles
     from compare.page.publish import publish
 
-    asked = any(run.settings.get("python_tape") for run in of(records, Run))
+    settings = [run.settings for run in of(records, Run)]
+    asked = next((str(one["claim"]) for one in settings if one.get("claim")), None)
+    tape = python_tape or any(one.get("python_tape") for one in settings)
     inside = roles.inside(records)
-    verdicts = claims.judge(inside, python_tape=python_tape or asked)
+    verdicts = claims.judge(inside, python_tape=tape, asked=asked)
     publish(directory, inside, verdicts, agreement.judged(records, verdicts))
     return verdicts
 
 
 def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
+    def read(planned: Iterable[Job]) -> list[Job]:
+        return [job for job in planned if jobs.is_read(settings, job.kind)]
+
+    def read_of_cells(planned: Iterable[tuple[Cell, Job]]) -> list[tuple[Cell, Job]]:
+        return [(cell, job) for cell, job in planned if jobs.is_read(settings, job.kind)]
+
     records, checks = runner.journal.records, jobs.check_jobs(settings)
-    timings = [*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)]
-    tables, counts = jobs.table_jobs(settings), jobs.beyond_counts(settings)
-    closer = jobs.closer_jobs(chosen, settings)
-    gates = [*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)]
-    memories = [(cell, jobs.memory_job(cell, settings)) for cell in chosen]
+    timings = read_of_cells([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
+    tables, counts = read(jobs.table_jobs(settings)), read(jobs.beyond_counts(settings))
+    closer = read_of_cells(jobs.closer_jobs(chosen, settings))
+    gates = read([*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)])
+    memories = read_of_cells((cell, jobs.memory_job(cell, settings)) for cell in chosen)
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts])
     runner.reporter.pace.expect(job for _, job in (*timings, *memories, *closer))
     runner.header(settings.to_dict())

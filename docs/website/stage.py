@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "pages"
 FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "reports/*/*.md", "docs/website/extra.css")
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
-NAMED = re.compile(r"^(```python) file=(\S+)$", re.MULTILINE)
+NAMED = re.compile(r"^(```\w+) file=(\S+)$", re.MULTILINE)
 """Code that the page asks to save under a name, which the site shows as its title."""
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 

@@ -11,6 +11,7 @@ import graphs
 from compare.claims.c2_gradients import measure as gradients
 from graphs.testing import samples
 from tests.helpers.claim_records import models, parity, said, sweep, verdict
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain
 from tests.helpers.slow import mostly_slow
 from tests.helpers.together import check_each
@@ -65,7 +66,7 @@ def test_every_op_passes_the_sweep(op_name):
 
 def test_there_are_enough_checks(monkeypatch):
     monkeypatch.setattr(gradients, "_outcome", lambda *_: None)  # each passes, as the test above has it
-    record = plain(gradients.measure())
+    record = plain(gradients.measure(check_of()))
     assert record["failures"] == []
     assert verdict("C2", [record, *models()])["verdict"] == "supported"
     counts = record["by_op"].values()
@@ -88,7 +89,7 @@ def test_what_has_no_floating_result_is_not_checked():
 def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: ["sin", "tanh"])
     monkeypatch.setattr(graphs.tanh.rule(0), "apply", graphs.multiply)
-    record = plain(gradients.measure())
+    record = plain(gradients.measure(check_of()))
     assert any(line.startswith("tanh-matrix in input 0: tape against finite") for line in record["failures"])
     assert not any("\n" in line for line in record["failures"])
     assert record["by_op"]["sin"]["passed"] == record["by_op"]["sin"]["checks"]
@@ -103,7 +104,7 @@ def test_a_crash_is_a_failed_check_and_not_the_end(monkeypatch):
 
     monkeypatch.setattr(gradients, "differentiable", lambda: ["tanh"])
     monkeypatch.setattr(graphs.tanh.rule(0), "apply", crash)
-    record = plain(gradients.measure())
+    record = plain(gradients.measure(check_of()))
     assert record["passed"] == 0
     assert all("ZeroDivisionError" in line for line in record["failures"])
 

@@ -19,6 +19,7 @@ from compare.records.job import Budget
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
 from tests.helpers.corpus_values import VALUES as CORPUS_VALUES
+from tests.helpers.jobs import check_of
 from tests.helpers.published_values import VALUES as PUBLISHED_VALUES
 from tests.helpers.records import plain, typed
 from tests.helpers.together import together
@@ -44,7 +45,7 @@ def little_timing():
 
 @pytest.fixture(scope="module")
 def record(little_timing):
-    return plain(measure.measure())
+    return plain(measure.measure(check_of()))
 
 
 def each(chosen=PROGRAMS):
@@ -284,7 +285,7 @@ def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
 
 def test_a_family_is_measured_traced_converted_and_by_hand(monkeypatch):
     monkeypatch.setattr(corpus, "FAMILIES", ("branches",))
-    rows = {found.program: found for found in measure.measure().programs}
+    rows = {found.program: found for found in measure.measure(check_of()).programs}
     assert {found.convert for found in rows.values()} == {"right"}
     assert [name for name, found in rows.items() if found.trace == "right"] == ["by_rank"]
     assert all(found.dynamic and found.inputs == 20 and found.convert_reason is None for found in rows.values())

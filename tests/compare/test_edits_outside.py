@@ -11,6 +11,7 @@ from compare.claims.c8_structure.base import STEPS
 from compare.records.job import Job
 from compare.run.worker import perform
 from tests.helpers.claim_records import said
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 
 CLAIM = CLAIMS["C8"]
@@ -32,7 +33,7 @@ def toy(monkeypatch):
 
 
 def edits(arm):
-    return outside.measure(arm)
+    return outside.measure(check_of(arm))
 
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():

@@ -13,6 +13,7 @@ from compare.claims.c3_debugging.static_tools import StaticTools
 from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, same, same_results
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow
 
@@ -22,7 +23,7 @@ FAULTS = {fault.name: fault for fault in corpus()}
 
 @pytest.fixture(scope="module")
 def record():
-    return plain(measure.measure())
+    return plain(measure.measure(check_of()))
 
 
 def row(record, fault, engine):

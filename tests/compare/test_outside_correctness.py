@@ -11,6 +11,7 @@ from compare.claims.c3_debugging import catalogue
 from compare.claims.c3_debugging import outside as debugging
 from compare.claims.c3_debugging.base import SourceLine
 from compare.errors import without_folders
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.toy_framework import Toy
 
@@ -26,7 +27,7 @@ def two_families(monkeypatch):
 
 
 def programs(arm):
-    return {row.program: row for row in control_flow.measure(arm).programs}
+    return {row.program: row for row in control_flow.measure(check_of(arm)).programs}
 
 
 def faults(record):
@@ -66,7 +67,7 @@ def test_a_wrong_result_and_a_refusal_are_told_apart_and_are_data_for_the_rule()
     assert wrong["by_rank"].trace_reason.startswith("input 0: off by ")
     assert {row.trace for row in refused.values()} == {"refused"}
     assert {row.static for row in (*wrong.values(), *refused.values())} == {"refused"}
-    finding = CLAIMS["C1"].find([control_flow.measure("toy-wrong")])
+    finding = CLAIMS["C1"].find([control_flow.measure(check_of("toy-wrong"))])
     assert any(reason.startswith("compiled without an error, but wrong") for reason in finding.reasons)
 
 
@@ -100,19 +101,19 @@ def test_where_a_reason_quotes_the_user_it_is_what_comes_last():
 
 def test_gradients_are_checked_in_every_choice_of_inputs_and_once_compiled(monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: SOME_OPS)
-    record = gradients.measure("toy-jit")
+    record = gradients.measure(check_of("toy-jit"))
     assert list(record.by_op) == SOME_OPS
     assert record.failures == []
     assert record.checks == record.passed == sum(counts["checks"] for counts in record.by_op.values())
     assert record.checks > 40
     assert plain(typed(plain(record))) == plain(record)
-    eager = gradients.measure("toy-eager")
+    eager = gradients.measure(check_of("toy-eager"))
     assert record.checks == eager.checks + len(SOME_OPS)
 
 
 def test_a_wrong_gradient_is_a_failure_that_says_of_which_arm(monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: SOME_OPS)
-    record = gradients.measure("toy-wrong")
+    record = gradients.measure(check_of("toy-wrong"))
     assert record.checks - record.passed == len(record.failures) == len(SOME_OPS)
     assert all(": toy-wrong against graphduel: " in failure for failure in record.failures)
     assert CLAIMS["C2"].find([record]).verdict == "refuted"
@@ -125,7 +126,7 @@ def test_what_a_framework_does_not_do_is_no_check(monkeypatch):
     every = Toy.functions
     monkeypatch.setattr(Toy, "functions", functions)
     monkeypatch.setattr(gradients, "differentiable", lambda: SOME_OPS)
-    counts = gradients.measure("toy-eager").by_op["tanh"]
+    counts = gradients.measure(check_of("toy-eager")).by_op["tanh"]
     assert counts["checks"] == counts["passed"] == 0
     assert counts["refused"] > 0
 
@@ -134,7 +135,7 @@ def test_what_a_framework_does_not_do_is_no_check(monkeypatch):
 
 
 def test_faults_are_found_by_the_same_tools_in_both_arms():
-    record = debugging.measure("toy-jit")
+    record = debugging.measure(check_of("toy-jit"))
     found = faults(record)
     assert record.left_out == {}
     assert len(found) == 2 * len(catalogue.corpus())
@@ -152,12 +153,12 @@ def test_faults_are_found_by_the_same_tools_in_both_arms():
 
 
 def test_a_check_for_nan_names_the_line_that_made_it():
-    found = faults(debugging.measure("toy-jit"))["log of zero", "dynamic"]
+    found = faults(debugging.measure(check_of("toy-jit")))["log of zero", "dynamic"]
     assert (found.tool, found.names_line, found.steps) == ("check", True, 2)
 
 
 def test_a_fault_whose_healthy_training_does_not_run_is_left_out_with_the_reason():
-    record = debugging.measure("toy-refusing")
+    record = debugging.measure(check_of("toy-refusing"))
     assert record.faults == []
     assert record.left_out.keys() == {fault.name for fault in catalogue.corpus()}
     assert record.left_out["uphill"].startswith("toy-refusing: NotImplementedError: cannot be compiled: it prints")

@@ -9,6 +9,7 @@ from compare.claims.c7_prototyping import measure
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
 from compare.engines import cases
 from compare.workloads import branch_on_sum
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 
 by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workload)
@@ -42,7 +43,7 @@ def test_the_model_is_counted_with_the_functions_it_needs():
 
 def test_each_engine_waits_once_for_each_repetition(monkeypatch):
     monkeypatch.setattr(measure, "EDITS", EDITS[:2])
-    record = plain(measure.measure())
+    record = plain(measure.measure(check_of()))
     assert typed(record)
     assert [task["task"] for task in record["tasks"]] == [edit.workload for edit in EDITS[:2]]
     for task in record["tasks"]:

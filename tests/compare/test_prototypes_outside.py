@@ -13,6 +13,7 @@ from compare.records.job import Job
 from compare.run.worker import perform
 from compare.workloads import branch_on_sum
 from tests.helpers.claim_records import said
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 
 CLAIM = CLAIMS["C7"]
@@ -57,7 +58,7 @@ def test_the_edited_model_is_what_runs(toy):
 
 
 def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
-    record = outside.measure("toy-refusing")
+    record = outside.measure(check_of("toy-refusing"))
     assert [row.refused for row in record.tasks] == [
         {"static": "NotImplementedError: cannot be compiled: it prints"}
     ] * len(CHOSEN)

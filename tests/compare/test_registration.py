@@ -103,7 +103,7 @@ from compare.suite.settings import Settings
 
 job = jobs.check_jobs(Settings())[-1]
 assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")
-assert worker.handler(job) is dict
+assert (worker.handler(job).func, worker.handler(job).args) == (dict, (job,))
 assert executors.measured(lambda job, timeout: Haste("C9", 1.0), job, 1).job == job.name
 record = Haste("C9", 2.0)
 assert results.parsed(results.encoded(record)) == record

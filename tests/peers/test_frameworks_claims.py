@@ -11,6 +11,7 @@ from compare.claims.c1_control_flow import outside as control_flow
 from compare.claims.c2_gradients import outside as gradients
 from compare.claims.c3_debugging import catalogue
 from compare.claims.c3_debugging import outside as debugging
+from tests.helpers.jobs import check_of
 
 pytestmark = pytest.mark.peers
 ARMS = ("torch-compile", "tf-function", "jax-jit")
@@ -26,13 +27,13 @@ def installed(request):
 def programs(arm, monkeypatch, *families):
     monkeypatch.setattr(corpus, "FAMILIES", families)
     monkeypatch.setattr(control_flow, "sampled", lambda: [False] * len(corpus.programs()))
-    return {row.program: row for row in control_flow.measure(arm).programs}
+    return {row.program: row for row in control_flow.measure(check_of(arm)).programs}
 
 
 def faults(arm, monkeypatch, *families):
     monkeypatch.setattr(catalogue, "_FAMILIES", families)
     catalogue.corpus.cache_clear()
-    record = debugging.measure(arm)
+    record = debugging.measure(check_of(arm))
     catalogue.corpus.cache_clear()
     return record, {(row.fault, row.engine): row for row in record.faults}
 
@@ -73,7 +74,7 @@ def test_graph_breaks_are_counted_and_the_program_is_right_with_them(arm, monkey
 @each_arm
 def test_gradients_agree_with_the_tape_and_with_differences(arm, monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: ["max", "pow", "softmax", "stack", "tanh", "where"])
-    record = gradients.measure(arm)
+    record = gradients.measure(check_of(arm))
     assert record.failures == []
     assert all(counts["passed"] == counts["checks"] > 0 for counts in record.by_op.values())
 

@@ -22,7 +22,7 @@ from compare.errors import described
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
 from compare.records.control_flow import ProgramRow, Programs
-from compare.records.job import Budget
+from compare.records.job import Budget, Job
 from graphs.errors import ControlFlowError, VerificationError
 from graphs.testing import check_grads
 
@@ -43,7 +43,7 @@ class Tried(NamedTuple):
     reason: str | None = None
 
 
-def measure() -> Programs:
+def measure(_job: Job) -> Programs:
     """The record of claim C1: one entry for each program."""
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
     return Programs("C1", [measured(program) for program in steps.each("ran", programs())])

@@ -23,6 +23,7 @@ from compare.engines.limit import LimitError, within
 from compare.engines.source import Loader, namespace
 from compare.errors import described, without_folders
 from compare.records.control_flow import ProgramRow, Programs
+from compare.records.job import Job
 
 LIMIT = 20.0
 """Seconds for a version of a program, all inputs twice: a compiler may take minutes."""
@@ -31,8 +32,9 @@ LONGEST = 200
 _QUOTED = re.compile(r"^ +(\w+Error: .*)$", re.MULTILINE)
 
 
-def measure(arm: str) -> Programs:
+def measure(job: Job) -> Programs:
     """The record of claim C1 about an arm, compared with its framework's eager one."""
+    arm = str(job.arm)
     framework = of_arm(arm)
     framework.start(0, doubles=True)
     name = f"{framework.name}_control"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from compare import steps
 from compare.records.gradients import Gradients
+from compare.records.job import Job
 
 if TYPE_CHECKING:
     from graphs.testing import Sample
@@ -28,7 +29,7 @@ TOLERANCE = 1e-12
 Check = tuple[str, Callable[[], None]]
 
 
-def measure() -> Gradients:
+def measure(_job: Job) -> Gradients:
     """The gradients record: how many checks there were, how many passed, and what failed, by op."""
     with redirect_stderr(StringIO()):  # some ops print what they are given
         outcomes = {

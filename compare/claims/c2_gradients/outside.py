@@ -17,6 +17,7 @@ from compare.engines import of_arm
 from compare.engines.base import Engine, Function
 from compare.engines.limit import within
 from compare.records.gradients import Gradients
+from compare.records.job import Job
 from graphs import tree
 from graphs.testing import Sample, samples
 
@@ -50,8 +51,9 @@ class GradientOutcome(NamedTuple):
     result: str
 
 
-def measure(arm: str) -> Gradients:
+def measure(job: Job) -> Gradients:
     """The gradients record about an arm. What a framework refuses is no check: `by_op` counts it beside them."""
+    arm = str(job.arm)
     framework = of_arm(arm)
     framework.start(0, doubles=True)
     functions = {**framework.functions(), **OPERATORS}

@@ -23,6 +23,7 @@ from compare.engines.base import Engine, Function
 from compare.engines.limit import within
 from compare.errors import described, without_folders
 from compare.records.debugging import EngineName, FaultRow, Faults, Phase
+from compare.records.job import Job
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""
@@ -47,11 +48,12 @@ class OutsideAttempt(NamedTuple):
     error: OutsideReport | None = None
 
 
-def measure(arm: str) -> Faults:
+def measure(job: Job) -> Faults:
     """The record of claim C3 about an arm, beside its framework's eager one.
 
     Numbers are as a user of the framework has them: JAX has no float64 unless it is asked for.
     """
+    arm = str(job.arm)
     framework = of_arm(arm)
     framework.start(0)
     found = Faults("C3", [])

@@ -18,6 +18,7 @@ import static
 from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length, loaded
 from compare.engines import cases
 from compare.instruments.time.rounds import collected, orders
+from compare.records.job import Job
 from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
 
@@ -25,7 +26,7 @@ REPEATS = 3
 """Of each edit in each engine, after one that does not count."""
 
 
-def measure() -> Prototypes:
+def measure(_job: Job) -> Prototypes:
     """The record of claim C7: one entry for each edit."""
     gc.freeze()  # what is loaded now is not walked by each collection below
     return Prototypes("C7", [measured(edit) for edit in EDITS])

@@ -16,6 +16,7 @@ from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import collected
+from compare.records.job import Job
 from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
 
@@ -23,8 +24,9 @@ LIMIT = 60.0
 """Seconds for a first result."""
 
 
-def measure(arm: str) -> Prototypes:
+def measure(job: Job) -> Prototypes:
     """The record of claim C7 for an arm of a framework, which stands for static, and its eager arm for dynamic."""
+    arm = str(job.arm)
     framework = session(arm)
     gc.freeze()  # what is loaded now is not walked by each collection below
     return Prototypes("C7", [measured(framework, arm, edit) for edit in EDITS])

@@ -27,6 +27,7 @@ from compare.claims.c8_structure.measure import (
 from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
+from compare.records.job import Job
 from compare.records.structure import EditRow, Edits, Way
 
 BUDGET = 5.0
@@ -35,8 +36,9 @@ LIMIT = 60.0
 """Seconds that one training may take."""
 
 
-def measure(arm: str) -> Edits:
+def measure(job: Job) -> Edits:
     """The record of claim C8 for an arm of a framework, which stands for static, and its eager arm for dynamic."""
+    arm = str(job.arm)
     framework = session(arm)
     theirs = framework.load(catalogue.__name__).edits()
     gc.freeze()  # what is loaded now is not walked by each collection during a step
