@@ -32,7 +32,7 @@ from static.rebuild import replaced
 Pass = Callable[[Graph], Graph]
 
 # The rungs of the ladder. The first two call the same kernels on the same numbers. Where these lie alike in memory,
-# every bit is the same, and the dynamic engine's: docs/limits.md says where they do not.
+# every bit is the same, and the dynamic engine's: docs/numerics.md says where they do not.
 REPLAY: tuple[Pass, ...] = (remove_dead_code,)
 SIMPLIFY: tuple[Pass, ...] = (
     remove_dead_code,

@@ -145,6 +145,26 @@ def test_functions_named_exist(page):
         assert hasattr(module, name) or (ROOT / package / f"{name}.py").exists(), f"{package}.{name}"
 
 
+def test_what_a_newcomer_reads_ends_at_8000_words():
+    """Each page of the list has about the words that the list says, and nothing generated is among them."""
+    index = ROOT / "docs" / "README.md"
+    reading = index.read_text("utf-8").partition("## Reading\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| \[[\w-]+\]\(([\w./-]+)\) \|.*\| ([\d,]+) \|$", reading, re.MULTILINE)
+    words = {path: len((index.parent / path).read_text("utf-8").split()) for path, _ in rows}
+    assert len(words) == 6
+    assert not {"ops.md", "torch-names.md"} & set(words)
+    assert sum(words.values()) <= 8000, words
+    assert words["limits.md"] <= 1500
+    for path, said in rows:
+        assert abs(words[path] - int(said.replace(",", ""))) <= 0.1 * words[path], (path, words[path])
+
+
+def test_every_page_is_in_the_list_of_pages():
+    index = ROOT / "docs" / "README.md"
+    listed = {path.split("#")[0] for path in LINK.findall(index.read_text("utf-8"))}
+    assert {path.name for path in index.parent.glob("*.md")} - {"README.md"} <= listed
+
+
 def test_ops_said_to_be_missing_are_missing():
     text = (ROOT / "docs" / "limits.md").read_text("utf-8")
     sentence = re.sub(r"\s+", " ", text).partition("Not there yet: ")[2].partition(". ")[0]
@@ -204,7 +224,7 @@ def test_the_picture_is_a_picture():
     ("page", "head", "report"),
     [
         ("README.md", "| claim | verdict | effect", "reference"),
-        ("docs/frameworks.md", "| claim | our engines", "frameworks"),
+        ("docs/frameworks-claims.md", "| claim | our engines", "frameworks"),
     ],
 )
 def test_the_verdicts_of_a_page_are_those_of_the_report_that_is_kept(page, head, report):

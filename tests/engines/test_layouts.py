@@ -1,4 +1,4 @@
-"""Which bits agree between the engines, by how operands lie in memory: what docs/limits.md says of SIMPLIFY."""
+"""Which bits agree between the engines, by how operands lie in memory: what docs/numerics.md says of SIMPLIFY."""
 
 from __future__ import annotations
 

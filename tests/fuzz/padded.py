@@ -277,7 +277,7 @@ def outcome(jitted: Any, plain: Any, args: tuple[Any, ...]) -> str:
         return "wrong shape"
     if all(np.allclose(a, b, 1e-6, 1e-8, equal_nan=True) for a, b in pairs):
         return "right"
-    # What padding makes NaN shows as NaN, which docs/limits.md says.
+    # What padding makes NaN shows as NaN, which docs/numerics.md says.
     shown = all(np.allclose(np.where(np.isnan(a), b, a), b, 1e-6, 1e-8, equal_nan=True) for a, b in pairs)
     return "nan" if shown else f"wrong: {found} for {expected}"
 

@@ -1,7 +1,7 @@
 """Every rule of the passes on signed zeros, infinities and NaN, read off the rules: what NumPy's kernels give.
 
 Exact rules are tried on numbers at the ends of the range as well, and may change nothing but the bits of a NaN. The
-others may round differently; where they differ in more, `ADMITTED` says in what, and docs/limits.md why.
+others may round differently; where they differ in more, `ADMITTED` says in what, and docs/numerics.md why.
 """
 
 from __future__ import annotations
