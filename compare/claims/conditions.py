@@ -55,7 +55,7 @@ def control(records: Records) -> str:
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
     vary = _variation(cell, arm)
     blocks = f"; its blocks vary by {vary:.1%}" if vary is not None else ""
-    warning = f", more than {NOISY:.0%}: trust no small difference" if (vary or 0.0) > NOISY else ""
+    warning = f". That is more than {NOISY:.0%}, so smaller differences may be noise" if (vary or 0.0) > NOISY else ""
     return f"Control {cell.name}: static ÷ dynamic is {ratio.estimate:.3f} {spread}{blocks}{warning}."
 
 
@@ -74,7 +74,11 @@ def _machine(found: list[Environment]) -> Iterator[str]:
     if loads:
         cores = next((one.logical_cores for one in reversed(found) if one.logical_cores), None)
         of = f" on {cores} logical cores" if cores else ""
-        busy = " One worker makes a load of 1: other work was running beside it." if median(loads) > BUSY else ""
+        busy = (
+            " A run alone makes a load of 1, so other programs took part of the machine."
+            if median(loads) > BUSY
+            else ""
+        )
         yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of} (median {median(loads):.2f}).{busy}"
     if found:
         yield f"{_threads(found)}; {_power(found)}."

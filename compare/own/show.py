@@ -22,8 +22,8 @@ WIDTH = 80
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
 ONE_PROCESS = (
-    "intervals: they cover this one process and no other, in which memory may lie otherwise; a function that a file "
-    "has by name can be measured in fresh ones"
+    "measured in one process: another process may differ by more than the intervals say. For fresh processes, save the "
+    "function in a file and name it"
 )
 
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"

@@ -160,7 +160,7 @@ def _sentence(
         advice,
         _outcome(warm, "once warm"),
         _outcome(first, f"for {run}"),
-        _outcome(memory, "in memory"),
+        _outcome(memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
     ]
     if warm.outcome in ("alone", "not measured"):
         parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else "nothing was measured"]
@@ -185,31 +185,33 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     return f"cannot tell whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
 
 
-def _outcome(found: Contest, where: str) -> str:
-    """`once warm, static-exact wins: static-exact ÷ dynamic is 0.23× [0.22, 0.24]`."""
+def _outcome(found: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
+    """`once warm, static-exact is 4.35× faster than dynamic`: `less` says so of the leader, `more` of the other one."""
     if found.outcome in ("alone", "not measured"):
         return ""
     leaders = text.listed(found.leaders)
+    compared = _compared(found, less, more)
+    if found.outcome == "wins" and compared:
+        return f"{where}, {compared}"
     outcome = {
-        "wins": f"{leaders} wins",
+        "wins": f"{leaders} is ahead",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
         "cannot tell": f"{leaders} cannot be told apart"
         + ("" if all(ratio.known for ratio in found.ratios.values()) else f", as {NO_INTERVAL}"),
     }[found.outcome]
-    return f"{where}, {outcome}{_compared(found)}"
+    return f"{where}, {outcome}{f': {compared}' if compared else ''}"
 
 
-def _compared(found: Contest) -> str:
-    """The leader over the base; where the base leads or is not there, the nearest other mode over the leader."""
+def _compared(found: Contest, less: str, more: str) -> str:
+    """The leader beside the base; where the base leads or is not there, beside the nearest mode that is not level."""
     leader, ratios, base = found.leaders[0], found.ratios, found.base
-    if base in ratios:
-        return f": {leader} ÷ {base} is {_ratio(ratios[base].inverse)}"
-    return next((f": {other} ÷ {leader} is {_ratio(ratio)}" for other, ratio in ratios.items()), "")
-
-
-def _ratio(ratio: Interval) -> str:
-    spread = f" {text.interval(ratio.low, ratio.high)}" if ratio.low < ratio.high else ""
-    return f"{text.ratio(ratio.estimate)}{spread}"
+    other = base if base in ratios else next((mode for mode in ratios if mode not in found.leaders), None)
+    if other is None or other in found.leaders:
+        return ""
+    times = text.ratio(ratios[other].estimate)
+    if more and leader == base:
+        return f"{other} {more.format(times)} {leader}"
+    return f"{leader} {less.format(times)} {other}"
 
 
 def _from(even: BreakEven | None) -> str:

@@ -55,7 +55,7 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
         f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its ops work on up to "
         f"{reach:,} floats: once compiled, it takes {mean} the time of dynamic ({low} to {high})."
     )
-    yield f"So {_RUNS:,} runs of a step pay for up to {text.counted(max(1, _RUNS // paid), 'shape')}."
+    yield f"If the step runs {_RUNS:,} times, compiling pays with up to {text.counted(max(1, _RUNS // paid), 'shape')}."
     yield from _beyond([place for place in places if place.at.elements > reach])
 
 

@@ -226,7 +226,7 @@ def test_the_conditions_of_a_run_are_said_in_words():
     assert tape_said == "The tape ran compiled."
     assert load == (
         "The load was 2.50 to 2.50 on 4 logical cores (median 2.50). "
-        "One worker makes a load of 1: other work was running beside it."
+        "A run alone makes a load of 1, so other programs took part of the machine."
     )
     assert threads == ("Each worker had 1 core and 1 BLAS thread; power from battery, clock governed by powersave.")
     assert clock == "All seconds are those of the wall."  # as older records have it

@@ -110,7 +110,7 @@ def test_a_winner_is_beyond_the_smallest_effect():
     assert found.steady.ratios["dynamic"].estimate == pytest.approx(2, rel=0.01)
     assert found.of_base["static-exact"].estimate == pytest.approx(0.5, rel=0.01)
     assert found.sentence.startswith("Compile it with static-exact if it runs more than ")
-    assert "Once warm, static-exact wins: static-exact ÷ dynamic is 0.5" in found.sentence
+    assert "Once warm, static-exact is 2× faster than dynamic." in found.sentence
 
 
 def test_a_tie_and_what_cannot_be_told():
@@ -146,7 +146,7 @@ def test_two_modes_may_lead_together():
     found = judged(3, 1, static_symbolic=1.01)
     assert found.steady.outcome == "tie"
     assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
-    assert "tie within 5%: static-exact ÷ dynamic is 0.33" in found.sentence
+    assert "tie within 5%: static-exact is 3× faster than dynamic." in found.sentence
     assert found.sentence.startswith("Compile it with static-exact")
     assert found.break_even.verdict == "after"
 
@@ -164,7 +164,7 @@ def test_a_mode_that_starts_and_runs_fastest_has_paid_back_at_once():
     found = judged(1, 2)
     assert found.break_even.verdict == "at once"
     assert found.steady.leaders == found.first.leaders == ("dynamic",)
-    assert found.sentence.startswith("Stay dynamic. Once warm, dynamic wins: static-exact ÷ dynamic is 2")
+    assert found.sentence.startswith("Stay dynamic. Once warm, dynamic is 2× faster than static-exact.")
 
 
 def test_memory_is_counted_so_a_ratio_is_enough():
@@ -173,7 +173,7 @@ def test_memory_is_counted_so_a_ratio_is_enough():
     found = verdict(records)
     assert found.memory.leaders == ("dynamic",)
     assert found.memory.ratios["static-exact"].estimate == pytest.approx(2)
-    assert "In memory, dynamic wins: static-exact ÷ dynamic is 2×." in found.sentence
+    assert "In memory, static-exact needs 2× more memory than dynamic." in found.sentence
     entries = {found.claim.id: found.to_dict() for found in judge(records)}
     assert all(set(entry) == KEYS for entry in entries.values())
     assert entries["F3"]["verdict"] == "supported"
@@ -184,7 +184,7 @@ def test_memory_is_counted_so_a_ratio_is_enough():
 def test_without_dynamic_the_nearest_mode_is_compared_with_the_first():
     arms = {f"static-{policy}": {"seconds": BASE * by, "noise": 0.002} for policy, by in (("pad", 2), ("exact", 1))}
     said = verdict(typed(cell("mine", arms, "given"))).sentence
-    assert said.startswith("Once warm, static-exact wins: static-pad ÷ static-exact is 2")
+    assert said.startswith("Once warm, static-exact is 2× faster than static-pad.")
 
 
 def test_no_records_no_verdict():

@@ -57,7 +57,7 @@ def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
     said = list(answer.advice(records.places))
     assert said[0].startswith("Compile a step that runs more than 51 times for each shape of its inputs")
     assert "up to 16 floats: once compiled, it takes" in said[0]
-    assert said[1] == "So 10,000 runs of a step pay for up to 196 shapes."
+    assert said[1] == "If the step runs 10,000 times, compiling pays with up to 196 shapes."
     assert said[2].startswith("With larger tensors the op decides: at 4,096 floats static ÷ dynamic is ")
     assert list(answer.advice(())) == []
 

@@ -173,18 +173,19 @@ CLAIM = Claim(
     opposite="Only a graph that is known as a whole can plan its memory: it shares, reorders, fuses and reuses "
     "buffers, and the plan costs a few kilobytes. A tape holds memory without a plan.",
     measured="Bytes held for one training step in steady state, for each workload and size: the peak of NumPy's "
-    "allocations above the baseline, plus the graph's structure, its plan and the caches of compiled shapes. Static "
-    "counts with the arm that holds least. Cells are grouped by the bytes that a step of the dynamic engine reaches, "
-    "which are counted. The headline is the mean of steps of 1 MiB and more. A map over tensor size and depth shows "
-    "the same for chains of ops. The map is shown and not judged.",
+    "allocations above the baseline, plus the graph's structure, its plan and the caches of compiled shapes. Of "
+    "the static shape policies, the one that holds least stands for static. Cells are grouped by the bytes that a "
+    "step of the dynamic engine reaches, which are counted. The headline is the mean of steps of 1 MiB and more. "
+    "A map over tensor size and depth shows the same for chains of ops. The map is shown and not judged.",
     rule=f"More and less mean a difference of more than {SMALLEST_EFFECT:.0%}. There are three regimes of size: steps "
-    "under 64 KiB, to 1 MiB, and more. A regime refutes the claim if static holds more in no cell. It depends if "
-    "static holds more in some cells and less in others. It supports the claim if static holds more in some and less "
-    "in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies above 1, and its "
-    f"mean lies above {MORE}. Otherwise it is inconclusive. If all regimes agree, that is the verdict; if they differ, "
-    f"it is depends. Supported and refuted need all three regimes, measured on at least {MIN_WORKLOADS} workloads "
-    "each. The claim names the structure as the cause: if the structure is under "
-    f"{STRUCTURE_SHARE:.0%} of what static holds in the median cell, supported becomes depends.",
+    "under 64 KiB, to 1 MiB, and more. A regime refutes the claim if static holds more than dynamic nowhere. It "
+    "depends if static holds more in some cells and less in others. It supports the claim if static holds more in "
+    "some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies "
+    f"above 1, and its mean lies above {MORE}. Otherwise it is inconclusive. The claim gets the verdict that all "
+    "three regimes give, and depends where they give different ones. Supported and refuted need all three "
+    f"regimes, measured on at least {MIN_WORKLOADS} workloads each. The claim names the structure as the cause: if "
+    f"the structure is under {STRUCTURE_SHARE:.0%} of what static holds in the median cell, supported becomes "
+    "depends.",
     find=find,
     reads=(Memory, CrossoverMemory, Parity),
     tape="alone",

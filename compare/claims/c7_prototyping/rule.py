@@ -130,7 +130,8 @@ CLAIM = Claim(
     "share of the faults of C3 that are found before any data run.",
     rule="Always proxy only, because none of these measures a person at work. Each ratio static ÷ dynamic has a 95% "
     "interval (bootstrap over tasks, then repetitions), and a label by the smallest effect of 5%. The shares of faults "
-    "have Wilson's intervals. They speak against the claim if static's lies above dynamic's. "
+    "have Wilson's intervals. Where static finds more of them before a run, "
+    "beyond the intervals, that speaks against the claim. "
     f"Inconclusive with fewer than {MIN_TASKS} tasks.",
     find=find,
     reads=(Prototypes, Programs, Faults),
