@@ -20,14 +20,43 @@ BUSY = 1.5
 """A load in the median beyond which a run was not alone."""
 
 
+def summary(records: Records) -> str:
+    """The conditions in one word, in the line that the details stand under: quiet, busy, unsteady or not recorded.
+
+    That the tape did not run compiled is no detail: the line says so too.
+    """
+    loads = [one.load for one in _environments(records) if one.load is not None]
+    vary = _control_variation(records)
+    word = "quiet" if loads else "not recorded"
+    if vary is not None and vary > NOISY:
+        word = "unsteady"
+    if loads and median(loads) > BUSY:
+        word = "busy"
+    slow = tape.sentence(records) if tape.in_python(records) else ""
+    return f"Conditions: {word}. {slow}".rstrip()
+
+
+def _environments(records: Records) -> list[Environment]:
+    """Those of the measurements, or of the run where nothing was measured."""
+    measured = [record.environment for record in records if record.environment and not isinstance(record, Run)]
+    return measured or [record.environment for record in records if record.environment]
+
+
+def _control_variation(records: Records) -> float | None:
+    """By how much blocks of the control vary, where it was measured in both engines."""
+    for cell in reversed(cells(records, Time)):
+        if cell.workload == CONTROL:
+            arm = cell.least(steady)
+            return _variation(cell, arm) if arm else None
+    return None
+
+
 def sentences(records: Records) -> tuple[str, ...]:
     """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
-    measured = [record.environment for record in records if record.environment and not isinstance(record, Run)]
-    starts = [record.environment for record in records if record.environment]
     suite = not any("function" in run.settings for run in of(records, Run))  # a function of the user's has no control
     return (
         tape.sentence(records),
-        *_machine(measured or starts),
+        *_machine(_environments(records)),
         *_clock(records),
         *([control(records)] if suite else []),
     )

@@ -233,10 +233,11 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
     from compare.records.record import of
     from compare.records.runs import Run
 
-    echo("\n".join(conditions.sentences(records)) + "\n")
+    echo(conditions.summary(records) + "\n")
     tables.judged(verdicts)
     if any(run.settings.get("only") for run in of(records, Run)):
         tables.narrowed(records)
+    echo("\n" + "\n".join(conditions.sentences(records)))
     echo(f"\nReport: {directory / 'report.html'}")
 
 

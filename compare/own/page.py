@@ -32,8 +32,9 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = tuple(show.notes_of(measured))
-    said = (*show.answer(measured), show.heading(measured), _roles(measured), table, Bullets(notes) if notes else None)
-    return Section("The answer", tuple(filter(None, (*said, suite.EXPLAINED, suite.claims(judged)))), suite.NAME)
+    first = (*show.answer(measured), show.heading(measured), table, suite.claims(judged))
+    further = (suite.EXPLAINED, _roles(measured), Bullets(notes) if notes else None)
+    return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)
 
 
 def _roles(measured: Measured) -> str | None:

@@ -21,6 +21,10 @@ EXPLAINED = (
     "Below 1× static is faster or smaller, above 1× dynamic is. Square brackets hold the 95% interval: the range that "
     "the noise of this run leaves open."
 )
+FLOAT = 4
+"""Bytes of a number of the map, float32."""
+PAGE = 4096
+"""Bytes of a page of memory."""
 _RUNS = 10_000
 """The runs of the example that says how many shapes are paid for."""
 _WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "unclear"}
@@ -32,15 +36,17 @@ _CALCULATOR = (
 
 def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Picture]) -> Section:
     """The section that opens the page."""
+    first, *further = (*advice(summary.places), "")
     blocks: tuple[Block, ...] = (
-        *advice(summary.places),
-        EXPLAINED,
-        *pictures,
+        first,
         verdicts.headline(judged),
-        speed(summary.ratios, regimes.places(summary.records)),
         claims(judged),
+        EXPLAINED,
+        *further,
+        *pictures,
+        speed(summary.ratios, regimes.places(summary.records)),
     )
-    return Section("The answer", blocks, NAME)
+    return Section("The answer", tuple(filter(None, blocks)), NAME)
 
 
 def advice(places: Sequence[CostPlace]) -> Iterator[str]:
@@ -52,8 +58,9 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
     paid = max(place.pays_after or 1 for place in inside)
     low, mean, high = _spread(inside)
     yield (
-        f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its ops work on up to "
-        f"{reach:,} floats: once compiled, it takes {mean} the time of dynamic ({low} to {high})."
+        f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its arrays "
+        f"{_arrays(reach)}: once compiled, it is {_speedup(mean)} faster than dynamic ({_speedup(high)} to "
+        f"{_speedup(low)})."
     )
     yield f"If the step runs {_RUNS:,} times, compiling pays with up to {text.counted(max(1, _RUNS // paid), 'shape')}."
     yield from _beyond([place for place in places if place.at.elements > reach])
@@ -77,16 +84,30 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
         groups = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
-        kinds = {ops: _spread(of) for ops, of in groups.items()}
+        kinds = {ops: map(_ratio, _spread(of)) for ops, of in groups.items()}
         said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
-        yield f"With larger tensors the op decides: at {largest:,} floats static ÷ dynamic is {text.listed(said)}."
+        size = text.size(largest * FLOAT)
+        yield f"With larger arrays the op decides: at {size} static ÷ dynamic is {text.listed(said)}."
 
 
-def _spread(places: Sequence[CostPlace]) -> tuple[str, str, str]:
+def _arrays(floats: int) -> str:
+    """`hold up to 32 KiB each`; what is smaller than a page of memory has no size that a reader would know."""
+    return f"hold up to {text.size(floats * FLOAT)} each" if floats * FLOAT >= PAGE else "are tiny"
+
+
+def _spread(places: Sequence[CostPlace]) -> tuple[float, float, float]:
     """The least, the mean and the largest of static ÷ dynamic."""
     found = [place.steady.estimate for place in places]
-    low, mean, high = (float(f"{value:.2g}") for value in (min(found), geometric_mean(found), max(found)))
-    return text.ratio(low), text.ratio(mean), text.ratio(high)
+    return min(found), geometric_mean(found), max(found)
+
+
+def _ratio(value: float) -> str:
+    return text.ratio(float(f"{value:.2g}"))
+
+
+def _speedup(ratio: float) -> str:
+    """How many times faster a share of the time is."""
+    return _ratio(1 / ratio)
 
 
 def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
@@ -95,11 +116,11 @@ def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> 
     for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
         best.setdefault(ratio.cell, ratio)
     if not best:
-        return "No steady-state time of dynamic and of a static arm can be compared in this run."
+        return "No time of dynamic and of static once warm can be compared in this run."
     large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
     of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
     of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
-    return f"Once warm, the fastest static arm is, compared with dynamic, {of_large}{of_all}."
+    return f"Once warm, static with its fastest shape policy is, compared with dynamic, {of_large}{of_all}."
 
 
 def _won(ratios: Iterable[Ratio]) -> str:

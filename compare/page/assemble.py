@@ -11,7 +11,7 @@ import msgspec
 from compare.claims import conditions
 from compare.page import answer as first
 from compare.page import frameworks, terms, verdicts
-from compare.page.blocks import Block, Bullets, Code, Page, Section, Table, section
+from compare.page.blocks import Block, Bullets, Code, Folded, Page, Section, Table, section
 from compare.page.summary import Summary
 from compare.records.gradients import Gradients
 from compare.records.memory import Memory
@@ -67,9 +67,10 @@ def page(
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
         section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
     )
-    subtitle = " ".join((_subtitle(name, run), *conditions.sentences(records)))
+    machine = Folded(conditions.summary(records), (Bullets(conditions.sentences(records)),))
     held = [one for one in found if one]
-    return Page(_title(run), subtitle, tuple(one for one in (*held, terms.section(held)) if one))
+    body = tuple(one for one in (*held, terms.section(held)) if one)
+    return Page(_title(run), _subtitle(name, run), body, machine)
 
 
 def _title(run: Run | None) -> str:

@@ -130,6 +130,14 @@ class Calculator:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """What most readers do not need at once, under a line that says what it is: closed on a screen, open in print."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
 class Section:
     """A title, and what stands under it, in reading order. One without blocks is not printed."""
 
@@ -160,6 +168,7 @@ Block = (
     | VerdictMark
     | Claims
     | Calculator
+    | Folded
     | Section
 )
 """What a section holds; a str is a paragraph."""
@@ -167,11 +176,12 @@ Block = (
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report, in reading order."""
+    """A whole report, in reading order; `conditions` are those of the run, in a word that opens to the details."""
 
     title: str
     subtitle: str
     sections: tuple[Section, ...]
+    conditions: Folded | None = None
 
 
 def section(title: str, *blocks: Block | None, name: str = "") -> Section | None:

@@ -12,6 +12,7 @@ from compare.page.blocks import (
     Calculator,
     Claims,
     Code,
+    Folded,
     Inline,
     Page,
     Picture,
@@ -38,6 +39,8 @@ def render(page: Page) -> str:
 def _blocks(page: Page) -> Iterator[str]:
     yield f"# {_text(page.title)}"
     yield _text(page.subtitle)
+    if page.conditions:
+        yield from _printed(page.conditions, 2)
     for section in page.sections:
         yield from _section(section, 2)
 
@@ -45,16 +48,25 @@ def _blocks(page: Page) -> Iterator[str]:
 def _section(section: Section, level: int) -> Iterator[str]:
     yield f"{'#' * min(level, _DEEPEST)} {_text(section.title)}"
     for block in section.blocks:
-        if isinstance(block, Section):
-            yield from _section(block, level + 1)
-        else:
-            yield from _printed(block, level + 1)
+        yield from _printed(block, level + 1)
 
 
 @singledispatch
 def _printed(block: Block, _level: int) -> Iterator[str]:
     """The pieces of Markdown that a block is; one of a kind that nobody knows is an error here, not a gap there."""
     raise TypeError(f"a page holds no {type(block).__name__}")
+
+
+@_printed.register
+def _(block: Section, level: int) -> Iterator[str]:
+    yield from _section(block, level)
+
+
+@_printed.register
+def _(block: Folded, level: int) -> Iterator[str]:
+    yield f"**{_text(block.title)}**"
+    for inner in block.blocks:
+        yield from _printed(inner, level)
 
 
 @_printed.register

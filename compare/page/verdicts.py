@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from compare.claims.base import Finding, Label, Regime, Verdict, strongest
-from compare.page.blocks import Block, Bullets, Picture, Section, Table, Terms, VerdictMark
+from compare.page.blocks import Block, Bullets, Folded, Picture, Section, Table, Terms, VerdictMark
 from compare.stats import Interval
 from compare.words import text
 
@@ -22,11 +22,14 @@ _MARKS = {
 _COUNTED = {
     "supported": "supported",
     "refuted": "refuted",
-    "depends": "true in some regimes only",
+    "depends": "true under some conditions only",
     "proxy only": "judged by proxies only",
     "inconclusive": "inconclusive",
     "not measured yet": "not measured yet",
 }
+
+
+_RULE = "The claim, its opposite, the rule, what was not tested, and the literature"
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
@@ -47,15 +50,16 @@ def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
         ("Its opposite", claim.opposite),
         ("What is measured", claim.measured),
         ("The rule, fixed before the data", claim.rule),
-        *_strongest(judged.finding, unit),
     )
-    lists = (("Reasons", judged.reasons), ("Not tested", claim.not_tested), ("Literature", judged.literature))
+    lists = (("Not tested", claim.not_tested), ("Literature", judged.literature))
+    rule = Terms(tuple((name, value) for name, value in said if value))
     blocks: tuple[Block | None, ...] = (
         mark(judged),
-        Terms(tuple((name, value) for name, value in said if value)),
+        Terms(tuple(_strongest(judged.finding, unit))),
         *pictures,
         _regimes(finding.regimes, unit),
-        *(Bullets(lines, name) for name, lines in lists if lines),
+        Bullets(judged.reasons, "Reasons") if judged.reasons else None,
+        Folded(_RULE, (rule, *(Bullets(lines, name) for name, lines in lists if lines))),
     )
     return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
 

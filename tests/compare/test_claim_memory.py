@@ -26,7 +26,7 @@ def test_memory_rule(ratios, share, expected):
 def test_memory_effect_is_the_geometric_mean_over_workloads():
     found = verdict("C5", memories(2.0, 0.5, 4.0))
     assert found["effect"]["value"] == pytest.approx(4 ** (1 / 3))
-    assert said(found, "static holds more in 2 of 3 cells, less in 1")
+    assert said(found, "static holds more in 2 of 3 cases, less in 1")
     assert said(found, "the structure is 20.0% of what static holds")
 
 

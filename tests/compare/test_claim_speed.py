@@ -32,7 +32,7 @@ def test_speed_that_noise_hides_is_inconclusive():
 
 def test_speed_effect_is_the_geometric_mean_over_workloads_without_the_control():
     found = verdict("C6", race(9.0, 1.0, 2.0, 9.0, 1.0, 1.0, 9.0, 1.0, 0.5, control=1.0))
-    assert found["reasons"][0] == "steady state: dynamic is slower than static in 4 of 9 cells, faster in 1"
+    assert found["reasons"][0] == "steady state: dynamic is slower than static in 4 of 9 cases, faster in 1"
     assert found["effect"]["name"].endswith("steps of 1 MiB and more")  # of which every third task is one
     assert found["effect"]["value"] == pytest.approx(1.0, rel=0.01)
     assert found["interval"][0] < 0.8 < 1.25 < found["interval"][1]

@@ -1,24 +1,28 @@
 """The figures of the crossover map and of the strategies: what they show, and what they do without data."""
 
+import re
+
 import numpy as np
 import pytest
 from matplotlib import rc_context
 
 from compare import page as report
 from compare.claims import crossover as crossover_claim
+from compare.claims import judge
 from compare.claims.break_even import Course
 from compare.claims.crossover import MapPlace
 from compare.errors import ResultsError
-from compare.page import answer, model
+from compare.page import answer, assemble, html, model
 from compare.page.figures import crossover, decision
 from compare.page.figures import lengths as strategies
-from compare.page.plots import style
+from compare.page.plots import Drawn, style
 from compare.page.summary import summarise
 from compare.stats import Interval
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
 from tests.helpers.records import typed
 
 PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 12.0, ("matmul", 8, 4096): 0.5}
+START = {"kind": "run", "run": "r", "at": "2030-01-02", "settings": {"preset": "full", "seed": 0}}
 BYTES = {("matmul", 1, 16): 4.0, ("matmul", 1, 4096): 0.5, ("matmul", 8, 16): 1.0, ("matmul", 8, 4096): 1.0}
 
 
@@ -56,9 +60,9 @@ def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
     records = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9))
     said = list(answer.advice(records.places))
     assert said[0].startswith("Compile a step that runs more than 51 times for each shape of its inputs")
-    assert "up to 16 floats: once compiled, it takes" in said[0]
+    assert "if its arrays are tiny: once compiled, it is" in said[0]
     assert said[1] == "If the step runs 10,000 times, compiling pays with up to 196 shapes."
-    assert said[2].startswith("With larger tensors the op decides: at 4,096 floats static ÷ dynamic is ")
+    assert said[2].startswith("With larger arrays the op decides: at 16 KiB static ÷ dynamic is ")
     assert list(answer.advice(())) == []
 
 
@@ -141,3 +145,14 @@ def test_the_page_holds_both_figures(tmp_path):
     assert {"crossover.png", "crossover.svg", "strategies.png", "strategies.svg"} <= written
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "![Crossover: tensor size and depth](plots/crossover.png)" in page
+
+
+def test_the_first_screen_has_at_most_120_words_before_the_claims_and_none_that_is_ours_alone():
+    """The title, the conditions in a word, the contents, and the answer; what is folded is not on the screen."""
+    found = summary(START, *grid(PLACES, build=100.5 * BASE, noise=1e-9))
+    page = assemble.page("mine", found, judge(found.records), Drawn({}, (), []))
+    top = html.render(page).partition("<body>")[2].partition('<table class="verdicts')[0]
+    top = re.sub(r"</summary>.*?</details>", "", top, flags=re.DOTALL)
+    words = re.sub(r"<[^>]*>", " ", top).split()
+    assert 40 < len(words) <= 120
+    assert not {"arm", "arms", "cell", "cells", "regime", "regimes", "control", "tape"} & {w.lower() for w in words}

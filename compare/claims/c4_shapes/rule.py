@@ -144,7 +144,7 @@ def _best_costs(best: list[Regime]) -> Iterator[str]:
     found = [cost for cost in best if cost.value is not None]
     ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if found:
-        yield f"static ÷ dynamic in time, with the fastest static arm: {' and '.join(filter(None, ranges))}"
+        yield f"static ÷ dynamic in time, with the fastest shape policy: {' and '.join(filter(None, ranges))}"
         yield f"the same by cell: {'; '.join(f'{text.ratio(cost.value or 0.0)} in {cost.name}' for cost in found)}"
 
 

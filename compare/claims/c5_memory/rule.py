@@ -161,7 +161,7 @@ def _regime(contest: Contest) -> Regime:
 
 def _counts(contests: list[Contest]) -> str:
     more, less = (sum(map(beyond, (ratio for *_, ratio in contests))) for beyond in (MORE.__lt__, LESS.__gt__))
-    of, equal = text.counted(len(contests), "cell"), len(contests) - more - less
+    of, equal = text.counted(len(contests), "case"), len(contests) - more - less
     return f"static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
 
 

@@ -130,7 +130,7 @@ def _phase(name: str, contests: list[Contest]) -> Regime:
 def _counts(phase: str, contests: list[Contest]) -> str:
     slower = sum(regime.verdict == "supported" for _, regime in contests)
     faster = sum(_faster(regime) for _, regime in contests)
-    of = text.counted(len(contests), "cell")
+    of = text.counted(len(contests), "case")
     return f"{phase}: dynamic is slower than static in {slower} of {of}, faster in {faster}"
 
 
