@@ -53,8 +53,8 @@ from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.recorder import record
-from dynamic.saving import load, save
 from dynamic.tensor import Tensor
+from dynamic.torch.saving import load, save
 from graphs.torch.devices import device
 from graphs.torch.printing import set_printoptions
 
@@ -74,7 +74,7 @@ _LAYERS = (
     "pixel_shuffle", "pixel_unshuffle", "prelu", "selu",
 )  # fmt: skip
 for _name in _NEURAL:
-    del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/neural.py
+    del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/torch/neural.py
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
@@ -91,12 +91,12 @@ def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.refused import REMEDIES, explained
+    from dynamic.torch.refused import REMEDIES, explained
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
-        return getattr(importlib.import_module("dynamic.neural"), name)
+        return getattr(importlib.import_module("dynamic.torch.neural"), name)
     if name.endswith("_") and name[:-1] in _IN_PLACE.split():  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
     raise AttributeError(explained(name))

@@ -1,9 +1,4 @@
-"""`torch.backends`: there is none but the CPU. Switches may be set, and change nothing."""
+"""PyTorch's path `torch.backends`: see `dynamic/torch/backends.py`."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-cudnn = SimpleNamespace(deterministic=True, benchmark=False, enabled=False, is_available=lambda: False)
-mps = SimpleNamespace(is_available=lambda: False, is_built=lambda: False)
-cuda = SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False))
+from dynamic.torch.backends import *  # noqa: F403
+from dynamic.torch.backends import __all__  # noqa: F401

@@ -1,42 +1,4 @@
-"""`torch.cuda` where there is no GPU: it says so."""
+"""PyTorch's path `torch.cuda`: see `dynamic/torch/cuda.py`."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from dynamic.random import manual_seed
-
-__all__ = [
-    "current_device",
-    "device_count",
-    "empty_cache",
-    "is_available",
-    "manual_seed",
-    "manual_seed_all",
-    "synchronize",
-]
-
-manual_seed_all = manual_seed
-
-
-def is_available() -> bool:
-    """False: values are on the CPU."""
-    return False
-
-
-def device_count() -> int:
-    """0: values are on the CPU."""
-    return 0
-
-
-def current_device() -> int:
-    """Raises ValueError: there is no GPU."""
-    raise ValueError("there is no GPU; ask cuda.is_available() first")
-
-
-def empty_cache() -> None:
-    """Nothing: there is no GPU whose memory is kept."""
-
-
-def synchronize(device: Any = None) -> None:
-    """Nothing: every op is done when it returns."""
+from dynamic.torch.cuda import *  # noqa: F403
+from dynamic.torch.cuda import __all__  # noqa: F401

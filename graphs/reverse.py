@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import dims
+from graphs.cotangents import PartCotangents
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
 from graphs.ops.elementwise import add
@@ -41,10 +42,6 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
 def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -> None:
     """Add a contribution to the cotangent of a source."""
     cotangents[source] = total(cotangents.pop(source), contribution) if source in cotangents else contribution
-
-
-class PartCotangents(dict[int, Value]):
-    """The cotangent of several tensors at once, by number; those that are missing are zero."""
 
 
 def total(held: Value, contribution: Value) -> Value:

@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dynamic.guarding import guard_construction
 from dynamic.nn import state, structure
 from dynamic.nn.hooks import Hooks
 from dynamic.nn.parameter import is_parameter, marked
@@ -23,6 +22,7 @@ from dynamic.tensor import Tensor
 from graphs import captured
 from graphs.errors import GraphError, located
 from graphs.ops.dtypes import check_device
+from graphs.torch.construction import guard_construction
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"
 _BUFFERS = (BUFFER, TRANSIENT)

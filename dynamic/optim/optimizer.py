@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.guarding import guard_construction
 from dynamic.optim.limits import plain_options
 from dynamic.tensor import Tensor
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, located
 from graphs.op import is_ours
+from graphs.torch.construction import guard_construction
 
 Group = dict[str, Any]
 

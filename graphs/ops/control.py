@@ -17,13 +17,13 @@ import numpy as np
 
 from graphs import dims, dispatch, tree
 from graphs.cost import graph_cost
+from graphs.cotangents import PartCotangents
 from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
 from graphs.op import Array, Op
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
-from graphs.reverse import PartCotangents
 from graphs.spec import TensorSpec, TupleSpec
 
 __all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]

@@ -38,6 +38,18 @@ def test_files_are_imported_by_their_paths():
         _ = nn.parallel.DistributedDataParallel
 
 
+def test_what_is_pytorchs_name_alone_keeps_its_path():
+    from dynamic.backends import cudnn
+    from dynamic.cuda import is_available
+    from dynamic.distributions import Normal
+    from dynamic.func import vmap
+    from dynamic.special import erf
+
+    by_attribute = (torch.backends.cudnn, torch.distributions.Normal, torch.func.vmap, torch.special.erf)
+    assert by_attribute == (cudnn, Normal, vmap, erf)
+    assert torch.cuda.is_available is is_available
+
+
 def test_a_parallel_module_is_called_as_it_is():
     inner = nn.Linear(3, 2)
     model = nn.DataParallel(inner, device_ids=[0, 1])

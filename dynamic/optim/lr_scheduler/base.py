@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dynamic.guarding import guard_construction
 from dynamic.optim.optimizer import Optimizer
 from graphs.errors import ArgumentError, OptionError
+from graphs.torch.construction import guard_construction
 
 _UNSAVED = ("optimizer", "lr_lambdas", "scale_fn")
 
