@@ -151,7 +151,9 @@ def _asked(function: str, *, framework: str | None, modes: str | None, **asked: 
 
     Raises CompareError for modes that are none, before a worker is started.
     """
-    if framework and asked["allow_effects"]:
+    from compare import engines
+
+    if framework and asked["allow_effects"] and not engines.named(framework).looks_for_effects:
         raise click.UsageError(
             "--allow-effects works with graphduel's engines: effects in a --framework are not looked for"
         )
@@ -173,9 +175,7 @@ def _in_framework(framework: str, function: str, modes: Sequence[str], again: st
     from compare.own.frameworks import run
     from compare.run import progress
 
-    if asked.pop("allow_effects"):
-        raise click.UsageError("--allow-effects is for graphduel's engines: in a --framework no effects are looked for")
-    del asked["apart"]  # a step is only taken apart in our engines
+    del asked["allow_effects"], asked["apart"]  # no framework looks for effects, or takes a step apart
     processes, inputs = asked.pop("processes"), asked.pop("inputs") or ""
     question = run.asked_of(framework, function, inputs, modes, command=again, **asked)
     names = tuple(map(question.mode, question.arms))

@@ -140,6 +140,8 @@ class Engine(ABC):
     package  what is installed, as a requirement
     remark   what a reader of its numbers must know
     shares   whether modes can share a process without changing what another one compiles
+    looks_for_effects  whether what a function does besides its result is found before it is measured
+    takes_apart        whether a step is shown line by line and as a graph
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
 
@@ -151,6 +153,8 @@ class Engine(ABC):
     prefix: str = ""
     remark: str = ""
     shares: bool = True
+    looks_for_effects: bool = False
+    takes_apart: bool = False
     device: Device = "cpu"
     idioms: Mapping[str, str] = MappingProxyType({})
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import graphs
 from compare import errors
 from compare.claims import CLAIMS
+from compare.cli import abilities
 from compare.cli.command import graphduel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -191,6 +192,13 @@ def test_the_commands_are_those_of_the_tool():
         shown = CliRunner().invoke(graphduel, [name, "--help"], terminal_width=200)
         assert shown.exit_code == 0
         assert all(option in shown.output for option in re.findall(r"--\w+", row)), name
+
+
+def test_the_table_of_engines_is_what_the_adapters_say():
+    table = abilities.table()
+    assert f"\n{table}\n" in COMMANDS.read_text("utf-8"), "print it by: python -m compare.cli.abilities"
+    assert "| graph breaks by reason | no | yes | no | no | no |" in table
+    assert "| `--allow-effects` | yes | no | no | no | no |" in table
 
 
 def test_the_exit_codes_are_those_of_the_tool():

@@ -31,6 +31,16 @@ BANNED = {
     r"\(1 rows\)": "singular",
     r"\bafter 1 calls\b": "singular",
     r"\bin the median(?! cell)\b": "median",
+    r"\bif they differ, it is\b": "say which verdict the claim gets, and when",
+    r"\bmore in no cell\b": "nowhere",
+    r"\bwins: [^.]* ÷ ": "say how many times faster, or how much more memory",
+    r"\bcounts with the arm\b": "say which one stands for static",
+    r"\bmakes a load of 1: ": "say who else used the machine",
+    r"\btrust no\b": "say which differences may be noise",
+    r"\bmay lie otherwise\b": "may differ",
+    r"\bruns of a step pay for\b": "if the step runs so often, compiling pays",
+    r"\bspeak against the claim if [^.]{1,20} lies above\b": "say what static did better",
+    r"\bis there if you measure\b": "name the option, then what it does",
 }
 """One list: a phrase as a pattern, and what to write instead."""
 
