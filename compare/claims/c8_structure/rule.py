@@ -87,8 +87,8 @@ CLAIM = Claim(
     "any other edit needs a new trace. Losses must be equal.",
     rule=f"An edit supports the claim if dynamic takes it without a rebuild, within {FREE:g} steady steps, "
     f"and static rebuilds and pays at least {EDIT_COST:g} times as many steps. Otherwise the edit refutes it. "
-    f"If all edits agree, that is the verdict; if they differ, it is depends. Inconclusive with fewer than {MIN_EDITS} "
-    "kinds of edit.",
+    "The claim gets the verdict that all edits give, and depends where they give different ones. Inconclusive with "
+    f"fewer than {MIN_EDITS} kinds of edit.",
     find=find,
     reads=(Edits,),
     check=KINDS[kind_of(Edits)],
