@@ -70,8 +70,9 @@ class Advice:
     def _sentence(self) -> str:
         if self.ratio is None:
             return f"Take dynamic: static refuses the function. {self.refused}"
-        ahead = f"static ÷ dynamic is {text.ratio(self.ratio)} by prediction"
-        least = "static" if self.ratio < 1 else "dynamic"
+        least, other = ("static", "dynamic") if self.ratio < 1 else ("dynamic", "static")
+        times = max(self.ratio, 1 / self.ratio)
+        ahead = f"{least} is {text.ratio(times)} faster than {other} by prediction"
         sure = f"{least} is faster with probability {_probability(self.confidence)}"
         if self.winner == "too close to call":
             return (

@@ -12,13 +12,14 @@ const answered = () => {
   const [dynamic, static_] = [step(model.dynamic), step(model.static)];
   const compiling = shapes * (model.build[0] + model.build[1] * ops);
   const [slow, fast] = [runs * dynamic, compiling + runs * static_];
-  const ratio = `${Number((fast / slow).toPrecision(2))}×`;
+  const times = Math.max(fast / slow, slow / fast);
+  const ahead = `${Number(times.toPrecision(2))}× ${fast < slow ? "faster" : "slower"}`;
   const gain = dynamic - static_;
   const paid = gain > 0 ? `It is paid back after ${Math.ceil(compiling / gain).toLocaleString("en")} runs.` : "It is never paid back.";
-  const close = Math.max(fast / slow, slow / fast) < model.error;
+  const close = times < model.error;
   const verdict = close ? "Too close for this formula" : fast < slow ? "Compile" : "Stay dynamic";
   form.elements.answer.value =
-    `${verdict}: static ÷ dynamic is ${ratio} in time, ${seconds(fast)} against ${seconds(slow)} for all runs, ` +
+    `${verdict}: in all, static is ${ahead} than dynamic, ${seconds(fast)} against ${seconds(slow)} for all runs, ` +
     `${seconds(compiling)} of it to compile. ${paid}`;
 };
 form.addEventListener("input", answered);
