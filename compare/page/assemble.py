@@ -83,6 +83,8 @@ def _title(run: Run | None) -> str:
 def _subtitle(name: str, run: Run | None) -> str:
     if run is None:
         return f"Run {name}; the results hold no record of its settings."
+    if run.is_own:
+        return f"Run {name}, {run.at}."
     preset, seed = run.settings.get("preset", "unknown"), run.settings.get("seed", "unknown")
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
 
