@@ -17,7 +17,7 @@ from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
 from graphs.torch import devices
-from graphs.torch.guard import guard
+from graphs.torch.guard import guard, guarded
 from graphs.torch.words import as_dtype, sizes
 
 __all__ = [
@@ -244,9 +244,6 @@ def full_like(
     return full(input.shape, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
 
 
-_NEW = ("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros")  # methods
-
-
 def new_tensor(self: Tensor, data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A leaf of data, with the dtype of this tensor."""
     return tensor(data, dtype or self.dtype, requires_grad, device)
@@ -267,10 +264,13 @@ def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **opt
     return full(size, fill_value, dtype or self.dtype, **options)
 
 
-new_empty = new_zeros
-guard(globals(), _NEW)
-for _name in _NEW:
-    setattr(Tensor, _name, globals()[_name])
+def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
+    """A tensor to be filled, with the dtype of this one: of zeros."""
+    return new_zeros(self, *size, dtype=dtype, **options)
+
+
+Tensor.new_tensor, Tensor.new_full = guarded(new_tensor), guarded(new_full)
+Tensor.new_ones, Tensor.new_zeros, Tensor.new_empty = guarded(new_ones), guarded(new_zeros), guarded(new_empty)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:

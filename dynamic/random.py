@@ -288,5 +288,6 @@ def _filled(x: Tensor, values: Any) -> Tensor:
 
 
 guard(globals(), __all__)
-for _method in (uniform_, normal_, bernoulli_, exponential_, random_, multinomial, bernoulli):
-    setattr(Tensor, _method.__name__, guarded(_method))
+Tensor.uniform_, Tensor.normal_, Tensor.bernoulli_ = guarded(uniform_), guarded(normal_), guarded(bernoulli_)
+Tensor.exponential_, Tensor.random_ = guarded(exponential_), guarded(random_)
+Tensor.bernoulli, Tensor.multinomial = guarded(bernoulli), guarded(multinomial)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
 from dynamic.changing import Changing
-from dynamic.node import Edge, Leaf, Node
+from dynamic.hooks import Handle, Keep
+from dynamic.node import Edge, Hook, Leaf, Node
 from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
@@ -31,11 +31,10 @@ def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 Array = np.ndarray[Any, Any]
-Hook = Callable[["Tensor"], "Tensor | None"]
 
 
 @final
-class Tensor(TorchNames, Changing, Surface):
+class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """An array with a history; make one with `dynamic.tensor`.
 
     A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`
@@ -43,6 +42,20 @@ class Tensor(TorchNames, Changing, Surface):
     """
 
     __slots__ = ("__weakref__", "_data", "_edge", "grad")
+
+    # Defined in dynamic/creation.py and dynamic/random.py, which make tensors.
+    new_empty: ClassVar[Callable[..., Tensor]]
+    new_full: ClassVar[Callable[..., Tensor]]
+    new_ones: ClassVar[Callable[..., Tensor]]
+    new_tensor: ClassVar[Callable[..., Tensor]]
+    new_zeros: ClassVar[Callable[..., Tensor]]
+    bernoulli: ClassVar[Callable[..., Tensor]]
+    bernoulli_: ClassVar[Callable[..., Tensor]]
+    exponential_: ClassVar[Callable[..., Tensor]]
+    multinomial: ClassVar[Callable[..., Tensor]]
+    normal_: ClassVar[Callable[..., Tensor]]
+    random_: ClassVar[Callable[..., Tensor]]
+    uniform_: ClassVar[Callable[..., Tensor]]
 
     _data: Array
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
@@ -107,6 +120,10 @@ class Tensor(TorchNames, Changing, Surface):
     def numel(self) -> int:
         """The number of elements."""
         return self._data.size
+
+    def nelement(self) -> int:
+        """The number of elements."""
+        return self.numel()
 
     @property
     def requires_grad(self) -> bool:
@@ -236,8 +253,8 @@ class Tensor(TorchNames, Changing, Surface):
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
-        if type(self._edge) is Node and not any(isinstance(hook, _Keep) for hook in self._edge.hooks or ()):
-            self.register_hook(_Keep(self))
+        if type(self._edge) is Node and not any(isinstance(hook, Keep) for hook in self._edge.hooks or ()):
+            self.register_hook(Keep(self))
 
     def register_hook(self, hook: Hook) -> Handle:
         """Call `hook(gradient)` when backward reaches this tensor; what it returns replaces the gradient.
@@ -249,7 +266,7 @@ class Tensor(TorchNames, Changing, Surface):
             raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
         hooks = edge.hooks = edge.hooks or []
         hooks.append(hook)
-        hooks.sort(key=lambda one: isinstance(one, _Keep))  # what is kept is the gradient after every other hook
+        hooks.sort(key=lambda other: isinstance(other, Keep))  # what is kept is the gradient after every other hook
         return Handle(hooks, hook)
 
     # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
@@ -353,30 +370,6 @@ def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._data
     return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
-
-
-class Handle:
-    """Takes a hook away again."""
-
-    def __init__(self, hooks: list[Hook], hook: Hook) -> None:
-        self._hooks, self._hook = hooks, hook
-
-    def remove(self) -> None:
-        """Stop calling the hook; a second call does nothing."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-
-class _Keep:
-    """The hook that adds a gradient to the `grad` of a tensor, as long as the tensor is there."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._target = weakref.ref(tensor)
-
-    def __call__(self, gradient: Tensor) -> None:
-        kept = self._target()
-        if kept is not None:
-            kept.grad = gradient if kept.grad is None else kept.grad + gradient
 
 
 def _unstorable() -> GraphError:

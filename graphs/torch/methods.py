@@ -1,14 +1,9 @@
-"""The methods of a tensor under PyTorch's names: one mechanism for all of them.
-
-A function of this folder whose first parameter is called `input` is a method as well. What is a method alone stands
-in the class below.
-"""
+"""The methods of a tensor under PyTorch's names: functions as methods, and what is a method alone."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +11,7 @@ from graphs import ops
 from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.torch import devices, functions
+from graphs.torch.function_methods import FunctionMethods
 from graphs.torch.words import as_dtype, cast, ndim_of, place
 
 NAMES = {
@@ -24,20 +20,31 @@ NAMES = {
 }  # fmt: skip
 
 
-def _is_method(function: Any) -> bool:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and code.co_argcount > 0 and code.co_varnames[0] == "input"
+def _conversion(name: str, dtype: Any) -> Callable[..., Any]:
+    def converted(self: Any) -> Any:
+        return cast(self, dtype)
+
+    converted.__name__ = converted.__qualname__ = name
+    converted.__doc__ = f"The values as {np.dtype(dtype).name}."
+    return converted
 
 
-class TorchNames:
-    """Methods of a tensor under PyTorch's names."""
+class Conversions:
+    """Methods that give the values in another dtype."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
+    float, double = _conversion("float", np.float32), _conversion("double", np.float64)
+    half, long = _conversion("half", np.float16), _conversion("long", np.int64)
+    int, short = _conversion("int", np.int32), _conversion("short", np.int16)
+    char, byte = _conversion("char", np.int8), _conversion("byte", np.uint8)
+    bool = _conversion("bool", np.bool_)
 
-        def __getattr__(self, name: str) -> Any:
-            """Any function of this folder."""
+
+class TorchNames(FunctionMethods, Conversions):
+    """Methods of a tensor under PyTorch's names."""
+
+    __slots__ = ()
 
     def where(self, condition: Any, other: Any) -> Self:
         """These elements where the condition is true, and the others' elsewhere."""
@@ -117,10 +124,6 @@ class TorchNames:
 
     ndimension = dim
 
-    def nelement(self) -> int:
-        """The number of elements."""
-        return self.numel()
-
     @property
     def real(self) -> Self:
         """The tensor itself: all numbers are real."""
@@ -151,24 +154,3 @@ class Count(int):
     def __call__(self, dim: int | None = None) -> Any:
         """The shape, or the size of one axis."""
         return self.shape if dim is None else self.shape[place(dim, len(self.shape))]
-
-
-def _conversion(dtype: Any) -> Callable[[Any], Any]:
-    def converted(self: Any) -> Any:
-        return cast(self, dtype)
-
-    converted.__doc__ = f"The values as {np.dtype(dtype).name}."
-    return converted
-
-
-_CONVERSIONS: Mapping[str, Any] = {
-    "float": np.float32, "double": np.float64, "half": np.float16, "long": np.int64, "int": np.int32,
-    "short": np.int16,
-    "char": np.int8, "byte": np.uint8, "bool": np.bool_,
-}  # fmt: skip
-
-for _name in functions.__all__:
-    if _is_method(_function := getattr(functions, _name)) and not hasattr(TorchNames, _name):
-        setattr(TorchNames, _name, _function)
-for _name, _dtype in _CONVERSIONS.items():
-    setattr(TorchNames, _name, _conversion(_dtype))

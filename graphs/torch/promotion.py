@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from graphs import dispatch, ops
 from graphs.errors import DTypeError, located
 from graphs.promotion import SCALARS
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 DEFAULT = np.dtype(np.float32)
 _OF_NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: DEFAULT}
 
@@ -51,7 +52,7 @@ def compared(*operands: Any) -> Sequence[Any]:
     return promoted(*operands)
 
 
-def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+def of_floats(function: Function) -> Function:
     """A function whose tensors are all converted to the dtype that PyTorch computes in, which must be one of floats."""
 
     @functools.wraps(function)
@@ -73,7 +74,7 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {word: ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for word, x in options.items()}
         return function(*converted, **named)
 
-    return called
+    return cast(Function, called)
 
 
 def _have_one_dtype(args: Sequence[Any]) -> bool:

@@ -20,7 +20,7 @@ _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if n
 
 
 @final
-class Symbol(Surface, TorchNames):
+class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumPy's here, not PyTorch's
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
     Asking for the data raises ControlFlowError, naming the user's line and what to write instead. A function that

@@ -27,14 +27,6 @@ from dynamic.nn.functional.sampling import *
 from dynamic.nn.functional.windows import *
 from graphs.torch.guard import guard
 from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
-from graphs.torch.promotion import of_floats
-
-for _name in (
-    "dropout", "dropout1d", "dropout2d", "dropout3d", "gaussian_nll_loss",
-    "gumbel_softmax", "hardtanh", "huber_loss", "kl_div", "l1_loss", "mse_loss", "relu6",
-    "smooth_l1_loss", "soft_margin_loss", "softsign", "tanhshrink", "threshold",
-):  # fmt: skip
-    globals()[_name] = of_floats(globals()[_name])  # PyTorch's dtypes where ints or other floats come in
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     *activations.__all__, *ctc.__all__, *dropping.__all__, *layers.__all__, *lookups.__all__, *losses.__all__,

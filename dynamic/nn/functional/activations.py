@@ -10,6 +10,7 @@ from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch.promotion import of_floats
 from graphs.torch.words import axis_and_size, unless_empty, with_axis
 
 __all__ = [
@@ -38,6 +39,7 @@ def _between(input: Array, low: float, high: float) -> Array:
     return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
 
 
+@of_floats
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
     """x limited to a range."""
     if min_val > max_val:
@@ -45,6 +47,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
     return replaced(input, _between(input, min_val, max_val), inplace)
 
 
+@of_floats
 def relu6(input: Array, inplace: bool = False) -> Array:
     """x limited to the range from 0 to 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
@@ -129,11 +132,13 @@ def logsigmoid(input: Array) -> Array:
     return ops.negative(ops.softplus(ops.negative(input)))
 
 
+@of_floats
 def softsign(input: Array) -> Array:
     """x / (1 + |x|)."""
     return ops.divide(input, ops.add(ops.abs(input), 1))
 
 
+@of_floats
 def tanhshrink(input: Array) -> Array:
     """x - tanh(x)."""
     return ops.subtract(input, ops.tanh(input))
@@ -152,6 +157,7 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0, input)
 
 
+@of_floats
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it exceeds the threshold, else `value`; NaN stays."""
     return replaced(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
@@ -204,6 +210,7 @@ def glu(input: Array, dim: int = -1) -> Array:
     return ops.multiply(first, ops.sigmoid(second))
 
 
+@of_floats
 def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Array:
     """A sample of a relaxed one-hot (Jang et al., 2017); `hard` gives a one-hot with the gradient of the relaxed."""
     unit = ops.uniform(draws.key_for(logits), shape_of(logits), dtype_of(logits))

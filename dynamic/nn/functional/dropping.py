@@ -9,27 +9,32 @@ from dynamic.nn.functional.common import Array, replaced
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.torch.promotion import of_floats
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
 _LOWEST = 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946  # minus this is selu(-inf)
 
 
+@of_floats
 def dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Each element 0 with probability p, else divided by 1 - p, in training."""
     return _dropped("dropout", input, p, training, inplace, ())
 
 
+@of_floats
 def dropout1d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, L] or f[C, L]."""
     return _dropped("dropout1d", input, p, training, inplace, (-1,))
 
 
+@of_floats
 def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, H, W], or of f[N, C, L]."""
     return _dropped("dropout2d", input, p, training, inplace, tuple(range(2 - len(shape_of(input)), 0)))
 
 
+@of_floats
 def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, D, H, W] or f[C, D, H, W]."""
     return _dropped("dropout3d", input, p, training, inplace, (-3, -2, -1))

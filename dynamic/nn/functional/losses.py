@@ -22,6 +22,7 @@ from graphs.ops.losses import reduced
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.torch import functions as torch
 from graphs.torch.products import cosine_similarity
+from graphs.torch.promotion import of_floats
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -33,6 +34,7 @@ __all__ = [
 IGNORED = -100  # the label that costs nothing by default
 
 
+@of_floats
 def mse_loss(
     input: Array,
     target: Array,
@@ -50,6 +52,7 @@ def mse_loss(
     return ops.mse_loss(input, target, reduction=reduction)
 
 
+@of_floats
 def l1_loss(
     input: Array,
     target: Array,
@@ -63,6 +66,7 @@ def l1_loss(
     return ops.l1_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
 
 
+@of_floats
 def smooth_l1_loss(
     input: Array,
     target: Array,
@@ -77,6 +81,7 @@ def smooth_l1_loss(
     return ops.smooth_l1_loss(input, target, beta, reduction=reduction_of(reduction, size_average, reduce))
 
 
+@of_floats
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
@@ -182,6 +187,7 @@ def _check_same(name: str, x: Array, target: Array) -> None:
         )
 
 
+@of_floats
 def kl_div(
     input: Array,
     target: Array,
@@ -218,6 +224,7 @@ def poisson_nll_loss(
     return reduced(losses, reduction_of(reduction, size_average, reduce))
 
 
+@of_floats
 def gaussian_nll_loss(
     input: Array, target: Array, var: Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Array:
@@ -264,6 +271,7 @@ def hinge_embedding_loss(
     return reduced(torch.add(far, near), reduction_of(reduction, size_average, reduce))
 
 
+@of_floats
 def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
