@@ -7,11 +7,12 @@ here mean what they mean in PyTorch: docs/torch-names.md.
 from typing import Any as _Any
 
 from numpy import bool_ as bool  # the names PyTorch gives its dtypes
-from numpy import dtype as _dtype
-from numpy import float16, float32, float64, int8, int16, int32, int64, uint8
+from numpy import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from numpy import float16 as half
+from numpy import float32 as float  # noqa: F401  (not for `import *`)
 from numpy import float64 as double
 from numpy import int16 as short
+from numpy import int32 as int  # noqa: F401  (not for `import *`)
 from numpy import int64 as long
 
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
@@ -59,9 +60,7 @@ from graphs.torch.devices import device
 from graphs.torch.printing import set_printoptions
 
 Entry = Node  # the older name
-float, int = float32, int32  # not for `import *`
 Size: type[tuple[_Any, ...]] = tuple
-dtype = _dtype
 
 _NEURAL = (
     "avg_pool1d", "batch_norm", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose1d",

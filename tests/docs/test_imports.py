@@ -115,7 +115,8 @@ FLOORS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text
 
 def modules_of(package: str) -> dict[str, Path]:
     """The files of a package, those that describe compiled modules among them, by the names of their modules."""
-    files = sorted([*(ROOT / package).rglob("*.py"), *(ROOT / package).rglob("*.pyi")])
+    stubs = [path for path in (ROOT / package).rglob("*.pyi") if not path.with_suffix(".py").exists()]
+    files = sorted([*(ROOT / package).rglob("*.py"), *stubs])
     parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in files}
     return {".".join(part for part in found if part != "__init__"): path for path, found in parts.items()}
 
