@@ -19,11 +19,12 @@ from static.call.buckets import optimal
 from static.call.cache import Cache, Entry, Stats
 from static.call.compile import compile
 from static.call.executable import Executable
-from static.call.padding.runs import Laid, Padding
-from static.call.policies import Names, Specialisation, axis_names
+from static.call.padded import Laid, Padding
+from static.call.policies import axis_names
 from static.call.reasons import difference, remedy
 from static.call.widening import Widening
 from static.convert import converted
+from static.padding.specialisation import Names, Specialisation
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default

@@ -10,24 +10,15 @@ pad        named axes padded to the largest size: a given one, or the largest so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphs import tree
 from graphs.errors import ShapeError, located
 from graphs.spec import TensorSpec
+from static.padding.specialisation import Names, Specialisation
 from static.trace.tracing import is_traced
-
-Names = tuple[str | None, ...]
-
-
-class Specialisation(NamedTuple):
-    """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
-
-    specs: list[TensorSpec]
-    true: Mapping[str, int]
-    padded: Mapping[str, int]
 
 
 class Policy(Protocol):

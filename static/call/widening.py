@@ -17,7 +17,8 @@ from graphs.dims import Dim, evaluate, solve
 from graphs.errors import GraphError
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
-from static.call.policies import Names, Specialisation, Symbolic
+from static.call.policies import Symbolic
+from static.padding.specialisation import Names, Specialisation
 from static.trace.tracing import Traced, trace_function
 
 OTHERS = 8  # sizes for which the graph is found to be another, before it is given up

@@ -15,9 +15,9 @@ from graphs.errors import LinAlgError, ShapeError
 from graphs.op import registered
 from graphs.ops import reductions
 from graphs.testing import samples
-from static.call import padding
-from static.call.padding import marks as marking
-from static.call.padding.follow import RULES
+from static import padding
+from static.padding import marks as marking
+from static.padding.follow import RULES
 from tests.fuzz import padded
 from tests.helpers import random_control
 from tests.helpers.slow import examples

@@ -11,7 +11,7 @@ import numpy as np
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement
-from static.call.padding.marks import Bools, Mark, MarkRule, Real, decided, shape_of, sound
+from static.padding.marks import Bools, Mark, MarkRule, Real, decided, shape_of, sound
 
 
 def lined_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:

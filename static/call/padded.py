@@ -9,9 +9,10 @@ from graphs import tree
 from graphs.spec import TensorSpec
 from static.call.cache import Stats
 from static.call.executable import Executable
-from static.call.padding.cropping import Cropping
-from static.call.padding.proof import bounds, prove_padding
-from static.call.policies import Names, Specialisation, pad_axes
+from static.call.policies import pad_axes
+from static.padding.cropping import Cropping
+from static.padding.proof import bounds, prove_padding
+from static.padding.specialisation import Names, Specialisation
 from static.trace.tracing import static_key, trace
 
 

@@ -12,8 +12,8 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import linalg, movement, pooling, reductions, running, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
-from static.call.padding.elementwise import lined_up
-from static.call.padding.marks import (
+from static.padding.elementwise import lined_up
+from static.padding.marks import (
     Bools,
     Mark,
     MarkRule,

@@ -11,8 +11,8 @@ import numpy as np
 from graphs.ir import Graph, Node
 from graphs.ops import control as ops
 from graphs.spec import TensorSpec
-from static.call.padding.follow import RULES, Pairing, is_constant
-from static.call.padding.marks import Bools, Mark, Marks, anything, each, first, flat, numbered, sound, specs_of, whole
+from static.padding.follow import RULES, Pairing, is_constant
+from static.padding.marks import Bools, Mark, Marks, anything, each, first, flat, numbered, sound, specs_of, whole
 
 
 def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks]]:

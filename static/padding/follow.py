@@ -17,8 +17,8 @@ from graphs.ops import control
 from graphs.ops.movement import concat
 from graphs.ops.picking import scatter
 from graphs.spec import TensorSpec
-from static.call.padding import elementwise, picking, structure
-from static.call.padding.marks import (
+from static.padding import elementwise, picking, structure
+from static.padding.marks import (
     Bools,
     Mark,
     MarkRule,

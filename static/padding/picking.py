@@ -10,8 +10,8 @@ import numpy as np
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import picking, reductions, sorting
-from static.call.padding.marks import Bools, Mark, MarkRule, Real, cut, first, is_first, shape_of, sound, unlike
-from static.call.padding.structure import relocated, summed
+from static.padding.marks import Bools, Mark, MarkRule, Real, cut, first, is_first, shape_of, sound, unlike
+from static.padding.structure import relocated, summed
 
 
 def _kernels(node: Node, other: Node, index: Mark) -> list[functools.partial[object]]:

@@ -1,4 +1,4 @@
-"""Padding that cannot be seen in the result: a proof for each size, by the marks in `static/call/padding/marks.py`."""
+"""Padding that cannot be seen in the result: a proof for each size, by the marks in `static/padding/marks.py`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
-from static.call.padding.cropping import Cropping, true_shape
-from static.call.padding.follow import culprit, follow
-from static.call.padding.marks import first
-from static.call.padding.marks import padded as padded_mark
-from static.call.policies import Names, Specialisation
+from static.padding.cropping import Cropping, true_shape
+from static.padding.follow import culprit, follow
+from static.padding.marks import first
+from static.padding.marks import padded as padded_mark
+from static.padding.specialisation import Names, Specialisation
 from static.passes import pipeline
 from static.passes.decompose import decompose
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from graphs import tree
 from graphs.errors import ShapeError
 from graphs.spec import TensorSpec
-from static.call.policies import Names, Specialisation
+from static.padding.specialisation import Names, Specialisation
 from static.trace.tracing import trace
 
 Arguments = Callable[[Sequence[Any]], list[Any]]

@@ -26,8 +26,8 @@ This takes 0 * x for 0 (padding of which a function makes NaN or infinity shows 
 infinity, or its lowest number, for finite and far smaller: less x these stay what they are, and no x equals them.
 """
 
-from static.call.padding import control
-from static.call.padding.follow import culprit, follow
-from static.call.padding.marks import Mark, first, padded
+from static.padding import control
+from static.padding.follow import culprit, follow
+from static.padding.marks import Mark, first, padded
 
 __all__ = ["Mark", "control", "culprit", "first", "follow", "padded"]
