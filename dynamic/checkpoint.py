@@ -76,9 +76,9 @@ class _Segment:
     def fill(self) -> None:
         """Run the function again, and give its nodes their saved values back."""
         again = self._again()
-        found = [_signature(node) for node in again]
-        if found != self.signatures:
-            raise NotDifferentiableError(self._difference(found))
+        signatures = [_signature(node) for node in again]
+        if signatures != self.signatures:
+            raise NotDifferentiableError(self._difference(signatures))
         for number, (held, node) in enumerate(zip(self.nodes, again, strict=True)):
             original = held()
             hole = None if original is None else original.saved
@@ -97,10 +97,10 @@ class _Segment:
                 error.add_note(f"in the second run of the checkpoint at {self.line}")
                 raise
 
-    def _difference(self, found: Sequence[Signature]) -> str:
-        pairs = enumerate(zip(self.signatures, found, strict=False))
-        first = next((i for i, (before, now) in pairs if before != now), min(len(found), len(self.signatures)))
-        before, now = (_described(run, first) for run in (self.signatures, found))
+    def _difference(self, signatures: Sequence[Signature]) -> str:
+        pairs = enumerate(zip(self.signatures, signatures, strict=False))
+        first = next((i for i, (before, now) in pairs if before != now), min(len(signatures), len(self.signatures)))
+        before, now = (_described(run, first) for run in (self.signatures, signatures))
         return (
             f"the second run of the checkpoint at {self.line} recorded {now} where the first recorded {before}; "
             "let the function depend on its arguments alone"

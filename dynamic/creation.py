@@ -103,9 +103,9 @@ def asarray(
     obj: Any, dtype: Kind = None, copy: bool | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of data, sharing memory where it can."""
-    found = as_tensor(obj, dtype, device)
-    found = found.clone() if copy else found
-    return found.requires_grad_() if requires_grad else found
+    result = as_tensor(obj, dtype, device)
+    result = result.clone() if copy else result
+    return result.requires_grad_() if requires_grad else result
 
 
 def clone(input: Tensor) -> Tensor:
@@ -351,10 +351,10 @@ class _Maker:
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
 
-    def __call__(self, *given: Any) -> Tensor:
-        if given and builtins.all(isinstance(value, int) for value in given):
-            return zeros(*given, dtype=self.dtype)
-        return tensor(given[0] if given else [], dtype=self.dtype)
+    def __call__(self, *data_or_sizes: Any) -> Tensor:
+        if data_or_sizes and builtins.all(isinstance(value, int) for value in data_or_sizes):
+            return zeros(*data_or_sizes, dtype=self.dtype)
+        return tensor(data_or_sizes[0] if data_or_sizes else [], dtype=self.dtype)
 
 
 FloatTensor, DoubleTensor, HalfTensor = _Maker(np.float32), _Maker(np.float64), _Maker(np.float16)
@@ -366,15 +366,15 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype is None else as_dtype(dtype)
 
 
-def _shape(given: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:
+def _shape(sizes: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:
     named = words.pop("size", words.pop("shape", None))
     if words:
         raise ArgumentError(f"there is no option {', '.join(words)}; leave it out")
-    return _sizes(given if named is None else (named,))
+    return _sizes(sizes if named is None else (named,))
 
 
-def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
-    return tuple(map(int, new_shape(given[0] if len(given) == 1 and not hasattr(given[0], "__index__") else given)))
+def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(map(int, new_shape(sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes)))
 
 
 guard(globals(), __all__)

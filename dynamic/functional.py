@@ -137,10 +137,10 @@ def _taped(
                 seeds.append(seed)
         tensors = Tensor in map(type, seeds)
         again = (nested or (tensors and any(map(_is_recorded, seeds)))) and grad_mode.now().recording
-        found = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
+        gradients = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
-            return call.regrouped([found[e] if e in found else wrap(zeros(e)) for e in edges])
-        arrays = _collected(found, edges)
+            return call.regrouped([gradients[e] if e in gradients else wrap(zeros(e)) for e in edges])
+        arrays = _collected(gradients, edges)
         return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
     outputs = results if nested else _handed_out(results, retain, call.plain)
@@ -151,10 +151,10 @@ def _stepped(
     f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
-    found = None if has_aux else tapes.step(f, args, positions)
-    if found is None:
+    step = None if has_aux else tapes.step(f, args, positions)
+    if step is None:
         return _by_parts(f, args, positions, has_aux)
-    output, gradients, parts = found
+    output, gradients, parts = step
     if parts is None:
         return output, gradients
     call = Arguments.of(parts)
@@ -186,8 +186,8 @@ def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
     if isinstance(leaf, Tensor):
         return _computed(identity(leaf)) if _computed(leaf)._edge in edges else leaf
-    known = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
-    return wrap(np.asarray(leaf)) if known else leaf
+    is_array = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
+    return wrap(np.asarray(leaf)) if is_array else leaf
 
 
 def _computed(tensor: Tensor) -> Tensor:
@@ -205,15 +205,15 @@ def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
 
     Whoever gets them may write to them, so that they share none either with a tape that is read again.
     """
-    given = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Node)}
-    arrays = [owned(r._data if type(r) is Tensor else r, given) if hasattr(r, "dtype") else r for r in results]
+    handed_out = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Node)}
+    arrays = [owned(r._data if type(r) is Tensor else r, handed_out) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
-def _collected(found: dict[Any, Any], edges: list[Any]) -> list[Any]:
+def _collected(gradients: dict[Any, Any], edges: list[Any]) -> list[Any]:
     """The cotangents that arrived at the edges, none of which anybody else sees; zeros where nothing arrived."""
-    given: set[int] = set()
-    return [owned(found[edge], given) if edge in found else zeros(edge) for edge in edges]
+    handed_out: set[int] = set()
+    return [owned(gradients[edge], handed_out) if edge in gradients else zeros(edge) for edge in edges]
 
 
 _is_closed = operator.attrgetter("closed")

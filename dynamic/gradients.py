@@ -42,21 +42,21 @@ def backward(
     roots = _listed(outputs)
     wanted = None if inputs is None else _edges(_listed(inputs))
     reached = pulled(roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph)
-    given: set[int] = set()
+    handed_out: set[int] = set()
     for edge, cotangent in reached.items():
         leaf = edge.tensor() if type(edge) is Leaf else None
         if leaf is None:
             continue
         if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
-            if cotangent.base is not None or id(cotangent) in given or not cotangent.flags.writeable:
-                cotangent = inplace.owned(cotangent, given)
-            given.add(id(cotangent))
+            if cotangent.base is not None or id(cotangent) in handed_out or not cotangent.flags.writeable:
+                cotangent = inplace.owned(cotangent, handed_out)
+            handed_out.add(id(cotangent))
             leaf.grad = wrap(cotangent)
         else:
-            _deposit(leaf, cotangent, given)
+            _deposit(leaf, cotangent, handed_out)
     for tensor in () if inputs is None else _listed(inputs):
         if not tensor.is_leaf and tensor._edge in reached:
-            _deposit(tensor, reached[tensor._edge], given)
+            _deposit(tensor, reached[tensor._edge], handed_out)
 
 
 def grad_of(
@@ -80,21 +80,21 @@ def grad_of(
     edges = _edges(sources)
     seeds = _seeds(roots, grad_outputs)
     reached = pulled(roots, seeds, edges, retain_graph=retain_graph, create_graph=create_graph)
-    given: set[int] = set()
+    handed_out: set[int] = set()
     return tuple(
         [
-            _gradient(reached, i, source, given, allow_unused or False, materialize_grads)
+            _gradient(reached, i, source, handed_out, allow_unused or False, materialize_grads)
             for i, source in enumerate(sources)
         ]
     )
 
 
 def _gradient(
-    reached: dict[Any, Any], number: int, source: Tensor, given: set[int], unused: bool, zeros: bool
+    reached: dict[Any, Any], number: int, source: Tensor, handed_out: set[int], unused: bool, zeros: bool
 ) -> Tensor | None:
-    found = reached.get(source._edge)
-    if found is not None:
-        return found if isinstance(found, Tensor) else wrap(inplace.owned(found, given))
+    gradient = reached.get(source._edge)
+    if gradient is not None:
+        return gradient if isinstance(gradient, Tensor) else wrap(inplace.owned(gradient, handed_out))
     if zeros:
         return wrap(np.zeros(source.shape, source.dtype))
     if unused:
@@ -126,13 +126,13 @@ def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
     return seeds
 
 
-def _deposit(leaf: Tensor, cotangent: Any, given: set[int]) -> None:
+def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
     """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
     held = leaf.grad
     if isinstance(cotangent, Tensor):
         leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
-        leaf.grad = wrap(inplace.owned(cotangent, given))
+        leaf.grad = wrap(inplace.owned(cotangent, handed_out))
     elif held.requires_grad:
         leaf.grad = add(held, wrap(cotangent))
     else:

@@ -64,12 +64,12 @@ def is_view(array: np.ndarray[Any, Any]) -> bool:
     return array.base is not None
 
 
-def owned(array: Array, given: set[int]) -> Array:
+def owned(array: Array, handed_out: set[int]) -> Array:
     """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
     shared = is_view(array)
-    if shared or id(array) in given or not array.flags.writeable:
+    if shared or id(array) in handed_out or not array.flags.writeable:
         array = identity(array)
-    given.add(id(array))
+    handed_out.add(id(array))
     return array
 
 

@@ -128,7 +128,7 @@ class Tape:
         for edge, number in self._number.items():
             is_leaf = type(edge) is Leaf
             options = "" if is_leaf else ", ".join(f"{key}={value!r}" for key, value in edge.attrs.items())
-            new = {} if is_leaf else {id(one): one.nbytes for one in _saved(edge) if id(one) not in counted}
+            new = {} if is_leaf else {id(array): array.nbytes for array in _saved(edge) if id(array) not in counted}
             counted.update(new)
             lines = (self._lines[edge],) if edge in self._lines else ()
             label, kind = ("leaf", "input") if is_leaf else (edge.op.name, "forward")

@@ -48,10 +48,10 @@ def attributes(op: Op) -> Callable[..., Attrs]:
         if not all(_is_plain(value) for value in (*args, *options.values())):
             raise UnlikeError
         pairs = zip(inputs[::2], inputs[1::2], strict=True)
-        given = tuple([_Shaped(shape, promotion.dtype_of_number(num)) for shape, num in pairs])
-        operands = (given,) if op.arity is None else given
-        found, attrs = op.prepare(*operands, *args, **options)  # type: ignore[misc]  # has one
-        if len(found) != len(given) or any(a is not b for a, b in zip(found, given, strict=True)):
+        stand_ins = tuple([_Shaped(shape, promotion.dtype_of_number(num)) for shape, num in pairs])
+        operands = (stand_ins,) if op.arity is None else stand_ins
+        prepared, attrs = op.prepare(*operands, *args, **options)  # type: ignore[misc]  # has one
+        if len(prepared) != len(stand_ins) or any(a is not b for a, b in zip(prepared, stand_ins, strict=True)):
             raise UnlikeError
         return attrs
 

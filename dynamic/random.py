@@ -228,8 +228,8 @@ def multinomial(
             times = np.where(weights > 0, -np.log1p(-draw) / weights, np.inf)
         return made(np.argsort(times, axis=-1, kind="stable")[..., :num_samples])
     ends = np.cumsum(weights, axis=-1)
-    found = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
-    return made(found.astype(np.int64))
+    indices = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
+    return made(indices.astype(np.int64))
 
 
 def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) -> None:

@@ -61,12 +61,14 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
     grad: Tensor | None
 
-    def __init__(self, data: Any = (), *given: Any, dtype: Any = None, requires_grad: bool = False) -> None:
+    def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """Of data, where numbers that are no array become float32; of sizes alone, zeros. `tensor` keeps ints."""
-        if type(data) is int and all(type(size) is int for size in given):
-            data, given = np.zeros((data, *given), np.float32), ()
-        if given:
-            dtype, requires_grad = given if len(given) > 1 else (given[0], requires_grad)
+        if type(data) is int and all(type(size) is int for size in sizes_or_options):
+            data, sizes_or_options = np.zeros((data, *sizes_or_options), np.float32), ()
+        if sizes_or_options:
+            dtype, requires_grad = (
+                sizes_or_options if len(sizes_or_options) > 1 else (sizes_or_options[0], requires_grad)
+            )
         self._data = as_array(data, np.float32 if dtype is None and not hasattr(data, "dtype") else dtype)
         self._edge = None
         self.grad = None

@@ -86,19 +86,19 @@ def _as_tensors(node: Node, inputs: Sequence[Edge], saved: Sequence[Any]) -> lis
 def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     recorded = isinstance(cotangent, Tensor)
-    given = cotangent if recorded else wrap(cotangent)
+    gradient = cotangent if recorded else wrap(cotangent)
     with grad_mode.set_grad_enabled(recorded):
         for hook in list(edge.hooks or ()):
-            replaced = hook(given)
+            replaced = hook(gradient)
             if replaced is not None:
-                given = _checked(given, replaced)
-        return identity(given if recorded else given._data)  # apart from what a hook may keep
+                gradient = _checked(gradient, replaced)
+        return identity(gradient if recorded else gradient._data)  # apart from what a hook may keep
 
 
-def _checked(given: Tensor, replaced: Any) -> Tensor:
+def _checked(gradient: Tensor, replaced: Any) -> Tensor:
     what = spec_of(replaced) if isinstance(replaced, Tensor) else type(replaced).__name__
-    if what != spec_of(given):
+    if what != spec_of(gradient):
         raise NotDifferentiableError(
-            located(f"a hook returned {what} for a gradient {spec_of(given)}; return None, or a tensor of that spec")
+            located(f"a hook returned {what} for a gradient {spec_of(gradient)}; return None, or a tensor of that spec")
         )
     return replaced

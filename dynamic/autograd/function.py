@@ -69,24 +69,24 @@ class _Call:
         seeds = [None if s is None else wrap(np.zeros(s.shape, s.dtype)) for s in self.specs]
         seeds[output] = g if again else wrap(np.asarray(g))
         with grad_mode.set_grad_enabled(again and grad_mode.is_grad_enabled()):
-            found = self.kind.backward(self.ctx, *seeds)
-        given = found if isinstance(found, tuple) else (found,)
-        if len(given) < len(self.ctx.needs_input_grad):
+            returned = self.kind.backward(self.ctx, *seeds)
+        gradients = returned if isinstance(returned, tuple) else (returned,)
+        if len(gradients) < len(self.ctx.needs_input_grad):
             raise NotDifferentiableError(
-                f"{self.kind.__name__}.backward gave {len(given)} gradients for {len(self.ctx.needs_input_grad)} "
+                f"{self.kind.__name__}.backward gave {len(gradients)} gradients for {len(self.ctx.needs_input_grad)} "
                 "inputs; return one for each, None where there is none"
             )
-        return [value if again or not isinstance(value, Tensor) else value._data for value in given]
+        return [value if again or not isinstance(value, Tensor) else value._data for value in gradients]
 
 
 def _rule(g: Any, index: int, shapes: Any, call: _Call, output: int) -> Any:
-    found = call.gradients(g, output)[call.places[index]]
-    if found is not None and found.shape != shapes[index]:
+    gradient = call.gradients(g, output)[call.places[index]]
+    if gradient is not None and gradient.shape != shapes[index]:
         raise NotDifferentiableError(
-            f"{call.kind.__name__}.backward gave a gradient of shape {found.shape} for an input "
+            f"{call.kind.__name__}.backward gave a gradient of shape {gradient.shape} for an input "
             f"of shape {shapes[index]}; sum or reshape it"
         )
-    return found
+    return gradient
 
 
 def _kernel(*_: Any, value: Any, **__: Any) -> Any:

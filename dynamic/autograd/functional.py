@@ -40,8 +40,8 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     del strict
     args, single = _listed(inputs)
     outputs, pull = functional.vjp(func, *args)
-    found = pull(_ones(v, outputs))
-    return _plain(outputs, create_graph), _plain(found[0] if single else found, create_graph)
+    gradients = pull(_ones(v, outputs))
+    return _plain(outputs, create_graph), _plain(gradients[0] if single else gradients, create_graph)
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -58,12 +58,12 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     del strict
     args, single = _listed(inputs)
     tangents = [_ones(None, args[0])] if v is None else list(_listed(v)[0])
-    found = functional.hvp(func, args, tangents)
-    return _plain(func(*args), create_graph), _plain(found[0] if single else found, create_graph)
+    products = functional.hvp(func, args, tangents)
+    return _plain(func(*args), create_graph), _plain(products[0] if single else products, create_graph)
 
 
-def _plain(found: Any, create_graph: bool) -> Any:
+def _plain(value: Any, create_graph: bool) -> Any:
     """Results without a history unless one is wanted."""
-    if isinstance(found, (tuple, list)):
-        return tuple([_plain(one, create_graph) for one in found])
-    return found if create_graph or not isinstance(found, Tensor) else found.detach()
+    if isinstance(value, (tuple, list)):
+        return tuple([_plain(part, create_graph) for part in value])
+    return value if create_graph or not isinstance(value, Tensor) else value.detach()

@@ -82,8 +82,8 @@ def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, 
     key: list[Any] = [f, grad_mode.now().recording]
     inputs: list[Elements] = []
     _look_at((args, options), batch, key, inputs)
-    known = tuple(key)
-    signature = batch.cells.get(known) or batch.cells.setdefault(known, _sign(batch, f, args, options))
+    cell_key = tuple(key)
+    signature = batch.cells.get(cell_key) or batch.cells.setdefault(cell_key, _sign(batch, f, args, options))
     depth = max([run.level.depth for run in inputs], default=0)
     level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
     node = Several(level, signature, [inputs[i] for i in signature.order])
@@ -96,14 +96,14 @@ def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[E
 
     This takes the commonest containers apart itself, in a third of the time of optree, and leaves it the others.
     """
-    known = batch.known
+    constants = batch.known
     for value in values:
         kind = type(value)
         if kind is Deferred:
             key.append(value.kind)
             inputs.append(value.run)
         elif kind is Tensor or isinstance(value, _ARRAYS):
-            constant = known.get(id(value))
+            constant = constants.get(id(value))
             if constant is None:
                 constant = batch.value_of(value)
             key.append(constant.kind)
@@ -129,11 +129,11 @@ def _sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, A
     leaves, structure = tree.flatten_as_inserted((args, options))
     recorder = batch.cells.get(RecordingBatch) or batch.cells.setdefault(RecordingBatch, RecordingBatch())
     recording = Recording(recorder, f, [_stand_in(batch, leaf) for leaf in leaves], structure)
-    found = outline(recording)
-    plan = plan_of(found)
-    where = (plan, grad_mode.is_grad_enabled(), tuple(map(recording.constant_key, found.constants)))
+    cell_outline = outline(recording)
+    plan = plan_of(cell_outline)
+    where = (plan, grad_mode.is_grad_enabled(), tuple(map(recording.constant_key, cell_outline.constants)))
     bundle = batch.cells.get(where) or batch.cells.setdefault(where, Bundle(grad_mode.is_grad_enabled()))
-    return CellSignature(recording, found, plan, bundle)
+    return CellSignature(recording, cell_outline, plan, bundle)
 
 
 _ARRAYS = Tensor, np.ndarray

@@ -82,13 +82,13 @@ def column_of(runs: list[Elements], kind: ValueKind) -> Column:
     """One input of all ops in a group."""
     if are_one(runs):
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
-    found = located(runs, kind.size)
+    places = located(runs, kind.size)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
-    known = runs[0].level.batch.gathered
-    key = found.key(), len(runs), kind, grad_mode.is_grad_enabled()  # of nothing any number is in the same places
-    tensor = known.get(key)
+    columns = runs[0].level.batch.gathered
+    key = places.key(), len(runs), kind, grad_mode.is_grad_enabled()  # of nothing any number is in the same places
+    tensor = columns.get(key)
     if tensor is None:
-        tensor = known[key] = gathered(found, (len(runs), *kind.shape))
+        tensor = columns[key] = gathered(places, (len(runs), *kind.shape))
     return Column(tensor, stacked=True)
 
 

@@ -47,9 +47,9 @@ def located(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Seque
     return _joined(Places(list(numbers), owners, np.array(starts), np.broadcast_to(sizes, count)))
 
 
-def _joined(found: Places) -> Places:
+def _joined(places: Places) -> Places:
     """The same as fewer stretches, where some follow each other."""
-    blocks, owners, starts, sizes = found
+    blocks, owners, starts, sizes = places
     follows = (owners[1:] == owners[:-1]) & (starts[1:] == starts[:-1] + sizes[:-1])
     heads = np.concatenate((_ZERO, np.flatnonzero(~follows) + 1))
     return Places(blocks, owners[heads], starts[heads], np.add.reduceat(sizes, heads))
@@ -63,9 +63,9 @@ def are_one(runs: Sequence[Elements]) -> bool:
     return all(run.block is first.block and run.start == first.start for run in runs)
 
 
-def gathered(found: Places, shape: Shape) -> Tensor:
+def gathered(places: Places, shape: Shape) -> Tensor:
     """What is at some places, one after the other, as one tensor of a shape."""
-    blocks, owners, starts, sizes = found
+    blocks, owners, starts, sizes = places
     if not math.prod(shape):
         return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
     if len(starts) == 1:
@@ -113,9 +113,9 @@ def _moves(counts: Sequence[int], owners: Indices, rows: Indices) -> tuple[Move,
 
 def _of_block(rows: Indices, count: int) -> tuple[slice | Indices, bool]:
     """Rows of a block of so many, and whether they are different ones."""
-    found = _as_slice(rows)
-    if isinstance(found, slice):
-        return found, True
+    section = _as_slice(rows)
+    if isinstance(section, slice):
+        return section, True
     moved = np.zeros(count, bool)
     moved[rows] = True
     return rows, np.count_nonzero(moved) == len(rows)

@@ -81,10 +81,10 @@ def _add_rows(target: Array, rows: Array, move: Move) -> None:
 
 def _section(x: Array, *, first: int, shape: Shape, out: Array | None = None) -> Array:
     """The elements from the first on, in a shape."""
-    found = x.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
+    section = x.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
     if out is None:
-        return found
-    np.copyto(out, found)
+        return section
+    np.copyto(out, section)
     return out
 
 

@@ -171,9 +171,9 @@ class Outline:
         way = _way(call, reads, [number is not None for number in ragged])
         self._rows[slot] = None if way is StepKind.SUM else rows
         # What may differ between calls is only how many rows there are.
-        given = [r if n is None else r._replace(shape=r.shape[1:]) for r, n in zip(reads, ragged, strict=True)]
+        row_reads = [r if n is None else r._replace(shape=r.shape[1:]) for r, n in zip(reads, ragged, strict=True)]
         does = (call.op, frozen(call.attrs), *[kind.dtype for kind in node.signature.kinds])
-        self.steps.append(OutlineStep(way, does, tuple(given), recording, rows, call))
+        self.steps.append(OutlineStep(way, does, tuple(row_reads), recording, rows, call))
 
 
 def _way(call: OpSignature, reads: Sequence[Read], ragged: Sequence[bool]) -> StepKind:

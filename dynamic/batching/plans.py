@@ -79,8 +79,8 @@ class _Compiler:
             if not self.actions or self.actions[-1][0] is not step.recording:
                 self.actions.append((step.recording, []))
             self._step(("step", i), step)
-        found = [self._numbers[slot] for slot in plan.outputs]
-        self.outputs = [(number, cast("Form", self._forms[number])) for number in found]
+        output_numbers = [self._numbers[slot] for slot in plan.outputs]
+        self.outputs = [(number, cast("Form", self._forms[number])) for number in output_numbers]
 
     def _value(self, key: Hashable, form: Form | None) -> int:
         self._numbers[key] = number = len(self._forms)
@@ -111,11 +111,11 @@ class _Compiler:
         form = self._forms[number]
         if form is None or read.offset is None or (read.offset == 0 and read.shape == form.shape):
             return number
-        found = self._numbers.get((read, recording))
-        if found is None:
+        slot = self._numbers.get((read, recording))
+        if slot is None:
             self._act(Action(_view(form, read.offset, read.shape), [number], None))
-            found = self._value((read, recording), Form(read.shape, form.stacked))
-        return found
+            slot = self._value((read, recording), Form(read.shape, form.stacked))
+        return slot
 
 
 def _view(form: Form, offset: int, shape: Shape) -> Runner:
@@ -160,12 +160,12 @@ def _repeated(x: Tensor, shape: Shape, rows: Segments) -> Tensor:
 def plan_of(outline: Outline) -> CellPlan:
     """The plan of all outlines that are the same."""
     key = outline.key()
-    found = _plans.get(key)
-    if found is None:
+    plan = _plans.get(key)
+    if plan is None:
         if len(_plans) >= _MOST:
             _plans.clear()
-        found = _plans[key] = CellPlan(outline)
-    return found
+        plan = _plans[key] = CellPlan(outline)
+    return plan
 
 
 _plans: dict[Hashable, CellPlan] = {}

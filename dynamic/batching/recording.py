@@ -66,8 +66,8 @@ class Recording:
         self.outputs: list[DeferredNode] = []
         args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
         with redirected(batch):
-            returned, found = tree.flatten_as_inserted(f(*args, **options))
-        self.build = _builder(found, len(returned))
+            returned, nesting = tree.flatten_as_inserted(f(*args, **options))
+        self.build = _builder(nesting, len(returned))
         self.nodes = batch.taken()
         self._known = batch.known
         self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]

@@ -180,13 +180,13 @@ def _matmul(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
         return lambda tensors, _count: matmul(tensors[1], permute_dims(tensors[0]))
     ndim = max(len(x.shape), len(y.shape), 2)
     left, right = (_as_matrix(form, at) for form, at in ((x, -1), (y, -2)))
-    given = [_matrix_shape(form, matrix, ndim) for form, matrix in ((x, left), (y, right))]
+    matrix_shapes = [_matrix_shape(form, matrix, ndim) for form, matrix in ((x, left), (y, right))]
     dropped = [at for form, at in ((x, -2), (y, -1)) if len(form.shape) == 1]
 
     def run(tensors: Sequence[Tensor], count: int) -> Tensor:
         u, v = [
             t if shape is None else reshape(t, (count, *shape) if form.stacked else shape)
-            for t, shape, form in zip(tensors, given, forms, strict=True)
+            for t, shape, form in zip(tensors, matrix_shapes, forms, strict=True)
         ]
         return _without(matmul(u, v), dropped)
 

@@ -44,11 +44,11 @@ def _of_options(op: Op) -> Shortcut:
 
     def defer(x: Any, /, *args: Any, **options: Any) -> Any:
         recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
-        given = (*args, *options.values())
-        types = (*map(type, given),)  # 1, 1.0 and True are equal
+        arguments = (*args, *options.values())
+        types = (*map(type, arguments),)  # 1, 1.0 and True are equal
         if batch is None or not _PLAIN.issuperset(types):
             return op.general(x, *args, **options)
-        key = op, recording, x.kind, types, (*options,), given
+        key = op, recording, x.kind, types, (*options,), arguments
         signature = batch.signatures.get(key)
         if signature is not None:
             return batch.note(signature, (x.run,), x.run.level.depth)

@@ -54,11 +54,11 @@ class OpSignature:
 
     def runner(self, stacked: Roles) -> Runner:
         """How ops of this call run together; `stacked` says for each input whether it is stacked, or shared by all."""
-        found = self.runners.get(stacked)
-        if found is None:
+        stacked_runner = self.runners.get(stacked)
+        if stacked_runner is None:
             forms = [Form(shape, each) for shape, each in zip(self.shapes, stacked, strict=True)]
-            found = self.runners[stacked] = runner(self.op, self.attrs, forms, self.rule)
-        return found
+            stacked_runner = self.runners[stacked] = runner(self.op, self.attrs, forms, self.rule)
+        return stacked_runner
 
     def _how(self, kinds: Sequence[ValueKind]) -> How:
         if self.op.name in ("concat", "stack") and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
@@ -115,10 +115,10 @@ def call_of(op: Op, kinds: Sequence[ValueKind], attrs: Attrs, key: Hashable) -> 
     """The call of an op on inputs of these kinds. Raises what `infer` does."""
     shared = tuple([k.shared for k in kinds])
     constant = tuple([k.shared is not k for k in kinds])
-    found = _calls.get((op, shared, constant, key))
-    if found is None:
-        found = _calls[op, shared, constant, key] = OpSignature(op, shared, constant, attrs)
-    return found
+    signature = _calls.get((op, shared, constant, key))
+    if signature is None:
+        signature = _calls[op, shared, constant, key] = OpSignature(op, shared, constant, attrs)
+    return signature
 
 
 def forget_rare() -> None:

@@ -41,11 +41,11 @@ not; the second name is that of the same with the operands the other way round."
 
 def operators() -> dict[str, Any]:
     """The methods of a tensor that the compiled tape replaces."""
-    found: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
+    methods: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
     for op, (general, plain, *reflected) in OPERATORS.items():
-        found[plain] = record(op, general=general, alike=True)
-        found |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
-    return found
+        methods[plain] = record(op, general=general, alike=True)
+        methods |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
+    return methods
 
 
 def functions() -> dict[str, Any]:
@@ -53,12 +53,12 @@ def functions() -> dict[str, Any]:
     names: dict[Any, list[str]] = {}
     for name in torch_functions.__all__:
         names.setdefault(inspect.unwrap(getattr(torch_functions, name)), []).append(name)
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     for general, op in pointwise.same:
         if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
             for name in names.get(general, ()):
-                found[name] = record(op, general=getattr(torch_functions, name), alike=True)
-    return found
+                records[name] = record(op, general=getattr(torch_functions, name), alike=True)
+    return records
 
 
 def install(op: Op) -> None:
@@ -87,8 +87,8 @@ def recorder(op: Op) -> Any:
 
 def _found(op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None) -> tuple[Compiled, Any]:
     """The pullback for the inputs in a bit set, and what it saves: pairs of a source and a name."""
-    found = pullback(op, wanted, count, ndims)
-    return found, tuple(map(_field, found.fields))
+    compiled = pullback(op, wanted, count, ndims)
+    return compiled, tuple(map(_field, compiled.fields))
 
 
 def _field(expression: str) -> tuple[int, Any]:

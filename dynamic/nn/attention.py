@@ -100,15 +100,15 @@ class MultiheadAttention(Module):
             mixed = ops.matmul(weights, v)
         else:
             mixed = ops.attention(q, k, v, mask=mask)
-        found = self.out_proj(self._together(mixed))
+        output = self.out_proj(self._together(mixed))
         if single:
-            found = ops.squeeze(found, 0)
+            output = ops.squeeze(output, 0)
         elif not self.batch_first:
-            found = ops.permute_dims(found, (1, 0, 2))
+            output = ops.permute_dims(output, (1, 0, 2))
         if not need_weights or weights is None:
-            return found, None
+            return output, None
         weights = ops.mean(weights, axis=1) if average_attn_weights else weights
-        return found, ops.squeeze(weights, 0) if single else weights
+        return output, ops.squeeze(weights, 0) if single else weights
 
     def _by_batch(self, x: Array, single: bool) -> Array:
         """f[N, T, E]."""
@@ -146,8 +146,8 @@ def _allowed(attn_mask: Array | None, padding: Array | None, heads: int, single:
     if not masks:
         return None
     if all(dtype_of(mask).kind == "b" for mask in masks):
-        found = ops.logical_not(masks[0])
-        return found if len(masks) == 1 else ops.logical_and(found, ops.logical_not(masks[1]))
+        allowed = ops.logical_not(masks[0])
+        return allowed if len(masks) == 1 else ops.logical_and(allowed, ops.logical_not(masks[1]))
     added = [
         ops.where(m, -np.inf, ops.zeros((), dtype=dtype_of(like))) if dtype_of(m).kind == "b" else m for m in masks
     ]

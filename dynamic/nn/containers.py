@@ -41,7 +41,7 @@ class _Listed(Module):
         return iter(self._values())
 
     def __contains__(self, value: Any) -> bool:
-        return any(value is one for one in self._values())
+        return any(value is member for member in self._values())
 
     def _name(self, index: int) -> str:
         names = tuple(self._kinds)

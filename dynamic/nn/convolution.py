@@ -100,8 +100,8 @@ class _Forward(_Convolution):
         border: list[int] = []
         for i in reversed(range(self.axes)):
             total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
-            given = 0 if isinstance(self.padding, str) else self.padding[i]
-            border += [total // 2, total - total // 2] if total else [given, given]
+            width = 0 if isinstance(self.padding, str) else self.padding[i]
+            border += [total // 2, total - total // 2] if total else [width, width]
         return border
 
     def forward(self, input: Any) -> Any:

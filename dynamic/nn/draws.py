@@ -17,8 +17,8 @@ Array = np.ndarray[Any, Any]
 
 
 def _of(generator: Any) -> np.random.Generator:
-    found: np.random.Generator = (default_generator if generator is None else generator).numpy
-    return found
+    numbers: np.random.Generator = (default_generator if generator is None else generator).numpy
+    return numbers
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, generator: Any = None) -> Array:

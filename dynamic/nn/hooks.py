@@ -29,8 +29,8 @@ class Hooks:
             args, options = _replaced(hook, named, module, args, options)
         output = module.forward(*args, **options)
         for hook, named in tuple(self.after):
-            found = hook(module, args, options, output) if named else hook(module, args, output)
-            output = output if found is None else found
+            replaced = hook(module, args, options, output) if named else hook(module, args, output)
+            output = output if replaced is None else replaced
         return output
 
 
@@ -46,9 +46,9 @@ class Removable:
 
 
 def _replaced(hook: Hook, named: bool, module: Any, args: Any, options: Any) -> tuple[Any, Any]:
-    found = hook(module, args, options) if named else hook(module, args)
-    if found is None:
+    replaced = hook(module, args, options) if named else hook(module, args)
+    if replaced is None:
         return args, options
     if named:
-        return found
-    return (found if isinstance(found, tuple) else (found,)), options
+        return replaced
+    return (replaced if isinstance(replaced, tuple) else (replaced,)), options

@@ -23,8 +23,8 @@ class _Loss(Simple):
     __signature__ = signature_of(options)
     reduction: str
 
-    def __init__(self, *args: Any, **given: Any) -> None:
-        super().__init__(*args, **given)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         older = [vars(self).get(name) for name in ("size_average", "reduce")]
         self.reduction = F.common.reduction_of(self.reduction, *older)
 

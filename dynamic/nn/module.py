@@ -194,12 +194,12 @@ class Module:
 
     def get_submodule(self, target: str) -> Module:
         """The module of a name with dots. Raises AttributeError where there is none."""
-        found: Any = self
+        module: Any = self
         for part in filter(None, target.split(".")):
-            found = getattr(found, part)
-        if not isinstance(found, Module):
+            module = getattr(module, part)
+        if not isinstance(module, Module):
             raise AttributeError(f"{target!r} is no module")
-        return found
+        return module
 
     def get_parameter(self, target: str) -> Any:
         """The parameter of a name with dots. Raises AttributeError where there is none."""
@@ -250,13 +250,13 @@ class Module:
     def _all(self, kind: str) -> Iterator[Any]:
         """All that is of a kind here and in the modules inside, maybe more than once: `parameters` without names."""
         values = self.__dict__
-        for name, found in values["_kinds"].items():
+        for name, kind_of_name in values["_kinds"].items():
             value = values[name]
             if value is None:
                 continue
-            if found == kind:
+            if kind_of_name == kind:
                 yield value
-            elif found == MODULE:
+            elif kind_of_name == MODULE:
                 yield from value._all(kind)
 
     def _converted(self, convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Self:
@@ -284,17 +284,17 @@ class Module:
 
     def to(self, *args: Any, **options: Any) -> Self:
         """The module with its floats in a dtype. Raises ValueError for a device that is not the CPU."""
-        for given in (*args, *options.values()):
-            if isinstance(given, Tensor):
-                self._floats(given.dtype)
-            elif given is None or isinstance(given, bool):
+        for target in (*args, *options.values()):
+            if isinstance(target, Tensor):
+                self._floats(target.dtype)
+            elif target is None or isinstance(target, bool):
                 continue
-            elif isinstance(given, str) and given.partition(":")[0] in ("cpu", "cuda", "mps", "xpu", "meta"):
-                check_device(given)
-            elif hasattr(given, "type") and isinstance(given.type, str):  # a device as an object
-                check_device(given.type)
+            elif isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "mps", "xpu", "meta"):
+                check_device(target)
+            elif hasattr(target, "type") and isinstance(target.type, str):  # a device as an object
+                check_device(target.type)
             else:
-                self._floats(given)
+                self._floats(target)
         return self
 
     def cpu(self) -> Self:

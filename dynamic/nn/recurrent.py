@@ -150,7 +150,7 @@ class _Recurrent(Module):
         states = self._start(xs, hx, single)
         outputs, last = self._layers(xs, states)
         if single:
-            outputs, last = ops.squeeze(outputs, 1), [ops.squeeze(one, 1) for one in last]
+            outputs, last = ops.squeeze(outputs, 1), [ops.squeeze(state_part, 1) for state_part in last]
         outputs = ops.permute_dims(outputs, (1, 0, 2)) if swapped else outputs
         return outputs, tuple(last) if self.states > 1 else last[0]
 
@@ -160,8 +160,8 @@ class _Recurrent(Module):
         if hx is None:
             return [_zeros(xs, *shape)] * self.states
         states = list(hx) if self.states > 1 else [hx]
-        states = [ops.expand_dims(one, 1) for one in states] if single else states
-        if any(tuple(shape_of(one)) != tuple(shape) for one in states):
+        states = [ops.expand_dims(part, 1) for part in states] if single else states
+        if any(tuple(shape_of(part)) != tuple(shape) for part in states):
             raise ShapeError(located(f"{type(self).__name__}: a state of shape {shape} is needed"))
         return states
 
@@ -170,7 +170,7 @@ class _Recurrent(Module):
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self._suffixes(layer):
-                output, state = self._run(xs, tuple(one[len(last)] for one in states), suffix)
+                output, state = self._run(xs, tuple(part[len(last)] for part in states), suffix)
                 outputs.append(output)
                 last.append(state)
             xs = outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1)
@@ -273,14 +273,14 @@ class _Cell(Module):
             state: State = (_zeros(x, shape_of(x)[0], self.hidden_size),) * self.states
         else:
             state = tuple(hx) if self.states > 1 else (hx,)
-            state = tuple(ops.expand_dims(one, 0) for one in state) if single else state
-            if any(tuple(shape_of(one)) != (shape_of(x)[0], self.hidden_size) for one in state):
+            state = tuple(ops.expand_dims(state_part, 0) for state_part in state) if single else state
+            if any(tuple(shape_of(state_part)) != (shape_of(x)[0], self.hidden_size) for state_part in state):
                 wanted = f"[{'' if single else 'N, '}{self.hidden_size}]"
                 raise ShapeError(located(f"{type(self).__name__}: a state f{wanted} is needed; reshape the one given"))
         b_ih, b_hh = _shares(self.kind, self.bias_ih, self.bias_hh)
         gates = F.linear(x, self.weight_ih, b_ih)
         state = _STEPS[self.kind][1](gates, state, ops.permute_dims(self.weight_hh), b_hh)
-        state = tuple(ops.squeeze(one, 0) for one in state) if single else state
+        state = tuple(ops.squeeze(state_part, 0) for state_part in state) if single else state
         return state if self.states > 1 else state[0]
 
     def extra_repr(self) -> str:

@@ -30,9 +30,9 @@ class Simple(Module):
     function: Callable[..., Any]
     options: dict[str, Any]
 
-    def __init__(self, *args: Any, **given: Any) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__()
-        values = self.__signature__.bind(*args, **given)
+        values = self.__signature__.bind(*args, **options)
         values.apply_defaults()
         for name, value in values.arguments.items():
             if name in _TENSORS:
@@ -52,11 +52,11 @@ class Simple(Module):
 
     def extra_repr(self) -> str:
         """The options that are not at their defaults."""
-        given = {name: vars(self)[name] for name in self.options}
+        values = {name: vars(self)[name] for name in self.options}
         required = inspect.Parameter.empty
         return ", ".join(
             f"{name}={value!r}"
-            for name, value in given.items()
+            for name, value in values.items()
             if self.options[name] is required or (name not in _TENSORS and value != self.options[name])
         )
 
@@ -87,8 +87,8 @@ def simple_module(
     name: str, function: Callable[..., Any], options: str = "", base: type = Simple, **defaults: Any
 ) -> Any:
     """A module of a function and the names of its options; `defaults` replace the function's own."""
-    known = inspect.signature(function).parameters
-    values = {option: defaults.get(option, known[option].default) for option in options.split()}
+    parameters = inspect.signature(function).parameters
+    values = {option: defaults.get(option, parameters[option].default) for option in options.split()}
     body = {"function": staticmethod(function), "options": values, "__signature__": signature_of(values)}
     doc = f"`functional.{function.__name__}` as a module."
     return type(name, (base,), {**body, "__module__": base.__module__, "__doc__": doc})

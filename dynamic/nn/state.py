@@ -32,30 +32,30 @@ def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign
     """Copy values into the tensors of the same names, or with `assign` put them in their places."""
     places = list(_places(module, ""))
     names = {name for name, *_ in places}
-    found = Loaded([name for name, *_ in places if name not in values], [name for name in values if name not in names])
+    loaded = Loaded([name for name, *_ in places if name not in values], [name for name in values if name not in names])
     wrong = [
         f"size mismatch for {name}: {tuple(np.shape(values[name]))} in the state dict, {value.shape} in the module"
         for name, _, _, value in places
         if name in values and tuple(np.shape(values[name])) != value.shape
     ]
     if strict:
-        wrong += [f"{what}: {', '.join(keys)}" for what, keys in found._asdict().items() if keys]
+        wrong += [f"{what}: {', '.join(keys)}" for what, keys in loaded._asdict().items() if keys]
     if wrong:
         raise RuntimeError(f"load_state_dict for {type(module).__name__}: " + "; ".join(wrong))
     with no_grad():
         for name, owner, attribute, value in places:
             if name in values:
                 _load(owner, attribute, value, values[name], assign)
-    return found
+    return loaded
 
 
-def _load(owner: Any, attribute: str, value: Tensor, given: Any, assign: bool) -> None:
+def _load(owner: Any, attribute: str, value: Tensor, data: Any, assign: bool) -> None:
     if not assign:
-        value.copy_(as_array(given, None).astype(value.dtype, copy=False))
+        value.copy_(as_array(data, None).astype(value.dtype, copy=False))
     elif owner._kinds[attribute] == "parameter":
-        setattr(owner, attribute, Parameter(as_array(given, None), value.requires_grad))
+        setattr(owner, attribute, Parameter(as_array(data, None), value.requires_grad))
     else:
-        setattr(owner, attribute, Tensor(given))
+        setattr(owner, attribute, Tensor(data))
 
 
 def _places(module: Any, prefix: str) -> Iterator[tuple[str, Any, str, Any]]:

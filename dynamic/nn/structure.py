@@ -24,7 +24,7 @@ class Skeleton:
 
     def __init__(self, module: Any, names: tuple[str, ...]) -> None:
         self.module, self.names = module, names
-        self._key = (id(module), names, tuple(one._training for one in module.modules()))
+        self._key = (id(module), names, tuple(submodule._training for submodule in module.modules()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Skeleton) and self._key == other._key
@@ -74,30 +74,30 @@ def _put(places: list[Place]) -> None:
 def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[Place]:
     """Where these values belong; those of tied parameters in every place of theirs."""
     places: dict[str, tuple[Any, str]] = {}
-    known: dict[int, Any] = {}
-    for path, one in module.named_modules(remove_duplicate=False):
-        for name, value in one._of("parameter", "buffer", "buffer that is not saved"):
+    replaced: dict[int, Any] = {}
+    for path, submodule in module.named_modules(remove_duplicate=False):
+        for name, value in submodule._of("parameter", "buffer", "buffer that is not saved"):
             full = f"{path}.{name}" if path else name
-            places[full] = one, name
+            places[full] = submodule, name
             if full in values and value is not None:
-                known[id(value)] = values[full]
+                replaced[id(value)] = values[full]
     unknown = [name for name in values if name not in places]
     if unknown:
         raise GraphError(
             located(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()")
         )
-    for full, (one, name) in places.items():
+    for full, (submodule, name) in places.items():
         if full in values:
-            yield one, name, values[full]
-        elif tied and id(vars(one)[name]) in known:
-            yield one, name, known[id(vars(one)[name])]
+            yield submodule, name, values[full]
+        elif tied and id(vars(submodule)[name]) in replaced:
+            yield submodule, name, replaced[id(vars(submodule)[name])]
 
 
 @contextmanager
 def holding(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[None]:
     """Inside, parameters and buffers of these names have these values."""
     places = list(_replacements(module, values, tied))
-    before = [(one, name, vars(one)[name]) for one, name, _ in places]
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
     try:
         _put(places)
         yield
@@ -119,8 +119,8 @@ def functional_call(
     Values are arrays, tensors, or symbols of a trace, so that the call is a function of them. Raises GraphError for
     names that the module does not have, and with `strict` for names that are not given.
     """
-    given = parameter_and_buffer_dicts
-    values = dict(given) if isinstance(given, Mapping) else {k: v for part in given for k, v in part.items()}
+    parts = parameter_and_buffer_dicts
+    values = dict(parts) if isinstance(parts, Mapping) else {k: v for part in parts for k, v in part.items()}
     if strict:
         missing = [n for n, _ in (*module.named_parameters(), *module.named_buffers()) if n not in values]
         if missing:

@@ -26,13 +26,13 @@ __all__ = [
 Array = Any
 
 
-def _activation(given: str | Callable[[Array], Array]) -> Callable[[Array], Array]:
-    if not isinstance(given, str):
-        return given
-    known: dict[str, Callable[[Array], Array]] = {"relu": F.relu, "gelu": F.gelu}
-    if given not in known:
-        raise OptionError(f"activation is 'relu', 'gelu' or a function, not {given!r}; pass a function")
-    return known[given]
+def _activation(name_or_function: str | Callable[[Array], Array]) -> Callable[[Array], Array]:
+    if not isinstance(name_or_function, str):
+        return name_or_function
+    activations: dict[str, Callable[[Array], Array]] = {"relu": F.relu, "gelu": F.gelu}
+    if name_or_function not in activations:
+        raise OptionError(f"activation is 'relu', 'gelu' or a function, not {name_or_function!r}; pass a function")
+    return activations[name_or_function]
 
 
 class _Layer(Module):

@@ -34,9 +34,9 @@ class Adam(RuledOptimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         options(type(self).__name__, {"differentiable": differentiable})
-        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
         decoupled = self.decoupled or decoupled_weight_decay
-        super().__init__(params, {**given, "maximize": maximize, "decoupled_weight_decay": decoupled})
+        super().__init__(params, {**defaults, "maximize": maximize, "decoupled_weight_decay": decoupled})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -82,8 +82,8 @@ class Adamax(RuledOptimizer):
         capturable: bool = False,
     ) -> None:
         options("Adamax", {"differentiable": differentiable})
-        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**given, "maximize": maximize})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -112,8 +112,8 @@ class RAdam(RuledOptimizer):
         differentiable: bool = False,
     ) -> None:
         options("RAdam", {"differentiable": differentiable})
-        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, {**given, "decoupled_weight_decay": decoupled_weight_decay})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -143,9 +143,9 @@ class NAdam(RuledOptimizer):
         differentiable: bool = False,
     ) -> None:
         options("NAdam", {"differentiable": differentiable})
-        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        given["momentum_decay"] = momentum_decay
-        super().__init__(params, {**given, "decoupled_weight_decay": decoupled_weight_decay})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        defaults["momentum_decay"] = momentum_decay
+        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:

@@ -32,8 +32,8 @@ class SGD(RuledOptimizer):
         fused: Unused = None,
     ) -> None:
         options("SGD", {"dampening": dampening, "differentiable": differentiable})
-        given = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**given, "nesterov": nesterov, "maximize": maximize})
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "nesterov": nesterov, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -60,8 +60,8 @@ class ASGD(RuledOptimizer):
         capturable: bool = False,
     ) -> None:
         options("ASGD", {"differentiable": differentiable})
-        given = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
-        super().__init__(params, {**given, "maximize": maximize})
+        defaults = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:

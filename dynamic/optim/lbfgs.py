@@ -38,9 +38,9 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        given = {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval}
-        given.update(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size)
-        super().__init__(params, {**given, "line_search_fn": line_search_fn})
+        defaults = {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval}
+        defaults.update(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size)
+        super().__init__(params, {**defaults, "line_search_fn": line_search_fn})
 
     def check(self, group: Group) -> None:
         """Raise OptionError for a second group, and for a line search that is not there."""

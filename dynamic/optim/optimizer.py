@@ -70,21 +70,23 @@ class Optimizer:
 
     def _listed(self, params: Any) -> Group:
         """The tensors of a new group, and their names where they come with names."""
-        given = [params] if isinstance(params, Tensor) else list(params)
-        named = {isinstance(param, tuple) for param in given} | {"param_names" in group for group in self.param_groups}
+        members = [params] if isinstance(params, Tensor) else list(params)
+        named = {isinstance(param, tuple) for param in members} | {
+            "param_names" in group for group in self.param_groups
+        }
         if len(named) > 1:
             raise OptionError(located("either all parameters have names or none has; give named_parameters() alone"))
-        listed = [param[1] if isinstance(param, tuple) else param for param in given]
-        known = {id(p) for group in self.param_groups for p in group["params"]}
+        listed = [param[1] if isinstance(param, tuple) else param for param in members]
+        identities = {id(p) for group in self.param_groups for p in group["params"]}
         for param in listed:
             if not isinstance(param, Tensor):
                 raise ArgumentError(located(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
             if not param.is_leaf:
                 raise OptionError(located("an optimizer changes leaves, and an op has made this tensor; detach() it"))
-            if id(param) in known:
+            if id(param) in identities:
                 raise OptionError(located("some parameters appear in more than one parameter group; give each once"))
-            known.add(id(param))
-        names = {"param_names": [param[0] for param in given]} if True in named else {}
+            identities.add(id(param))
+        names = {"param_names": [param[0] for param in members]} if True in named else {}
         return {"params": listed, **names}
 
     def check(self, group: Group) -> None:

@@ -52,13 +52,13 @@ class RuledOptimizer(Optimizer):
 
     def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
         """The parameters that have gradients; those with the same number of steps and the same slots together."""
-        found: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
+        groups: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
         for param in group["params"]:
             if param.grad is not None:
                 state = self.state[param]
                 count = int(state.get("step", 1 if state else 0))
-                found[count, tuple(self.slots_of(param).values())].append(param)
-        return found
+                groups[count, tuple(self.slots_of(param).values())].append(param)
+        return groups
 
     def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
         arrays = [param._data for param in params]
@@ -70,18 +70,18 @@ class RuledOptimizer(Optimizer):
             state = rule.init(arrays)
         else:
             names = [slot for slot, name in slots.items() if name in states[0]]
-            state = {slot: [one[slots[slot]]._data for one in states] for slot in names}
+            state = {slot: [param_state[slots[slot]]._data for param_state in states] for slot in names}
             state["count"] = np.asarray(count)
         new, state = rule.update(grads, state, arrays)
-        for i, (param, one) in enumerate(zip(params, states, strict=True)):
+        for i, (param, param_state) in enumerate(zip(params, states, strict=True)):
             assign(param, Tensor(new[i]))
             if self.counts:
-                one["step"] = Tensor(np.asarray(count + 1, np.float32))
-            one.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
+                param_state["step"] = Tensor(np.asarray(count + 1, np.float32))
+            param_state.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
 
 
-def options(name: str, given: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
+def options(name: str, chosen: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
     """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
-    for option, value in given.items():
+    for option, value in chosen.items():
         if value and option not in supported:
             raise GraphError(located(f"{name}: {option}={value!r} is not supported; leave it out"))

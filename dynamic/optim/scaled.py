@@ -31,8 +31,8 @@ class Adadelta(RuledOptimizer):
         differentiable: bool = False,
     ) -> None:
         options("Adadelta", {"differentiable": differentiable})
-        given = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**given, "maximize": maximize})
+        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -60,8 +60,8 @@ class RMSprop(RuledOptimizer):
         differentiable: bool = False,
     ) -> None:
         options("RMSprop", {"differentiable": differentiable})
-        given = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        super().__init__(params, {**given, "weight_decay": weight_decay, "maximize": maximize})
+        defaults = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
+        super().__init__(params, {**defaults, "weight_decay": weight_decay, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -90,9 +90,9 @@ class Adagrad(RuledOptimizer):
         fused: Unused = None,
     ) -> None:
         options("Adagrad", {"differentiable": differentiable})
-        given = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        given["initial_accumulator_value"] = initial_accumulator_value
-        super().__init__(params, {**given, "maximize": maximize})
+        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        defaults["initial_accumulator_value"] = initial_accumulator_value
+        super().__init__(params, {**defaults, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -116,8 +116,8 @@ class Adafactor(RuledOptimizer):
         foreach: Unused = None,
         maximize: bool = False,
     ) -> None:
-        given = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, {**given, "maximize": maximize})
+        defaults = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:

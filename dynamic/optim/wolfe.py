@@ -90,9 +90,9 @@ def _lower(ends: list[LinePoint]) -> int:
     return 0 if ends[0].value <= ends[1].value else 1
 
 
-def _lowest(one: LinePoint, other: LinePoint, least: Any, most: Any) -> Any:
+def _lowest(point: LinePoint, other: LinePoint, least: Any, most: Any) -> Any:
     """Where the cubic through two points, with their slopes, is lowest within bounds; their middle if it is nowhere."""
-    first, last = (one, other) if one.at <= other.at else (other, one)
+    first, last = (point, other) if point.at <= other.at else (other, point)
     bend = first.slope + last.slope - 3 * (first.value - last.value) / (first.at - last.at)
     square = bend**2 - first.slope * last.slope
     if not square >= 0:

@@ -54,8 +54,8 @@ class Categorical(Distribution):
     def __init__(self, probs: Any = None, logits: Any = None) -> None:
         if (probs is None) is (logits is None):
             raise ValueError("Categorical takes probs or logits, and not both")
-        known = functions.log(probs / probs.sum(-1, True)) if logits is None else logits
-        self.logits = known - functions.logsumexp(known, -1, True)
+        log_weights = functions.log(probs / probs.sum(-1, True)) if logits is None else logits
+        self.logits = log_weights - functions.logsumexp(log_weights, -1, True)
         self.probs = functions.softmax(self.logits, -1)
         super().__init__(self.probs.shape[:-1])
 
@@ -82,9 +82,9 @@ class Normal(Distribution):
     """Normal numbers of a mean and a standard deviation, which are broadcast together."""
 
     def __init__(self, loc: Any, scale: Any) -> None:
-        given = [value if isinstance(value, Tensor) else Tensor([value]).reshape(()) for value in (loc, scale)]
-        super().__init__(functions.broadcast_shapes(*(value.shape for value in given)))
-        self.loc, self.scale = (value.expand(*self.batch_shape) for value in given)
+        parameters = [value if isinstance(value, Tensor) else Tensor([value]).reshape(()) for value in (loc, scale)]
+        super().__init__(functions.broadcast_shapes(*(value.shape for value in parameters)))
+        self.loc, self.scale = (value.expand(*self.batch_shape) for value in parameters)
 
     mean = property(lambda self: self.loc)
     stddev = property(lambda self: self.scale)

@@ -220,5 +220,5 @@ def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float
         return soft
     best = ops.argmax(soft, axis=dim)
     classes: Any = shape_of(soft)[dim]
-    one = ops.moveaxis(ops.one_hot(best, classes, dtype_of(soft)), -1, dim)
-    return ops.add(ops.subtract(one, ops.stop_gradient(soft)), soft)
+    chosen = ops.moveaxis(ops.one_hot(best, classes, dtype_of(soft)), -1, dim)
+    return ops.add(ops.subtract(chosen, ops.stop_gradient(soft)), soft)

@@ -23,9 +23,9 @@ def replaced(x: Array, result: Array, inplace: bool = True) -> Array:
 
 def refuse(name: str, remedy: str, **options: Any) -> None:
     """Raise GraphError for the first option that is not at the value that is supported, a pair (given, supported)."""
-    for option, (given, supported) in options.items():
-        if given is not supported and given != supported:
-            raise GraphError(located(f"{name}: {option}={given!r} is not supported; {remedy}"))
+    for option, (value, supported) in options.items():
+        if value is not supported and value != supported:
+            raise GraphError(located(f"{name}: {option}={value!r} is not supported; {remedy}"))
 
 
 def check_dtypes(x: Array, *others: Array | None) -> None:

@@ -33,7 +33,7 @@ def ctc_loss(
     Raises ShapeError for lengths that do not fit, OutOfRangeError for labels that are no class.
     """
     if len(shape_of(log_probs)) == 2:
-        taken, wanted = (ops.reshape(ops.asarray(given), (1,)) for given in (input_lengths, target_lengths))
+        taken, wanted = (ops.reshape(ops.asarray(lengths), (1,)) for lengths in (input_lengths, target_lengths))
         frames, labels = ops.expand_dims(log_probs, 1), ops.reshape(targets, (1, -1))
         apart = "mean" if reduction == "mean" else "none"
         losses = ctc_loss(frames, labels, taken, wanted, blank, apart, zero_infinity)
@@ -41,7 +41,7 @@ def ctc_loss(
     steps, batch, classes = shape_of(log_probs)
     if not 0 <= blank < classes:
         raise OptionError(located(f"ctc_loss: blank is one of {classes} classes, not {blank}; choose another"))
-    taken, wanted = (_lengths(given, batch) for given in (input_lengths, target_lengths))
+    taken, wanted = (_lengths(lengths, batch) for lengths in (input_lengths, target_lengths))
     _check_most("input_lengths", taken, steps)
     labels = _labels(targets, wanted, blank)
     check_indices("ctc_loss", labels, classes)
@@ -52,26 +52,31 @@ def ctc_loss(
     return reduced(losses, reduction)
 
 
-def _lengths(given: Any, batch: Any) -> Array:
-    lengths = ops.astype(ops.asarray(given), np.int64)
+def _lengths(sizes: Any, batch: Any) -> Array:
+    lengths = ops.astype(ops.asarray(sizes), np.int64)
     if len(shape_of(lengths)) != 1 or not dims.same(shape_of(lengths)[0], batch):
         raise ShapeError(located(f"ctc_loss: lengths of shape {shape_of(lengths)} for {batch} examples; give one each"))
     return lengths
 
 
 def _check_most(name: str, lengths: Array, most: Any) -> None:
-    known = concrete(lengths)
-    if known is not None and known.size and isinstance(most, int) and not 0 <= known.min() <= known.max() <= most:
-        raise OutOfRangeError(located(f"ctc_loss: {name} are from 0 to {most}, not {known.tolist()}"))
+    numbers = concrete(lengths)
+    if (
+        numbers is not None
+        and numbers.size
+        and isinstance(most, int)
+        and not 0 <= numbers.min() <= numbers.max() <= most
+    ):
+        raise OutOfRangeError(located(f"ctc_loss: {name} are from 0 to {most}, not {numbers.tolist()}"))
 
 
 def _labels(targets: Array, lengths: Array, blank: int) -> Array:
     """The labels i[N, S], with blanks after the last of each example."""
     if len(shape_of(targets)) == 1:
-        total, known = shape_of(targets)[0], concrete(lengths)
-        longest = total if known is None else int(known.max(initial=0))
-        if known is not None and isinstance(total, int) and known.sum() != total:
-            raise ShapeError(located(f"ctc_loss: {total} labels for target_lengths that add up to {known.sum()}"))
+        total, counts = shape_of(targets)[0], concrete(lengths)
+        longest = total if counts is None else int(counts.max(initial=0))
+        if counts is not None and isinstance(total, int) and counts.sum() != total:
+            raise ShapeError(located(f"ctc_loss: {total} labels for target_lengths that add up to {counts.sum()}"))
         first = ops.subtract(ops.cumulative_sum(lengths), lengths)
         places = ops.add(ops.expand_dims(first, 1), ops.arange(longest))
         targets = ops.take(ops.concat([targets, ops.asarray([blank], dtype=dtype_of(targets))]),
@@ -91,9 +96,9 @@ def _losses(log_probs: Array, labels: Array, taken: Array, wanted: Array, blank:
     may_skip = ops.not_equal(path, ops.pad(path, [(0, 0), (2, 0)], blank)[:, : 2 * count + 1])
     here = ops.take_along_axis(log_probs, ops.expand_dims(path, 0), axis=-1)
 
-    def step(reached: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(reached: Array, frame: tuple[Array, Array]) -> tuple[Array, Array]:
         """The log probability of having come to each place of the path, a step later."""
-        emitted, number = given
+        emitted, number = frame
         before = ops.pad(reached, [(0, 0), (2, 0)], -np.inf)
         ways = [reached, before[:, 1:-1], ops.where(may_skip, before[:, :-2], -np.inf)]
         on = ops.add(_log_sum(ops.stack(ways, axis=0)), emitted)

@@ -28,11 +28,11 @@ def embedding(
     refuse("embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
     rows = _rows(input, weight)
     check_indices("embedding", input, rows)
-    found = ops.embedding(weight, input)
+    vectors = ops.embedding(weight, input)
     if padding_idx is None:
-        return found
+        return vectors
     padding = ops.equal(input, padding_idx + rows if padding_idx < 0 else padding_idx)
-    return ops.where(ops.expand_dims(padding, -1), ops.stop_gradient(found), found)
+    return ops.where(ops.expand_dims(padding, -1), ops.stop_gradient(vectors), vectors)
 
 
 def _rows(indices: Array, table: Array) -> Any:
@@ -72,14 +72,14 @@ def embedding_bag(
     numbers, bags, count = _bags(input, offsets, include_last_offset)
     if padding_idx is not None:  # what counts for nothing goes where what is past the last bag goes
         bags = ops.where(ops.equal(numbers, padding_idx + rows if padding_idx < 0 else padding_idx), count, bags)
-    found = ops.embedding(weight, numbers)
+    vectors = ops.embedding(weight, numbers)
     if per_sample_weights is not None:
         if mode != "sum" or tuple(shape_of(per_sample_weights)) != tuple(shape_of(input)):
             raise OptionError(
                 located("embedding_bag: per_sample_weights go with mode='sum', one for each index; leave them out")
             )
-        found = ops.multiply(found, ops.reshape(per_sample_weights, (-1, 1)))
-    return _joined(found, bags, count, mode)[:count]
+        vectors = ops.multiply(vectors, ops.reshape(per_sample_weights, (-1, 1)))
+    return _joined(vectors, bags, count, mode)[:count]
 
 
 def _bags(input: Array, offsets: Array | None, include_last: bool) -> tuple[Array, Array, Any]:
@@ -95,26 +95,26 @@ def _bags(input: Array, offsets: Array | None, include_last: bool) -> tuple[Arra
     return input, bags, shape_of(offsets)[0] - (1 if include_last else 0)
 
 
-def _check_offsets(known: np.ndarray[Any, Any] | None, count: Any, include_last: bool) -> None:
-    if known is None or not known.size or not isinstance(count, int):
+def _check_offsets(starts: np.ndarray[Any, Any] | None, count: Any, include_last: bool) -> None:
+    if starts is None or not starts.size or not isinstance(count, int):
         return
-    if known[0] != 0 or known[-1] > count or np.any(np.diff(known) < 0):
+    if starts[0] != 0 or starts[-1] > count or np.any(np.diff(starts) < 0):
         rule = f"offsets are 0 and then no less than the one before, up to {count}"
-        raise OptionError(located(f"embedding_bag: {rule}, not {known.tolist()}; sort them"))
-    if include_last and known[-1] != count:
+        raise OptionError(located(f"embedding_bag: {rule}, not {starts.tolist()}; sort them"))
+    if include_last and starts[-1] != count:
         raise OptionError(located(f"embedding_bag: the last of the offsets is the number of indices, {count}; add it"))
 
 
-def _joined(found: Array, bags: Array, count: Any, mode: str) -> Array:
+def _joined(rows: Array, bags: Array, count: Any, mode: str) -> Array:
     """The rows of each bag joined, and after them those that belong to none."""
-    shape = (count + 1, shape_of(found)[1])
+    shape = (count + 1, shape_of(rows)[1])
     if mode == "max":
-        places = ops.broadcast_to(ops.expand_dims(bags, 1), shape_of(found))
-        return ops.scatter_reduce(ops.zeros(shape, dtype_of(found)), 0, places, found, "amax", include_self=False)
-    total = ops.scatter_add(found, bags, shape, 0)
+        places = ops.broadcast_to(ops.expand_dims(bags, 1), shape_of(rows))
+        return ops.scatter_reduce(ops.zeros(shape, dtype_of(rows)), 0, places, rows, "amax", include_self=False)
+    total = ops.scatter_add(rows, bags, shape, 0)
     if mode == "sum":
         return total
-    sizes = ops.scatter_add(ops.ones(shape_of(bags), dtype_of(found)), bags, (count + 1,), 0)
+    sizes = ops.scatter_add(ops.ones(shape_of(bags), dtype_of(rows)), bags, (count + 1,), 0)
     return ops.divide(total, ops.expand_dims(ops.maximum(sizes, 1), 1))
 
 

@@ -64,8 +64,8 @@ def _checked(x: Array, grid: Array, mode: str, padding_mode: str) -> int:
         allowed = _MODES if rank == 2 else _MODES[:2]
         raise OptionError(located(f"grid_sample: mode is one of {', '.join(allowed)}, not {mode!r}; choose one"))
     if padding_mode not in _PADDING_MODES:
-        known = ", ".join(_PADDING_MODES)
-        raise OptionError(located(f"grid_sample: padding_mode is one of {known}, not {padding_mode!r}; choose one"))
+        modes = ", ".join(_PADDING_MODES)
+        raise OptionError(located(f"grid_sample: padding_mode is one of {modes}, not {padding_mode!r}; choose one"))
     return rank
 
 
@@ -109,11 +109,11 @@ def _read(x: Array, places: Sequence[Array], weights: Sequence[Array]) -> Array:
     for place, size in zip(places, sizes, strict=True):
         number = ops.add(ops.multiply(number, size), ops.astype(ops.where(inside, place, 0), np.int64))
     flat = ops.reshape(x, (batch, channels, dims.product(sizes)))
-    found = ops.take_along_axis(flat, ops.reshape(number, (batch, 1, -1)), axis=2)
-    found = ops.reshape(found, (batch, channels, *shape_of(number)[1:]))
+    values = ops.take_along_axis(flat, ops.reshape(number, (batch, 1, -1)), axis=2)
+    values = ops.reshape(values, (batch, channels, *shape_of(number)[1:]))
     for weight in weights:
-        found = found if weight is None else ops.multiply(found, ops.expand_dims(weight, 1))
-    return ops.where(ops.expand_dims(inside, 1), found, 0)
+        values = values if weight is None else ops.multiply(values, ops.expand_dims(weight, 1))
+    return ops.where(ops.expand_dims(inside, 1), values, 0)
 
 
 def _cubic(share: Array) -> list[Array]:

@@ -17,12 +17,12 @@ def pad_sequence(
     sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
     """f[T, ...] of several lengths -> f[longest, N, ...], or f[N, longest, ...] with batch_first."""
-    longest = max(shape_of(one)[0] for one in sequences)
+    longest = max(shape_of(sequence)[0] for sequence in sequences)
     padded = []
-    for one in sequences:
-        missing = longest - shape_of(one)[0]
+    for sequence in sequences:
+        missing = longest - shape_of(sequence)[0]
         border = (missing, 0) if padding_side == "left" else (0, missing)
-        padded.append(ops.pad(one, [border, *[(0, 0)] * (len(shape_of(one)) - 1)], padding_value))
+        padded.append(ops.pad(sequence, [border, *[(0, 0)] * (len(shape_of(sequence)) - 1)], padding_value))
     return ops.stack(padded, axis=0 if batch_first else 1)
 
 

@@ -82,10 +82,10 @@ class LRScheduler:
         vars(self).update(state_dict)
 
 
-def for_each_group(optimizer: Optimizer, given: Any, what: str) -> list[Any]:
+def for_each_group(optimizer: Optimizer, value: Any, what: str) -> list[Any]:
     """A value, or a list of them, for each group of the optimizer. Raises OptionError for another number of them."""
     count = len(optimizer.param_groups)
-    values = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
     if len(values) != count:
         raise OptionError(f"{len(values)} values of {what} for {count} groups; give one for each")
     return values

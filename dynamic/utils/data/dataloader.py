@@ -24,7 +24,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, float):
         return Tensor(np.array(batch, np.float64))
     if isinstance(first, Mapping):
-        return {key: default_collate([one[key] for one in batch]) for key in first}
+        return {key: default_collate([example[key] for example in batch]) for key in first}
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*map(default_collate, zip(*batch, strict=True)))
     if isinstance(first, (tuple, list)):

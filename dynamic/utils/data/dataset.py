@@ -62,8 +62,8 @@ class ConcatDataset(Dataset[T]):
         index %= len(self)
         number = bisect.bisect_right(self.cumulative_sizes, index)
         before = self.cumulative_sizes[number - 1] if number else 0
-        found: T = self.datasets[number][index - before]
-        return found
+        example: T = self.datasets[number][index - before]
+        return example
 
 
 class Subset(Dataset[T]):
@@ -73,8 +73,8 @@ class Subset(Dataset[T]):
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: Any) -> T:
-        found: T = self.dataset[self.indices[index]]
-        return found
+        example: T = self.dataset[self.indices[index]]
+        return example
 
     def __len__(self) -> int:
         return len(self.indices)
