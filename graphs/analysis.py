@@ -41,25 +41,25 @@ def _hashed(graph: Graph) -> nx.DiGraph[int]:
 
 def _place(graph: Graph, node: Node) -> str:
     """Which input and which outputs of the graph a node is."""
-    inputs = [f"<{i}" for i, one in enumerate(graph.inputs) if one is node]
-    return "".join(inputs + [f">{i}" for i, one in enumerate(graph.outputs) if one is node])
+    inputs = [f"<{i}" for i, end in enumerate(graph.inputs) if end is node]
+    return "".join(inputs + [f">{i}" for i, end in enumerate(graph.outputs) if end is node])
 
 
 def _with_inputs(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:
-    found: dict[Node, str] = {}
+    hashed: dict[Node, str] = {}
     for node in graph.nodes:
-        found[node] = _hash(hashes[node], *(found[source] for source in node.inputs))
-    return found
+        hashed[node] = _hash(hashes[node], *(hashed[source] for source in node.inputs))
+    return hashed
 
 
 def _with_users(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:
-    found: dict[Node, str] = {}
+    hashed: dict[Node, str] = {}
     uses: dict[Node, list[str]] = {node: [] for node in graph.nodes}
     for node in reversed(graph.nodes):
-        found[node] = _hash(hashes[node], *sorted(uses[node]))
+        hashed[node] = _hash(hashes[node], *sorted(uses[node]))
         for position, source in enumerate(node.inputs):
-            uses[source].append(f"{position} {found[node]}")
-    return found
+            uses[source].append(f"{position} {hashed[node]}")
+    return hashed
 
 
 def _hash(*parts: str) -> str:

@@ -20,12 +20,12 @@ def anomaly(
     Infinity that is only passed on, as in a mask of minus infinity, is meant; with `infinite=False` so is all of it.
     `where` follows the rule in the message, and `line` is the user's.
     """
-    values, given = _floats(out), _floats(inputs)
+    values, operands = _floats(out), _floats(inputs)
     if all(np.isfinite(value).all() for value in values):
         return None
     if any(np.isnan(value).any() for value in values):
-        rule = "passes NaN on" if any(np.isnan(value).any() for value in given) else "makes NaN"
-    elif infinite and all(np.isfinite(value).all() for value in given):
+        rule = "passes NaN on" if any(np.isnan(value).any() for value in operands) else "makes NaN"
+    elif infinite and all(np.isfinite(value).all() for value in operands):
         rule = "makes infinity"
     else:
         return None
@@ -34,7 +34,7 @@ def anomaly(
 
 def _ranges(inputs: Sequence[Any]) -> str:
     """What each input holds, in words."""
-    held = [f"input {i} {_held(values)}" for i, given in enumerate(inputs) if (values := _floats(given))]
+    held = [f"input {i} {_held(values)}" for i, operand in enumerate(inputs) if (values := _floats(operand))]
     return ", ".join(held) or "it has no floating point input"
 
 
@@ -48,6 +48,6 @@ def _held(values: list[Any]) -> str:
 def _floats(value: Any) -> list[Any]:
     """The floating point arrays in a value, or in several: a control-flow op computes a tuple."""
     if isinstance(value, (tuple, list)):
-        return [one for part in value for one in _floats(part)]
+        return [leaf for part in value for leaf in _floats(part)]
     array = np.asarray(value)
     return [array] if array.dtype.kind == "f" else []

@@ -93,9 +93,9 @@ def members(file: IO[bytes]) -> dict[str, bytes]:
     """All members of a zip, inflated. Raises ArtifactError for others than are saved, and what `DAMAGE` holds."""
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        found = archive.infolist()
-        _check(found, size)
-        return {member.filename: _inflated(archive, member) for member in found}
+        entries = archive.infolist()
+        _check(entries, size)
+        return {member.filename: _inflated(archive, member) for member in entries}
 
 
 def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:

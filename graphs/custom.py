@@ -44,8 +44,8 @@ def custom_op(
     for a rule that names something unknown.
     """
     inputs, options = _parameters(name, forward)
-    given = [vjp] if vjp is None or callable(vjp) else list(vjp)
-    rules = given if any(given) else []
+    gradients = [vjp] if vjp is None or callable(vjp) else list(vjp)
+    rules = gradients if any(gradients) else []
     if rules and len(rules) != len(inputs):
         raise TypeError(f"{name}: {len(rules)} gradient rules for {len(inputs)} inputs; give one each, or None")
     infer = spec or _broadcast
@@ -107,21 +107,21 @@ def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> F
 
 def _renamed(name: str, rule: Function, inputs: list[str], options: list[str]) -> Function:
     """The rule with forward's names of the inputs replaced by those the engines know, `input0`, `input1`, ..."""
-    known = {"out": "out", **{option: option for option in options}}
+    places = {"out": "out", **{option: option for option in options}}
     for i, own in enumerate(inputs):
-        known |= {own: f"input{i}", f"{own}_shape": f"input{i}_shape", f"{own}_dtype": f"input{i}_dtype"}
+        places |= {own: f"input{i}", f"{own}_shape": f"input{i}_shape", f"{own}_dtype": f"input{i}_dtype"}
     free = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     asked = [p for p in inspect.signature(rule).parameters.values() if p.kind not in free][1:]
-    asked = [p for p in asked if p.name in known or p.default is p.empty]
-    unknown = [p.name for p in asked if p.name not in known]
+    asked = [p for p in asked if p.name in places or p.default is p.empty]
+    unknown = [p.name for p in asked if p.name not in places]
     if unknown:
-        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(known)}")
+        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(places)}")
 
     def apply(*args: Any) -> Any:
         return rule(*args)
 
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    names = ["g", *(known[p.name] for p in asked)]
+    names = ["g", *(places[p.name] for p in asked)]
     apply.__module__ = getattr(rule, "__module__", None) or ""
     vars(apply)["__signature__"] = inspect.Signature([inspect.Parameter(n, positional) for n in names])
     return apply

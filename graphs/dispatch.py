@@ -55,7 +55,7 @@ def trace_control(source: Callable[..., Any]) -> None:
 
 def tracer(*deciding: Any) -> Any:
     """The tracer that makes nodes of control flow that depends on these values; None when Python can decide."""
-    return next((found for source in _tracers if (found := source(*deciding)) is not None), None)
+    return next((source_tracer for source in _tracers if (source_tracer := source(*deciding)) is not None), None)
 
 
 def interpreter_of(value: Any) -> Interpreter | None:

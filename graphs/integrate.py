@@ -60,12 +60,12 @@ def odeint(
         raise DTypeError(located(f"odeint: times are floats, not {dtype_of(t)}; convert them with astype"))
 
     def slope(y: Array, time: Array) -> Array:
-        found = func(time, y, *args) if tfirst else func(y, time, *args)
-        if shape_of(found) != shape_of(y0):
+        result = func(time, y, *args) if tfirst else func(y, time, *args)
+        if shape_of(result) != shape_of(y0):
             raise ShapeError(
-                located(f"odeint: a slope is like y, {spec_of(y0)}, not {spec_of(found)}; return one for each")
+                located(f"odeint: a slope is like y, {spec_of(y0)}, not {spec_of(result)}; return one for each")
             )
-        return ops.astype(found, dtype_of(y0))
+        return ops.astype(result, dtype_of(y0))
 
     def interval(state: Any, end: Array) -> Any:
         start, y = state

@@ -165,8 +165,8 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def _has_same_spec(one: Node, other: Node) -> bool:
-    return one.spec is other.spec
+def _has_same_spec(node: Node, other: Node) -> bool:
+    return node.spec is other.spec
 
 
 # How `__init__` writes what nobody else can.

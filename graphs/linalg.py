@@ -66,8 +66,8 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None 
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in _OF_SINGULAR_VALUES:
-        found = _OF_SINGULAR_VALUES[ord](svdvals(x), axis=-1)
-        return expand_dims(found, (-2, -1)) if keepdims else found
+        result = _OF_SINGULAR_VALUES[ord](svdvals(x), axis=-1)
+        return expand_dims(result, (-2, -1)) if keepdims else result
     if ord not in _OF_SUMS:
         raise ShapeError(f"there is no norm {ord!r} of matrices; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     choose, axis = _OF_SUMS[ord]

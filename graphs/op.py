@@ -79,8 +79,8 @@ def _expression(name: str, index: str) -> str:
     stem, _, field = name.partition("_")
     if stem in _INPUTS and field in ("", "shape", "dtype"):
         return f"inputs[{_INPUTS[stem]}]" + (f".{field}" if field else "")
-    known = {"out": "out", "index": index, "shapes": SHAPES}
-    return known.get(name, f"attrs[{name!r}]")
+    expressions = {"out": "out", "index": index, "shapes": SHAPES}
+    return expressions.get(name, f"attrs[{name!r}]")
 
 
 OF_INFER = -1
@@ -214,10 +214,10 @@ class Op:
         try:
             return prepare(*args, **attrs)
         except wrong_calls.WRONG as error:
-            given = args[:1] if self.arity is None else args[: self.arity]
-            if self.arity is None and given and isinstance(given[0], (list, tuple)):
-                given = given[0]
-            broken = dispatch.unheld(given) or error  # text has no axes, but that is not what is wrong with it
+            operands = args[:1] if self.arity is None else args[: self.arity]
+            if self.arity is None and operands and isinstance(operands[0], (list, tuple)):
+                operands = operands[0]
+            broken = dispatch.unheld(operands) or error  # text has no axes, but that is not what is wrong with it
             if isinstance(broken, GraphError):
                 raise dispatch.explained(self, args, broken) from None
             raise dispatch.explained(self, args, wrong_calls.explained(error, self.name, prepare)) from error

@@ -36,17 +36,17 @@ class Pullback:
     def __init__(self, op: Op, wanted: int, count: int, ndims: Ndims = None) -> None:
         self.op, self.wanted, self.count, self.ndims = op, wanted, count, ndims
         rules = {i: cast(Rule, op.rule(i)) for i in range(count) if wanted >> i & 1}
-        found = {i: rule.fields(str(i)) for i, rule in rules.items()}
-        self.fields = fields = list(dict.fromkeys(field for of_one in found.values() for field in of_one))
-        reader = {field: i for i, of_one in found.items() for field in of_one}  # the last one stays
-        places = {i: tuple([fields.index(field) for field in of_one]) for i, of_one in found.items()}
+        fields_of = {i: rule.fields(str(i)) for i, rule in rules.items()}
+        self.fields = fields = list(dict.fromkeys(field for of_one in fields_of.values() for field in of_one))
+        reader = {field: i for i, of_one in fields_of.items() for field in of_one}  # the last one stays
+        places = {i: tuple([fields.index(field) for field in of_one]) for i, of_one in fields_of.items()}
         self.steps = [
             RuleStep(i, rule, places[i], tuple([p for p in places[i] if reader[fields[p]] == i]))
             for i, rule in rules.items()
         ]
         final = self.steps[-1]
         self.steps[-1] = final._replace(last=(*final.last, -1))  # the cotangent
-        source = {field: s for i, rule in rules.items() for field, s in zip(found[i], rule.sources, strict=True)}
+        source = {field: s for i, rule in rules.items() for field, s in zip(fields_of[i], rule.sources, strict=True)}
         self.sources = [None if field.endswith((".shape", ".dtype")) else source[field] for field in fields]
         text = "".join(field + ", " for field in fields)
         # One compiled expression, because this runs for every recorded op.

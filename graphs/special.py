@@ -35,8 +35,8 @@ def logsumexp(a: Array, axis: Axis = None, b: Array | None = None, keepdims: boo
     largest = ops.stop_gradient(ops.max(least, axis=axes, keepdims=True))
     peak = ops.where(ops.isfinite(largest), largest, 0)
     powers = ops.exp(ops.subtract(least, peak))
-    found = ops.add(ops.log(ops.sum(ops.multiply(stretched[1], powers), axis=axes, keepdims=True)), peak)
-    return found if keepdims else ops.squeeze(found, axes)
+    result = ops.add(ops.log(ops.sum(ops.multiply(stretched[1], powers), axis=axes, keepdims=True)), peak)
+    return result if keepdims else ops.squeeze(result, axes)
 
 
 def softmax(x: Array, axis: Axis = None) -> Array:
@@ -69,8 +69,8 @@ def xlog1py(x: Array, y: Array) -> Array:
 def entr(x: Array) -> Array:
     """-x * log(x); 0 at 0, and -inf below."""
     inside = ops.greater(x, 0)
-    found = ops.multiply(ops.negative(x), ops.log(ops.where(inside, x, 1.0)))
-    return ops.where(ops.less(x, 0), -math.inf, found)
+    values = ops.multiply(ops.negative(x), ops.log(ops.where(inside, x, 1.0)))
+    return ops.where(ops.less(x, 0), -math.inf, values)
 
 
 # Gamma and beta -----------------------------------------------------------------------------------------------------

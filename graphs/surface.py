@@ -215,8 +215,8 @@ class Surface:
     ) -> Any:
         """The values for another library, without a copy; as for np.asarray, detach a tensor with a history first."""
         options: dict[str, Any] = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
-        given = {name: value for name, value in options.items() if value is not None}
-        return np.asarray(self).__dlpack__(stream=stream, **given)
+        chosen = {name: value for name, value in options.items() if value is not None}
+        return np.asarray(self).__dlpack__(stream=stream, **chosen)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.asarray(self).__dlpack_device__()

@@ -68,8 +68,8 @@ def value_and_grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_a
     @functools.wraps(f)
     def both(*args: Any) -> tuple[Any, Any]:
         positions, picked = chosen(len(args))
-        outputs, found = step(f, args, positions, has_aux)
-        return outputs, picked(found)
+        outputs, gradients = step(f, args, positions, has_aux)
+        return outputs, picked(gradients)
 
     return both
 
@@ -80,8 +80,8 @@ def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool =
 
     @functools.wraps(f)
     def gradient(*args: Any) -> Any:
-        outputs, found = both(*args)
-        return (found, outputs[1]) if has_aux else found
+        outputs, gradients = both(*args)
+        return (gradients, outputs[1]) if has_aux else gradients
 
     return gradient
 
@@ -169,14 +169,14 @@ def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0
     return product
 
 
-def paired(what: str, given: Any, other: str, like: Any) -> dict[int, Any]:
+def paired(what: str, container: Any, other: str, like: Any) -> dict[int, Any]:
     """What was given for each floating point leaf of `like`, by number, in the dtype of the leaf.
 
     Raises ShapeError when the containers or the shapes differ.
     """
-    (values, found), (leaves, structure) = tree.flatten(given), tree.flatten(like)
-    if found != structure:
-        ways = tree.described(found), tree.described(structure)
+    (values, layout), (leaves, structure) = tree.flatten(container), tree.flatten(like)
+    if layout != structure:
+        ways = tree.described(layout), tree.described(structure)
         raise ShapeError(located(f"{what} are laid out as {ways[0]}, {other} as {ways[1]}; give one for each"))
     return {
         i: _typed(what, value, other, spec_of(leaf))
@@ -203,8 +203,8 @@ def _chosen(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[An
     wanted = [position % count for position in asked]
     positions = list(dict.fromkeys(wanted))
 
-    def picked(found: tuple[Any, ...]) -> Any:
-        return found[0] if isinstance(argnums, int) else tuple([found[positions.index(p)] for p in wanted])
+    def picked(gradients: tuple[Any, ...]) -> Any:
+        return gradients[0] if isinstance(argnums, int) else tuple([gradients[positions.index(p)] for p in wanted])
 
     return positions, picked
 

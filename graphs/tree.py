@@ -17,8 +17,8 @@ def flatten(tree: Tree) -> tuple[list[Any], Structure]:
     """The leaves in a fixed order (dict keys sorted), and the structure that puts them back."""
     if type(tree) is dict and set(map(type, tree.values())) == _ARRAYS:  # the parameters of most models
         names = tuple(tree)
-        known = _of_arrays.get(names) or _remember(names, tree)
-        return [tree[name] for name in known[0]], known[1]
+        entries = _of_arrays.get(names) or _remember(names, tree)
+        return [tree[name] for name in entries[0]], entries[1]
     return optree.tree_flatten(tree)
 
 
@@ -29,12 +29,12 @@ _of_arrays: dict[tuple[Any, ...], tuple[list[Any], Structure]] = {}  # by the ke
 def _remember(names: tuple[Any, ...], tree: Tree) -> tuple[list[Any], Structure]:
     """The keys of a dict of arrays in the order of its leaves, and its structure: optree takes longer each time."""
     structure = optree.tree_structure(tree)
-    known = structure.entries(), structure
+    entries = structure.entries(), structure
     if all(type(name) is str for name in names):  # 1 and True are one key
         if len(_of_arrays) >= _MOST:
             _of_arrays.clear()
-        _of_arrays[names] = known
-    return known
+        _of_arrays[names] = entries
+    return entries
 
 
 _MOST = 1024

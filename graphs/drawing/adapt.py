@@ -44,9 +44,9 @@ class _Parts:
 def bodies(node: Node) -> Iterator[tuple[str, Graph]]:
     """The graphs that a control-flow node runs, each with the name of its part."""
     for name, value in node.attrs.items():
-        for number, one in enumerate(value if isinstance(value, tuple) else (value,)):
-            if any(one is body for body in node.subgraphs):
-                yield (f"{name}[{number}]" if isinstance(value, tuple) else name), one
+        for number, graph in enumerate(value if isinstance(value, tuple) else (value,)):
+            if any(graph is body for body in node.subgraphs):
+                yield (f"{name}[{number}]" if isinstance(value, tuple) else name), graph
 
 
 def saved_of(graph: Graph) -> dict[Node, int]:

@@ -14,7 +14,7 @@ def beside(*diagrams: Diagram) -> Diagram:
     for number, diagram in enumerate(diagrams):
         name = f"{number}:"
         boxes.append(Body(name, diagram.title))
-        boxes += [Body(name + one.key, one.title, name + one.around) for one in diagram.boxes]
+        boxes += [Body(name + part.key, part.title, name + part.around) for part in diagram.boxes]
         items += [replace(item, key=name + item.key, box=name + item.box) for item in diagram.items]
-        links += [Link(name + one.source, name + one.target, one.inside) for one in diagram.links]
+        links += [Link(name + part.source, name + part.target, part.inside) for part in diagram.links]
     return Diagram(" beside ".join(titles), tuple(items), tuple(links), tuple(boxes))

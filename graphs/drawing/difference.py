@@ -28,7 +28,7 @@ def difference(before: Diagram, after: Diagram) -> Diagram:
     items = [item if item.key in same else replace(item, kind="added") for item in after.items]
     items += [_removed(item) for item in before.items if item.key not in merged]
     names = {item.key: merged.get(item.key, f"-{item.key}") for item in before.items}
-    links = [Link(names[one.source], names[one.target]) for one in before.links if one.target in names]
+    links = [Link(names[link.source], names[link.target]) for link in before.links if link.target in names]
     every = dict.fromkeys([*after.links, *links])
     return Diagram(f"{before.title} to {after.title}", tuple(items), tuple(every), after.boxes)
 
@@ -43,8 +43,8 @@ def _contents(diagram: Diagram) -> dict[str, Hashable]:
     for link in diagram.links:
         if link.target in sources:
             sources[link.target].append(link.source)
-    found: dict[str, Hashable] = {}
+    contents: dict[str, Hashable] = {}
     for item in diagram.items:
         own = item.label, item.detail, item.options, item.box
-        found[item.key] = hash((own, tuple(found.get(source) for source in sources[item.key])))
-    return found
+        contents[item.key] = hash((own, tuple(contents.get(source) for source in sources[item.key])))
+    return contents

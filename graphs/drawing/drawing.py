@@ -66,8 +66,8 @@ class GraphDrawing:
             return self.model_explorer
         writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".mmd": self.mermaid, ".json": self.json}
         if path.suffix not in writers:
-            known = ", ".join([*writers, ".model-explorer.json", ".png", ".pdf"])
-            raise ValueError(f"a drawing is not written as {path.suffix or 'a file without suffix'}; use {known}")
+            suffixes = ", ".join([*writers, ".model-explorer.json", ".png", ".pdf"])
+            raise ValueError(f"a drawing is not written as {path.suffix or 'a file without suffix'}; use {suffixes}")
         return writers[path.suffix]
 
     def _repr_html_(self) -> str:

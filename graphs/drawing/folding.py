@@ -59,8 +59,8 @@ def _one(name: str, items: list[Item]) -> Item:
 
 def _commonest(items: Iterable[Item]) -> str:
     """The ops that most items are, of items that are folded already by what those say."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for item in items:
         named = [item.label] if item.count == 1 else item.detail.partition(": ")[2].split(", ")
-        found.update(dict.fromkeys(named, item.count))
-    return ", ".join(name for name, _ in found.most_common(3))
+        counts.update(dict.fromkeys(named, item.count))
+    return ", ".join(name for name, _ in counts.most_common(3))

@@ -78,8 +78,8 @@ def in_bytes(size: float) -> str:
 
 def _level(diagram: Diagram, box: str) -> Layout:
     """The items of one box and the boxes in it."""
-    inner = {one.key: _level(diagram, one.key) for one in diagram.boxes if one.around == box}
-    titles = {one.key: one.title for one in diagram.boxes}
+    inner = {inner_box.key: _level(diagram, inner_box.key) for inner_box in diagram.boxes if inner_box.around == box}
+    titles = {inner_box.key: inner_box.title for inner_box in diagram.boxes}
     sizes = {item.key: size_of(item) for item in diagram.items if item.box == box}
     for key, layout in inner.items():
         sizes[key] = max(layout.width, len(titles[key]) * CHARACTER) + 2 * PADDING, layout.height + TITLE + 2 * PADDING
@@ -189,11 +189,11 @@ def _by_grandalf(sizes: Sizes, links: Links) -> Placed:
     vertices = {key: Vertex(key) for key in sizes}
     for key, size in sizes.items():
         vertices[key].view = _View(*size)
-    pairs = dict.fromkeys((one, other) if order[one] < order[other] else (other, one) for one, other in links)
-    found = nx.Graph()
-    found.add_nodes_from(sizes)
-    found.add_edges_from(pairs)
-    parts = [sorted(part, key=order.__getitem__) for part in nx.connected_components(found)]
+    pairs = dict.fromkeys((first, other) if order[first] < order[other] else (other, first) for first, other in links)
+    undirected = nx.Graph()
+    undirected.add_nodes_from(sizes)
+    undirected.add_edges_from(pairs)
+    parts = [sorted(part, key=order.__getitem__) for part in nx.connected_components(undirected)]
     part_of = {key: number for number, part in enumerate(parts) for key in part}
     edges: list[list[Any]] = [
         [] for _ in parts
@@ -255,7 +255,7 @@ def _by_graphviz(sizes: Sizes, links: Links) -> Placed:
     out = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     height = float(out.split(maxsplit=4)[3])
     keys = {name: key for key, name in names.items()}
-    found: dict[str, Rectangle] = {}
+    rectangles: dict[str, Rectangle] = {}
     routes: dict[tuple[str, str], list[Point]] = {}
 
     def point(x: str, y: str) -> Point:
@@ -266,9 +266,9 @@ def _by_graphviz(sizes: Sizes, links: Links) -> Placed:
         if word == "node":
             key, (x, y) = keys[rest[0]], point(*rest[1:3])
             w, h = sizes[key]
-            found[key] = Rectangle(x - w / 2, y - h / 2, w, h)
+            rectangles[key] = Rectangle(x - w / 2, y - h / 2, w, h)
         elif word == "edge":
             numbers = rest[3 : 3 + 2 * int(rest[2])]
             points = [point(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
             routes[keys[rest[0]], keys[rest[1]]] = points[3:-1:3]  # a polyline repeats its corners
-    return found, routes
+    return rectangles, routes

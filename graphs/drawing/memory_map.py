@@ -40,9 +40,9 @@ class MemoryMap:
 
     def svg(self) -> str:
         """The picture, as text. Hovering over a buffer shows what it holds, when, and where."""
-        steps = max((one.upper for one in self.buffers), default=1)
+        steps = max((buffer.upper for buffer in self.buffers), default=1)
         across, down = WIDTH / max(steps, 1), HEIGHT / max(self.peak, 1)
-        body = "".join(_buffer(one, across, down) for one in self.buffers if one.size)
+        body = "".join(_buffer(buffer, across, down) for buffer in self.buffers if buffer.size)
         label = escape(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}", quote=True)
         width, height = LEFT + WIDTH + 18, TOP + HEIGHT + 46
         return (
@@ -62,8 +62,8 @@ class MemoryMap:
         path = Path(path)
         writers = {".svg": self.svg, ".html": self.html}
         if path.suffix not in writers:
-            found = path.suffix or "a file without suffix"
-            raise ValueError(f"a map of memory is not written as {found}; use .svg or .html")
+            suffix = path.suffix or "a file without suffix"
+            raise ValueError(f"a map of memory is not written as {suffix}; use .svg or .html")
         path.write_text(writers[path.suffix](), encoding="utf-8")
         return path
 
@@ -84,11 +84,11 @@ def _axes(peak: int, steps: int) -> str:
     return "".join(ticks)
 
 
-def _buffer(one: MappedBuffer, across: float, down: float) -> str:
-    x, w = LEFT + one.lower * across, (one.upper - one.lower) * across
-    y, h = TOP + HEIGHT - (one.offset + one.size) * down, one.size * down
-    said = f"{one.name}: {in_bytes(one.size)} at {one.offset:,}, steps {one.lower} to {one.upper - 1}"
-    word = one.name.split(" ")[0]
+def _buffer(buffer: MappedBuffer, across: float, down: float) -> str:
+    x, w = LEFT + buffer.lower * across, (buffer.upper - buffer.lower) * across
+    y, h = TOP + HEIGHT - (buffer.offset + buffer.size) * down, buffer.size * down
+    said = f"{buffer.name}: {in_bytes(buffer.size)} at {buffer.offset:,}, steps {buffer.lower} to {buffer.upper - 1}"
+    word = buffer.name.split(" ")[0]
     fits = w > 7.2 * len(word) and h > 13
     text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escape(word)}</text>' if fits else ""
     rect = f'<rect class="u" x="{x:.2f}" y="{y:.2f}" width="{max(w, 0.5):.2f}" height="{max(h, 0.5):.2f}"/>'

@@ -83,14 +83,14 @@ def _entry_width(word: str) -> float:
 
 
 def _legend(kinds: list[Kind], diagram: Diagram) -> str:
-    x, found = MARGIN, []
+    x, parts = MARGIN, []
     for word, kind in _entries(kinds, diagram):
         place = Rectangle(x, MARGIN - 6, 20, 13)
         heavy = f'<rect class="n r" x="{x:.0f}" y="{MARGIN - 6:.0f}" width="20" height="13" style="stroke:var(--ink)"/>'
-        found.append(heavy if kind is None else _outline(Item("", "", "", kind), place))
-        found.append(f'<text class="k" x="{x + 26:.0f}" y="{MARGIN + 5:.0f}">{word}</text>')
+        parts.append(heavy if kind is None else _outline(Item("", "", "", kind), place))
+        parts.append(f'<text class="k" x="{x + 26:.0f}" y="{MARGIN + 5:.0f}">{word}</text>')
         x += _entry_width(word)
-    return "".join(found)
+    return "".join(parts)
 
 
 def _box(box: Body, layout: Layout) -> str:

@@ -33,11 +33,11 @@ def _dot_level(diagram: Diagram, box: str, names: dict[str, str], depth: int) ->
     for item in diagram.items:
         if item.box == box:
             yield f"{pad}{names[item.key]} [label={_quoted(chr(10).join(_words(item)))} {_DOT[item.kind]}]"
-    for number, one in enumerate(diagram.boxes):
-        if one.around == box:
+    for number, inner in enumerate(diagram.boxes):
+        if inner.around == box:
             yield f"{pad}subgraph cluster_{number} {{"
-            yield f"{pad}  label={_quoted(one.title)}"
-            yield from _dot_level(diagram, one.key, names, depth + 1)
+            yield f"{pad}  label={_quoted(inner.title)}"
+            yield from _dot_level(diagram, inner.key, names, depth + 1)
             yield f"{pad}}}"
 
 
@@ -64,10 +64,10 @@ def _mermaid_level(diagram: Diagram, box: str, names: dict[str, str], boxes: dic
             words = "<br/>".join(_words(item)).replace('"', "#quot;")
             open_, close = ("([", "])") if item.kind == "input" else ("[", "]")
             yield f'  {names[item.key]}{open_}"{words}"{close}:::{item.kind}'
-    for one in diagram.boxes:
-        if one.around == box:
-            yield f'  subgraph {boxes[one.key]}["{one.title}"]'
-            yield from _mermaid_level(diagram, one.key, names, boxes)
+    for inner in diagram.boxes:
+        if inner.around == box:
+            yield f'  subgraph {boxes[inner.key]}["{inner.title}"]'
+            yield from _mermaid_level(diagram, inner.key, names, boxes)
             yield "  end"
 
 
@@ -93,7 +93,7 @@ def model_explorer(diagram: Diagram) -> str:
             "id": item.key,
             "label": item.label,
             "namespace": layer(item.box),
-            "incomingEdges": [{"sourceNodeId": one, "sourceNodeOutputId": "0"} for one in read.get(item.key, ())],
+            "incomingEdges": [{"sourceNodeId": source, "sourceNodeOutputId": "0"} for source in read.get(item.key, ())],
             "attrs": [{"key": name, "value": value} for name, value in _attributes(item).items()],
         }
         for item in diagram.items
@@ -103,8 +103,8 @@ def model_explorer(diagram: Diagram) -> str:
 
 
 def _attributes(item: Item) -> dict[str, Any]:
-    found = {"result": item.detail, "pass": item.kind, "options": item.options, "lines": ", ".join(item.lines)}
-    return {name: value for name, value in (found | {"saved": saved_text(item)}).items() if value}
+    attributes = {"result": item.detail, "pass": item.kind, "options": item.options, "lines": ", ".join(item.lines)}
+    return {name: value for name, value in (attributes | {"saved": saved_text(item)}).items() if value}
 
 
 def _names(diagram: Diagram) -> dict[str, str]:

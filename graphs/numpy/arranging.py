@@ -98,9 +98,9 @@ def _along(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwar
     """A function of vectors, called on each along an axis."""
     last = ops.moveaxis(arr, axis, -1)
     lead = shape_of(last)[:-1]
-    found = ops.stack([as_operand(func1d(row, *args, **kwargs)) for row in ops.reshape(last, (-1, shape_of(last)[-1]))])
-    whole = ops.reshape(found, (*lead, *shape_of(found)[1:]))
-    rest = len(shape_of(found)) - 1
+    rows = ops.stack([as_operand(func1d(row, *args, **kwargs)) for row in ops.reshape(last, (-1, shape_of(last)[-1]))])
+    whole = ops.reshape(rows, (*lead, *shape_of(rows)[1:]))
+    rest = len(shape_of(rows)) - 1
     at = positive_axis(axis, len(shape_of(arr)))
     return ops.moveaxis(whole, range(len(lead), len(lead) + rest), range(at, at + rest)) if rest else whole
 
@@ -108,16 +108,16 @@ def _along(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwar
 def _select(condlist: Sequence[Array], choicelist: Sequence[Array], default: Any = 0) -> Array:
     if len(condlist) != len(choicelist):
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices; give one each")
-    found = default
+    chosen = default
     for condition, choice in reversed([*zip(condlist, choicelist, strict=True)]):
-        found = ops.where(condition, choice, found)
-    return found
+        chosen = ops.where(condition, choice, chosen)
+    return chosen
 
 
 def _isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     near = ops.less_equal(ops.abs(ops.subtract(a, b)), ops.add(ops.multiply(ops.abs(b), rtol), atol))
-    found = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
-    return ops.logical_or(found, ops.logical_and(ops.isnan(a), ops.isnan(b))) if equal_nan else found
+    close = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
+    return ops.logical_or(close, ops.logical_and(ops.isnan(a), ops.isnan(b))) if equal_nan else close
 
 
 def _allclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:

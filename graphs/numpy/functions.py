@@ -71,8 +71,8 @@ def _accumulating(function: Function) -> Function:
     def call(
         a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
     ) -> Array:
-        found = function(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-        return found if initial is None else _JOINED[function](found, initial)
+        result = function(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+        return result if initial is None else _JOINED[function](result, initial)
 
     return call
 
@@ -84,8 +84,8 @@ def _extremum(function: Function) -> Function:
         if initial is None and where is not None:
             raise TypeError("where needs initial, since it may select nothing")
         chosen = a if where is None else ops.where(where, a, initial)
-        found = function(chosen, axis=axis, keepdims=keepdims)
-        return found if initial is None else _JOINED[function](found, initial)
+        result = function(chosen, axis=axis, keepdims=keepdims)
+        return result if initial is None else _JOINED[function](result, initial)
 
     return call
 

@@ -22,8 +22,8 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
         return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ShapeError(f"norm: {len(axes)} axes have no norm of order {ord!r}; name one, or two for matrices")
-    found = linalg.matrix_norm(ops.moveaxis(x, axes, (-2, -1)), ord="fro" if ord == "f" else ord)
-    return ops.expand_dims(found, axis=[a % np.ndim(x) for a in axes]) if keepdims else found
+    result = linalg.matrix_norm(ops.moveaxis(x, axes, (-2, -1)), ord="fro" if ord == "f" else ord)
+    return ops.expand_dims(result, axis=[a % np.ndim(x) for a in axes]) if keepdims else result
 
 
 def _svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

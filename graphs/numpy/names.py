@@ -17,9 +17,9 @@ from graphs.op import Array
 
 def array(object: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, ndmin: int = 0) -> Array:
     """A new array, tensor or symbol of numbers, arrays or nested lists; lists that hold tensors are stacked."""
-    found = ops.asarray(object, dtype=dtype, copy=copy)
-    missing = ndmin - np.ndim(found)
-    return ops.expand_dims(found, tuple(range(missing))) if missing > 0 else found
+    result = ops.asarray(object, dtype=dtype, copy=copy)
+    missing = ndmin - np.ndim(result)
+    return ops.expand_dims(result, tuple(range(missing))) if missing > 0 else result
 
 
 def named(name: str) -> Any:

@@ -84,21 +84,21 @@ _ANY = 1 << 30  # arguments
 
 def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call as the counterpart takes it. Raises TypeError for an option that it lacks, but not for NumPy's default."""
-    given: list[Any] = []
+    positional: list[Any] = []
     options: dict[str, Any] = {}
     for name, value in words.theirs.bind(*args, **kwargs).arguments.items():
         parameter = words.theirs.parameters[name]
         if parameter.kind is parameter.VAR_POSITIONAL:
-            given += value
+            positional += value
         elif parameter.kind is parameter.VAR_KEYWORD:
             options |= value
-        elif len(given) < words.places and parameter.kind is not parameter.KEYWORD_ONLY:
-            given.append(value)
+        elif len(positional) < words.places and parameter.kind is not parameter.KEYWORD_ONLY:
+            positional.append(value)
         elif name in words.options:
             options[name] = value
         elif not (value is parameter.default or (isinstance(value, (int, str)) and value == parameter.default)):
             raise TypeError(f"takes no {name} here")
-    return tuple(given), options
+    return tuple(positional), options
 
 
 def _no_counterpart(name: str) -> TypeError:

@@ -127,10 +127,10 @@ def _quantile(a: Array, q: Any, axis: Axis = None, *, keepdims: bool = False) ->
     places = shares.reshape(-1) * (int(size) - 1)
     low = np.floor(places).astype(np.int64)
     below, above = (ops.take(ranked, at, axis=-1) for at in (low, np.minimum(low + 1, int(size) - 1)))
-    found = ops.add(below, ops.multiply(ops.subtract(above, below), (places - low).astype(dtype_of(ranked))))
-    found = ops.where(ops.isnan(ranked[..., -1:]), math.nan, found)
-    found = ops.reshape(ops.moveaxis(found, -1, 0), (*shares.shape, *shape_of(flat)[:-1]))
-    return ops.expand_dims(found, [shares.ndim + i for i in axes]) if keepdims else found
+    quantiles = ops.add(below, ops.multiply(ops.subtract(above, below), (places - low).astype(dtype_of(ranked))))
+    quantiles = ops.where(ops.isnan(ranked[..., -1:]), math.nan, quantiles)
+    quantiles = ops.reshape(ops.moveaxis(quantiles, -1, 0), (*shares.shape, *shape_of(flat)[:-1]))
+    return ops.expand_dims(quantiles, [shares.ndim + i for i in axes]) if keepdims else quantiles
 
 
 def _last(a: Array, axes: tuple[int, ...]) -> Array:
@@ -160,9 +160,9 @@ def _interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None)
     start, low = ops.take(xp, at), ops.take(fp, at)
     after = ops.add(at, 1)
     slope = ops.divide(ops.subtract(ops.take(fp, after), low), ops.subtract(ops.take(xp, after), start))
-    found = ops.add(low, ops.multiply(slope, ops.subtract(x, start)))
-    found = ops.where(ops.less(x, xp[0]), fp[0] if left is None else left, found)
-    return ops.where(ops.greater(x, xp[-1]), fp[-1] if right is None else right, found)
+    values = ops.add(low, ops.multiply(slope, ops.subtract(x, start)))
+    values = ops.where(ops.less(x, xp[0]), fp[0] if left is None else left, values)
+    return ops.where(ops.greater(x, xp[-1]), fp[-1] if right is None else right, values)
 
 
 def _polyval(p: Array, x: Array) -> Array:

@@ -176,10 +176,10 @@ def outputs_of(graph: Graph) -> tuple[TensorSpec, ...]:
     return tuple(output.spec for output in graph.outputs)
 
 
-def _check_inputs(graph: Graph, given: Sequence[TensorSpec]) -> None:
+def _check_inputs(graph: Graph, specs: Sequence[TensorSpec]) -> None:
     wanted = [node.spec for node in graph.inputs]
-    if list(given) != wanted:
-        raise ShapeError(f"the subgraph {graph.name} takes {wanted}, and is given {list(given)}")
+    if list(specs) != wanted:
+        raise ShapeError(f"the subgraph {graph.name} takes {wanted}, and is given {list(specs)}")
 
 
 def _infer_switch(index: TensorSpec, *operands: TensorSpec, branches: tuple[Graph, ...]) -> TensorSpec:
@@ -308,8 +308,8 @@ def _scan(
     `out` gives the arrays to stack into, None for each that shall be allocated.
     """
     state, sequences, outer = _own(values[:carry]), values[carry : carry + xs], values[carry + xs :]
-    given = out or [None] * len(rows)
-    stacks = [np.empty(r.shape, r.dtype) if array is None else array for r, array in zip(rows, given, strict=True)]
+    buffers = out or [None] * len(rows)
+    stacks = [np.empty(r.shape, r.dtype) if array is None else array for r, array in zip(rows, buffers, strict=True)]
     saved = stacks[len(stacks) - carry :] if save else []
     for t in reversed(range(length)) if reverse else range(length):
         for stacked_states, value in zip(saved, state, strict=False):

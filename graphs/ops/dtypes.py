@@ -118,8 +118,8 @@ class NamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Kind = None) -> dict[str, np.dtype[Any]]:
         """The dtypes of a kind, by name; all by default. The standard has no float16, which is here nevertheless."""
-        found = map(np.dtype, _STANDARD)
-        return {dtype.name: dtype for dtype in found if kind is None or isdtype(dtype, kind)}
+        candidates = map(np.dtype, _STANDARD)
+        return {dtype.name: dtype for dtype in candidates if kind is None or isdtype(dtype, kind)}
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)

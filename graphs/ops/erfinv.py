@@ -51,15 +51,15 @@ def _far(rest: Array) -> Array:
 def _erfinv(x: Array) -> Array:
     size = np.abs(x)
     inside = size < 1
-    found = np.copysign(_inverse(np.where(inside, size, 0), np.where(inside, 1 - size, 1)), x)
-    return np.where(inside, found, np.where(size == 1, np.copysign(np.inf, x), np.nan))
+    values = np.copysign(_inverse(np.where(inside, size, 0), np.where(inside, 1 - size, 1)), x)
+    return np.where(inside, values, np.where(size == 1, np.copysign(np.inf, x), np.nan))
 
 
 def _erfcinv(x: Array) -> Array:
     inside, low = (x > 0) & (x < 2), x < 1
     rest = np.where(inside, np.where(low, x, 2 - x), 1)
-    found = np.where(low, 1, -1) * _inverse(1 - rest, rest)
-    return np.where(inside, found, np.where(x == 0, np.inf, np.where(x == 2, -np.inf, np.nan)))
+    values = np.where(low, 1, -1) * _inverse(1 - rest, rest)
+    return np.where(inside, values, np.where(x == 0, np.inf, np.where(x == 2, -np.inf, np.nan)))
 
 
 def _slope(y: Array) -> Array:

@@ -38,9 +38,9 @@ def checked(prepare: Prepare, infer: Callable[..., TensorSpec]) -> Prepare:
 
     @functools.wraps(prepare)
     def asked(*args: Any, **attrs: Any) -> Prepared:
-        inputs, found = prepare(*args, **attrs)
-        infer(*map(spec_of, inputs), **found)
-        return inputs, found
+        inputs, attributes = prepare(*args, **attrs)
+        infer(*map(spec_of, inputs), **attributes)
+        return inputs, attributes
 
     return asked
 

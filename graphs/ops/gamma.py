@@ -37,10 +37,10 @@ def in_doubles(function: Values) -> Kernel:
         shape = np.broadcast_shapes(*map(np.shape, inputs))
         arrays = [np.broadcast_to(x, shape).astype(np.float64).reshape(-1) for x in inputs]
         with np.errstate(all="ignore"):
-            found = function(*arrays).reshape(shape)
+            result = function(*arrays).reshape(shape)
         if out is None:
-            return found.astype(kind)
-        out[...] = found
+            return result.astype(kind)
+        out[...] = result
         return out
 
     return kernel
@@ -88,8 +88,8 @@ def _zeta(s: Array, q: Array) -> Array:
 
 def _hurwitz(s: Array, q: Array) -> Array:
     pole, wrong = (q <= 0) & (q == np.floor(q)), (s < 1) | np.isnan(s) | ((q < 0) & (s != np.floor(s)))
-    found = _zeta(np.where(wrong | (s == 1), 2, s), np.where(pole | wrong, 1, q))
-    return np.where(wrong, np.nan, np.where(pole | (s == 1), np.inf, found))
+    values = _zeta(np.where(wrong | (s == 1), 2, s), np.where(pole | wrong, 1, q))
+    return np.where(wrong, np.nan, np.where(pole | (s == 1), np.inf, values))
 
 
 def _polygamma(n: Array, x: Array) -> Array:

@@ -33,9 +33,9 @@ def index(x: Array, key: Any) -> Array:
     position that an axis does not have, and ControlFlowError for a mask that is symbolic: the result's shape would
     depend on its values.
     """
-    given, lengths = _expanded_masks(key)
-    x, given = _flags_as_axes(x, given)
-    entries = complete_key(given, len(shape_of(x)))
+    entries_given, lengths = _expanded_masks(key)
+    x, entries_given = _flags_as_axes(x, entries_given)
+    entries = complete_key(entries_given, len(shape_of(x)))
     if all(map(is_basic, entries)):
         return getitem(x, tuple(entries))
     _check_masks(entries, lengths, shape_of(x))
@@ -43,17 +43,17 @@ def index(x: Array, key: Any) -> Array:
     kept = [e for e in entries if e is None or isinstance(e, slice) or not is_basic(e)]  # an int drops its axis
     axes = [i for i, e in enumerate(kept) if not is_basic(e)]
     arrays = [kept[i] for i in axes]
-    if not _side_by_side(given):
+    if not _side_by_side(entries_given):
         return _take_many(moveaxis(view, axes, range(len(axes))), arrays, 0)
     return _take_many(view, arrays, axes[0])
 
 
-def _side_by_side(given: Sequence[Any]) -> bool:
+def _side_by_side(entries: Sequence[Any]) -> bool:
     """Whether nothing lies between the arrays of a key as it was given: an Ellipsis separates even if it is no axis.
 
     An int counts as an array here: x[0, :, array] has its axes first.
     """
-    picked = [i for i, e in enumerate(given) if e is not None and e is not Ellipsis and not isinstance(e, slice)]
+    picked = [i for i, e in enumerate(entries) if e is not None and e is not Ellipsis and not isinstance(e, slice)]
     return picked == list(range(picked[0], picked[-1] + 1))
 
 
@@ -79,12 +79,12 @@ def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
     return tuple(result), lengths
 
 
-def _flags_as_axes(x: Array, given: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+def _flags_as_axes(x: Array, entries: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
     """x with an axis of size 1 for each bool of the key, and the key with arrays that pick all or nothing of these."""
-    if not any(isinstance(entry, bool) for entry in given):
-        return x, given
-    axes = [None if isinstance(e, bool) else e if e is Ellipsis else slice(None) for e in given if e is not None]
-    return getitem(x, tuple(axes)), tuple(np.zeros(int(e), np.intp) if isinstance(e, bool) else e for e in given)
+    if not any(isinstance(entry, bool) for entry in entries):
+        return x, entries
+    axes = [None if isinstance(e, bool) else e if e is Ellipsis else slice(None) for e in entries if e is not None]
+    return getitem(x, tuple(axes)), tuple(np.zeros(int(e), np.intp) if isinstance(e, bool) else e for e in entries)
 
 
 def _check_masks(entries: Sequence[Any], lengths: dict[int, int], shape: Shape) -> None:
@@ -167,9 +167,9 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
         fitted = _fitted(value, shape_of(x)[len(shape_of(key)) :])
         if fitted is not None:
             return where(_over_last_axes(key, x), fitted, x)
-    given = _expanded_masks(key)[0]
-    if all(map(is_basic, given)):
-        entries = complete_key(given, len(shape_of(x)))
+    unmasked = _expanded_masks(key)[0]
+    if all(map(is_basic, unmasked)):
+        entries = complete_key(unmasked, len(shape_of(x)))
         return set_basic(x, _without_ones(value, len(result_shape(shape_of(x), entries))), entries)
     places = index(reshape(arange(dims.product(shape_of(x))), shape_of(x)), key)
     values = reshape(broadcast_to(_without_ones(value, len(shape_of(places))), shape_of(places)), (-1,))

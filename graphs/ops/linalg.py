@@ -151,8 +151,8 @@ def _paired_axes(left: int, right: int, axes: int | Sequence[int | Sequence[int]
         if not 0 <= axes <= min(left, right):
             raise ShapeError(f"{axes} axes to sum of {left} and {right}; use 0 to {min(left, right)}")
         return list(range(left - axes, left)), list(range(axes))
-    given: list[list[int]] = [list(a) if isinstance(a, Iterable) else [a] for a in axes]
-    first, second = ([positive_axis(a, n) for a in group] for group, n in zip(given, (left, right), strict=True))
+    groups: list[list[int]] = [list(a) if isinstance(a, Iterable) else [a] for a in axes]
+    first, second = ([positive_axis(a, n) for a in group] for group, n in zip(groups, (left, right), strict=True))
     if len(first) != len(second) or len(set(first)) < len(first) or len(set(second)) < len(second):
         raise ShapeError(f"axes {axes} do not pair each axis with one other; name as many on each side, each once")
     return first, second

@@ -35,8 +35,8 @@ def triangle(x: Array, *, upper: bool, strict: bool = False, unit: bool = False)
         kept = greater(columns, rows) if upper else greater(rows, columns)
     else:
         kept = greater_equal(columns, rows) if upper else less_equal(columns, rows)
-    found = where(kept, x, 0)
-    return where(equal(rows, columns), 1, found) if unit else found
+    part = where(kept, x, 0)
+    return where(equal(rows, columns), 1, part) if unit else part
 
 
 # The factors --------------------------------------------------------------------------------------------------------
@@ -147,15 +147,15 @@ leading_definite: Op = solver(
 
 def _permutation(pivots: Array, *, size: int, out: Array = None) -> Array:
     """Which row comes where after the swaps that pivots describe: i[..., count] -> i[..., size]."""
-    found = np.empty((*pivots.shape[:-1], size), np.int64) if out is None else out
+    permutation = np.empty((*pivots.shape[:-1], size), np.int64) if out is None else out
     order = np.tile(np.arange(size), (math.prod(pivots.shape[:-1]), 1))
     every = np.arange(len(order))
     for i, at in enumerate(pivots.reshape(len(order), pivots.shape[-1]).T):
         before = order[:, i].copy()
         order[:, i] = order[every, at]
         order[every, at] = before
-    found[...] = order.reshape(found.shape)
-    return found
+    permutation[...] = order.reshape(permutation.shape)
+    return permutation
 
 
 permutation_of: Op = Op(

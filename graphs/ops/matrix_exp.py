@@ -40,10 +40,10 @@ def _matrix_exp(x: Array, out: Array) -> Array:
     norms = np.abs(wide).sum(-2).max(-1, initial=0)
     with np.errstate(divide="ignore"):
         halvings = np.where(np.isfinite(norms), np.maximum(np.ceil(np.log2(norms / _LARGEST)), 0), 0)
-    found = _pade(wide * (0.5**halvings)[..., None, None])
+    power = _pade(wide * (0.5**halvings)[..., None, None])
     for done in range(int(halvings.max(initial=0))):
-        found = np.where((halvings > done)[..., None, None], found @ found, found)
-    out[...] = found
+        power = np.where((halvings > done)[..., None, None], power @ power, power)
+    out[...] = power
     return out
 
 

@@ -80,8 +80,8 @@ def gradient(f: Array, /, *varargs: Any, axis: Axis = None, edge_order: int = 1)
     if edge_order not in (1, 2):
         raise ShapeError(f"slopes at the ends are of order 1 or 2, not {edge_order}; choose one")
     each = spacings if len(spacings) == len(axes) else tuple(spacings) * len(axes)
-    found = tuple(_slope(f, a, h, edge_order) for a, h in zip(axes, each, strict=True))
-    return found[0] if len(found) == 1 else found
+    slopes = tuple(_slope(f, a, h, edge_order) for a, h in zip(axes, each, strict=True))
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slope(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:

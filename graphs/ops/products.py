@@ -38,11 +38,11 @@ def kron(x1: Array, x2: Array, /) -> Array:
     """The Kronecker product: each element of x1 times all of x2, in blocks."""
     x1, x2 = as_operand(x1), as_operand(x2)
     ndim = max(len(shape_of(x1)), len(shape_of(x2)))
-    one, other = ((1,) * (ndim - len(shape_of(x))) + shape_of(x) for x in (x1, x2))
+    left, other = ((1,) * (ndim - len(shape_of(x))) + shape_of(x) for x in (x1, x2))
     blocks = multiply(
-        reshape(x1, [s for size in one for s in (size, 1)]), reshape(x2, [s for size in other for s in (1, size)])
+        reshape(x1, [s for size in left for s in (size, 1)]), reshape(x2, [s for size in other for s in (1, size)])
     )
-    return reshape(blocks, [a * b for a, b in zip(one, other, strict=True)])
+    return reshape(blocks, [a * b for a, b in zip(left, other, strict=True)])
 
 
 @composite

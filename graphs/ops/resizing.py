@@ -58,14 +58,14 @@ def interpolate(
 
 
 def _known(sizes: Shape) -> list[int]:
-    known = [size for size in sizes if isinstance(size, int)]
-    if len(known) < len(sizes):
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(sizes):
         raise ShapeError(f"the sizes that change are numbers, not {sizes}; only batch and channels may be symbolic")
     if not 1 <= len(sizes) <= 3:
         raise ShapeError(f"takes one to three axes after batch and channels, not {len(sizes)}; reshape them")
-    if min(known) < 1:
+    if min(numbers) < 1:
         raise ShapeError("there is nothing between no elements; check the size first")
-    return known
+    return numbers
 
 
 def _check_mode(mode: str, rank: int, align_corners: bool | None) -> None:
@@ -81,13 +81,13 @@ def _wanted(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int],
     """The sizes asked for, and the factors where these were given."""
     if (size is None) == (scale is None):
         raise ShapeError("give either size or scale_factor")
-    given = _each(size if scale is None else scale, len(sizes))
-    factors: list[float | None] = [None] * len(sizes) if scale is None else [*given]
-    wanted = given if scale is None else [have * by for have, by in zip(sizes, given, strict=True)]
-    found = [math.floor(want) for want in wanted]
-    if min(found) < 1:
-        raise ShapeError(f"sizes of {found} hold nothing; ask for 1 or more")
-    return found, factors
+    each = _each(size if scale is None else scale, len(sizes))
+    factors: list[float | None] = [None] * len(sizes) if scale is None else [*each]
+    wanted = each if scale is None else [have * by for have, by in zip(sizes, each, strict=True)]
+    whole = [math.floor(want) for want in wanted]
+    if min(whole) < 1:
+        raise ShapeError(f"sizes of {whole} hold nothing; ask for 1 or more")
+    return whole, factors
 
 
 def _each(value: Any, rank: int) -> list[float]:

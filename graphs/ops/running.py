@@ -30,8 +30,8 @@ def _places(name: str, ufunc: np.ufunc, doc: str) -> Op:
     def kernel(x: Array, *, axis: int, out: Array = None) -> Array:
         best = ufunc.accumulate(x, axis=axis)
         places = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - axis - 1))
-        found = np.where((x == best) | (x != x), places, 0)  # NaN differs from itself
-        return np.maximum.accumulate(found, axis=axis, out=out)
+        extremes = np.where((x == best) | (x != x), places, 0)  # NaN differs from itself
+        return np.maximum.accumulate(extremes, axis=axis, out=out)
 
     def infer(x: TensorSpec, *, axis: int) -> TensorSpec:
         return TensorSpec(x.shape, np.intp)

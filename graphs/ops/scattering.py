@@ -93,8 +93,8 @@ def scatter_reduce(x: Array, axis: int, index: Array, src: Array, reduce: str, i
     sent = cast(_cropped(src, shape, "src"), dtype_of(x))
     within = tuple(shape_of(x)[i] if i == at else size for i, size in enumerate(shape))
     part = _cropped(x, within, "x")
-    found = _joined(part, index, sent, at, reduce, include_self)
-    return found if part is x else setitem(x, found, tuple(slice(0, size) for size in within))
+    reduced = _joined(part, index, sent, at, reduce, include_self)
+    return reduced if part is x else setitem(x, reduced, tuple(slice(0, size) for size in within))
 
 
 def _cropped(x: Array, shape: Shape, what: str) -> Array:

@@ -46,10 +46,10 @@ def positive_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """Sorted axes counted from the front; None means all. Raises ShapeError for a repeated axis."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, Iterable) else (axis,)
-    axes = sorted(positive_axis(a, ndim) for a in given)
+    listed = axis if isinstance(axis, Iterable) else (axis,)
+    axes = sorted(positive_axis(a, ndim) for a in listed)
     if len(set(axes)) < len(axes):
-        raise ShapeError(f"axis {tuple(given)} names an axis twice; name each once")
+        raise ShapeError(f"axis {tuple(listed)} names an axis twice; name each once")
     return tuple(axes)
 
 
@@ -123,10 +123,10 @@ def completed_shape(shape: Shape, total: Size) -> Shape:
         raise ShapeError("only one size of a new shape can be -1; give the others")
     if not unknown:
         return shape
-    known = dims.product(s for i, s in enumerate(shape) if i != unknown[0])
-    if dims.same(known, 0) or not dims.same(total // known * known, total):
+    others = dims.product(s for i, s in enumerate(shape) if i != unknown[0])
+    if dims.same(others, 0) or not dims.same(total // others * others, total):
         raise ShapeError(f"{total} elements do not fill a shape of {shape}; change a size that is given")
-    return tuple(total // known if i == unknown[0] else s for i, s in enumerate(shape))
+    return tuple(total // others if i == unknown[0] else s for i, s in enumerate(shape))
 
 
 def floating(spec: TensorSpec) -> None:
@@ -170,11 +170,11 @@ def along(x: Any, /, axis: int = -1) -> Prepared:
 # In kernels: `out` is the buffer that was planned for the result, or None.
 
 
-def stored(found: Array, out: Array) -> Array:
+def stored(result: Array, out: Array) -> Array:
     """An array, in the buffer where there is one. Small kernels ask for that themselves: a call takes as long."""
     if out is None:
-        return found
-    np.copyto(out, found)
+        return result
+    np.copyto(out, result)
     return out
 
 

@@ -118,9 +118,9 @@ def _infer_gradient(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> T
 
 def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The cotangent of x from that of y = softmax(x): (g - sum(g y)) y, in one new array."""
-    found = np.asarray(np.multiply(g, y, out))
-    np.subtract(g, summed(found, axis, keepdims=True), found)
-    return np.multiply(found, y, found)
+    product = np.asarray(np.multiply(g, y, out))
+    np.subtract(g, summed(product, axis, keepdims=True), product)
+    return np.multiply(product, y, product)
 
 
 softmax_gradient: Op = Op(

@@ -145,8 +145,8 @@ def _infer_solve(x: TensorSpec, y: TensorSpec) -> TensorSpec:
 def _filled(function: Callable[..., Any]) -> Kernel:
     def kernel(*arrays: Any) -> Array:
         *inputs, out = arrays
-        found = function(*inputs)
-        return found if out is None else stored(found, out)
+        solution = function(*inputs)
+        return solution if out is None else stored(solution, out)
 
     return kernel
 

@@ -92,8 +92,8 @@ def _prepare_search(x1: Array, x2: Array, /, side: str = "left", sorter: Array |
 
 def _search(x: Array, y: Array, *, side: Any, out: Array = None) -> Array:
     """Where each element of y belongs in the sorted x: before its equals, or after them with side='right'."""
-    found = np.searchsorted(x, y, side=side)
-    return found if out is None else stored(found, out)
+    positions = np.searchsorted(x, y, side=side)
+    return positions if out is None else stored(positions, out)
 
 
 def _infer_search(x: TensorSpec, y: TensorSpec, *, side: str) -> TensorSpec:
@@ -145,8 +145,8 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     if not shape_of(x):
         raise ShapeError("takes at least one axis; reshape to (1,)")
-    found = np.nonzero(_values(x, "use graphs.where(x != 0, a, b), which keeps the shape, or graphs.count_nonzero"))
-    return tuple(_like(x, positions) for positions in found)
+    indices = np.nonzero(_values(x, "use graphs.where(x != 0, a, b), which keeps the shape, or graphs.count_nonzero"))
+    return tuple(_like(x, positions) for positions in indices)
 
 
 @composite
@@ -199,8 +199,8 @@ def unique_rows(x: Array, /) -> UniqueRows:
 
     Raises ControlFlowError for a symbol.
     """
-    found = np.unique(_values(x, _SORTED), True, True, True, axis=0)[1:]
-    return UniqueRows(*[_like(x, field.reshape(-1)) for field in found])
+    fields = np.unique(_values(x, _SORTED), True, True, True, axis=0)[1:]
+    return UniqueRows(*[_like(x, field.reshape(-1)) for field in fields])
 
 
 def _fields(x: Array, result: Any) -> Any:

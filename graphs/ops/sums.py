@@ -45,11 +45,11 @@ def _over_rows(x: Array, count: int) -> Array:
     return flat
 
 
-def in_shape(found: Array, shape: tuple[int, ...], out: Array) -> Array:
+def in_shape(result: Array, shape: tuple[int, ...], out: Array) -> Array:
     """What was found, in the shape of the result, and in the buffer where one was planned for it."""
-    if found.shape != shape:
-        found = found.reshape(shape)
+    if result.shape != shape:
+        result = result.reshape(shape)
     if out is None:
-        return found
-    np.copyto(out, found)
+        return result
+    np.copyto(out, result)
     return out

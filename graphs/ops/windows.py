@@ -54,11 +54,11 @@ def _paddings(
         return [(total // 2, total - total // 2) for total in totals]
     if isinstance(padding, str):
         raise ShapeError(f"padding is a number, a number or a pair per axis, 'same' or 'valid', not {padding!r}")
-    given = padding if isinstance(padding, int) else [p if isinstance(p, int) else tuple(p) for p in padding]
-    if isinstance(given, list) and len(given) == len(sizes) and all(isinstance(p, tuple) for p in given):
-        pairs = [per_axis(p, 2, "padding", 0) for p in given]
+    amounts = padding if isinstance(padding, int) else [p if isinstance(p, int) else tuple(p) for p in padding]
+    if isinstance(amounts, list) and len(amounts) == len(sizes) and all(isinstance(p, tuple) for p in amounts):
+        pairs = [per_axis(p, 2, "padding", 0) for p in amounts]
         return [(before, after) for before, after in pairs]
-    return [(p, p) for p in per_axis(given, len(sizes), "padding", 0)]
+    return [(p, p) for p in per_axis(amounts, len(sizes), "padding", 0)]
 
 
 def counts(sizes: Sequence[Size], window: Window) -> Shape:

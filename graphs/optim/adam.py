@@ -41,7 +41,7 @@ def adam(
                 gradient = add(gradient, multiply(param, weight_decay))
             mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
-            largest = tuple([maximum(one, variance) for one in largest])
+            largest = tuple([maximum(largest_variance, variance) for largest_variance in largest])
             root = add(divide(sqrt(largest[0] if largest else variance), like_param(scale, param)), eps)
             if weight_decay and decoupled:
                 param = multiply(param, like_param(kept, param))
@@ -96,7 +96,7 @@ def radam(
     def at(steps: Array) -> Update:
         left, power = subtract(1, pow(b2, steps)), pow(b2, steps)
         length = subtract(longest, divide(multiply(multiply(steps, 2), power), left))
-        known, safe = greater(length, 5), maximum(length, 5)
+        is_tractable, safe = greater(length, 5), maximum(length, 5)
         share = multiply(multiply(subtract(safe, 4), subtract(safe, 2)), longest)
         rectified = sqrt(divide(multiply(share, left), multiply(safe, (longest - 4) * (longest - 2))))
         rate = divide(learning_rate, subtract(1, pow(b1, steps)))
@@ -108,7 +108,7 @@ def radam(
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
             if weight_decay and decoupled:
                 param = multiply(param, like_param(1 - learning_rate * weight_decay, param))
-            factor = where(known, divide(like_param(rectified, param), add(sqrt(variance), eps)), 1.0)
+            factor = where(is_tractable, divide(like_param(rectified, param), add(sqrt(variance), eps)), 1.0)
             return subtract(param, multiply(multiply(mean, factor), like_param(rate, param))), mean, variance
 
         return rule

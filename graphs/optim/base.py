@@ -65,10 +65,10 @@ def _started(slots: Slots, params: Tree) -> State:
 def _updated(rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree) -> tuple[Tree, dict[str, Tree]]:
     """The rule applied leaf by leaf, and what it returned put back into containers."""
     leaves, structure = tree.flatten(params)
-    given = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
+    containers = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
     columns = [
         _leaves_of(leaves, structure, what, container, slots.get(what, zeros_like) is zeros_like)
-        for what, container in given.items()
+        for what, container in containers.items()
     ]
     rows = [rule(*row) for row in zip(leaves, *columns, strict=True)]
     new_params, *new_slots = [tree.unflatten(structure, [row[i] for row in rows]) for i in range(1 + len(slots))]
@@ -77,11 +77,11 @@ def _updated(rule: Update, slots: Slots, gradients: Tree, state: State, params: 
 
 def _leaves_of(params: list[Array], structure: tree.Structure, what: str, container: Tree, alike: bool) -> list[Array]:
     """The leaves of a container laid out like the parameters; where they are `alike`, in their shapes and dtypes."""
-    leaves, found = tree.flatten(container)
-    if found != structure:
+    leaves, layout = tree.flatten(container)
+    if layout != structure:
         raise ShapeError(
             located(
-                f"{what} laid out as {tree.described(found)}, params as {tree.described(structure)}; give one for each"
+                f"{what} laid out as {tree.described(layout)}, params as {tree.described(structure)}; give one for each"
             )
         )
     if not alike:

@@ -31,8 +31,8 @@ def logpdf(x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular
     gaps = ops.reshape(ops.subtract(points, mean), (-1, size))
     squares = ops.sum(ops.square(linalg.solve(lower, ops.matrix_transpose(gaps))), axis=0)
     logdet = ops.multiply(2.0, ops.sum(ops.log(linalg.diagonal(lower))))
-    found = ops.multiply(-0.5, ops.add(squares, ops.add(logdet, size * _CONSTANT)))
-    return ops.reshape(found, shape_of(points)[:-1])
+    densities = ops.multiply(-0.5, ops.add(squares, ops.add(logdet, size * _CONSTANT)))
+    return ops.reshape(densities, shape_of(points)[:-1])
 
 
 @of_one_kind

@@ -46,8 +46,8 @@ def _scatter(op: Op, values: Values) -> Iterator[Case]:
         if count > size:
             continue  # which of two values for one place stays is no question of gradients
         once = np.random.default_rng(count).permutation(size)[:count].reshape(picked) - size
-        given = values.real((*shape[:at], *picked, *shape[at + 1 :]))
-        yield title, (values.real(shape), once, given), {"axis": axis}
+        updates = values.real((*shape[:at], *picked, *shape[at + 1 :]))
+        yield title, (values.real(shape), once, updates), {"axis": axis}
 
 
 def _scattered(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
@@ -64,8 +64,8 @@ def _added_along(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
 def _extreme_along_axis(op: Op, values: Values) -> Iterator[Case]:
     for title, (shape, picked, axis) in _ALONG.items():
         for largest in (True, False):
-            given = values.real(shape), _indices(values, picked, shape[axis]), values.real(picked)
-            yield f"{title}-{largest}", given, {"axis": axis, "largest": largest}
+            operands = values.real(shape), _indices(values, picked, shape[axis]), values.real(picked)
+            yield f"{title}-{largest}", operands, {"axis": axis, "largest": largest}
 
 
 _REPEATED = np.array([1, -2, 1, 1, 0], np.int32)

@@ -57,15 +57,15 @@ def _convolution_input(v: Values, x: Sizes, weight: Sizes, window: Window, group
     return (v.real(g), v.real(weight)), {"sizes": x[2:], "window": window, "groups": groups}
 
 
-def _windows(given: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
-    return calls(_POOLINGS, lambda v, x, window: (given(v, v.real(x), window), {"window": window}))
+def _windows(operands_of: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
+    return calls(_POOLINGS, lambda v, x, window: (operands_of(v, v.real(x), window), {"window": window}))
 
 
-def _windows_back(given: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
+def _windows_back(operands_of: Callable[[Values, Array, Window], tuple[Array, ...]]) -> Maker:
     """The same with cotangents of windows, carried back to elements of these sizes."""
 
     def call(v: Values, shape: Sizes, window: Window) -> Given:
-        return given(v, v.real(shape), window), {"sizes": shape[len(shape) - len(window) :], "window": window}
+        return operands_of(v, v.real(shape), window), {"sizes": shape[len(shape) - len(window) :], "window": window}
 
     return calls(_POOLINGS, call)
 

@@ -131,12 +131,12 @@ class Values:
         return np.asarray(self._random.uniform(0.1, 0.4, shape) + 0.5 * self._random.integers(0, 2, shape))
 
 
-def calls(cases: Mapping[str, Sequence[Any]], given: Callable[..., Given]) -> Maker:
+def calls(cases: Mapping[str, Sequence[Any]], operands_of: Callable[..., Given]) -> Maker:
     """A call for each case: `given(values, *case)` makes its arguments and options."""
 
     def make(op: Op, values: Values) -> Iterator[Case]:
         for title, case in cases.items():
-            yield title, *given(values, *case)
+            yield title, *operands_of(values, *case)
 
     return make
 

@@ -79,15 +79,15 @@ def _gradient(calls: list[SampleCall], engines: Engines) -> tuple[str, str, str]
 def _numpy_names() -> dict[str, list[str]]:
     """The names in NumPy of each function, as the NumPy protocols have them."""
     names: dict[str, list[str]] = {name: [] for name in traits.functions()}
-    for name, found in names.items():
+    for name, aliases in names.items():
         if isinstance(getattr(np, name, None), np.ufunc):
-            found.append(name)
+            aliases.append(name)
     for numpy_name, name in numpy_functions.UFUNC_NAMES.items():
         names[name].append(numpy_name)
     for function, ours in numpy_functions.FUNCTIONS.items():
-        for name, found in names.items():
-            if traits.named(name) in _made_of(ours) and function.__name__ not in found:
-                found.append(function.__name__)
+        for name, aliases in names.items():
+            if traits.named(name) in _made_of(ours) and function.__name__ not in aliases:
+                aliases.append(function.__name__)
     return names
 
 

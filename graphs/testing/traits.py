@@ -94,8 +94,8 @@ def functions() -> list[str]:
 def named(name: str) -> Function:
     """The public function of that name."""
     space, _, own = name.rpartition(".")
-    found: Function = getattr(linalg if space else ops, own)
-    return found
+    function: Function = getattr(linalg if space else ops, own)
+    return function
 
 
 def calls(name: str) -> list[SampleCall]:
@@ -181,10 +181,10 @@ def form(call: SampleCall, positions: list[int], engines: Engines) -> str:
     """One of "smooth", "piecewise" (the gradient jumps somewhere) and "constant" (the gradient is 0 everywhere)."""
     slope = _slope_along_a_line(call, positions, engines)
     points = np.linspace(-2.61, 2.57, 64)  # sample values lie between -2 and 2: every element crosses 0
-    found = np.array([slope(t) for t in points])
-    if not np.any(found[np.isfinite(found)]):
+    slopes = np.array([slope(t) for t in points])
+    if not np.any(slopes[np.isfinite(slopes)]):
         return "constant"
-    steepest = np.argsort(-np.nan_to_num(np.abs(np.diff(found))))[:4]
+    steepest = np.argsort(-np.nan_to_num(np.abs(np.diff(slopes))))[:4]
     return "piecewise" if any(_jumps(slope, points[i], points[i + 1]) for i in steepest) else "smooth"
 
 

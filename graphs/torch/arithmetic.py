@@ -161,8 +161,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """No less than `min` and no more than `max`, which may be tensors. Raises ValueError where both are None."""
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
-    given = [bound for bound in (min, max) if bound is not None]
-    converted = iter(promoted(input, *given))
+    bounds = [bound for bound in (min, max) if bound is not None]
+    converted = iter(promoted(input, *bounds))
     x = next(converted)
     low, high = [None if bound is None else next(converted) for bound in (min, max)]
     return ops.clip(x, low, high)

@@ -94,8 +94,8 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
 
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
     """Tensors joined along an axis that they all have; an empty vector among them is left out."""
-    given = _alike(tensors)
-    kept = [x for x in given if shape_of(x) != (0,)] or given[:1]
+    converted = _alike(tensors)
+    kept = [x for x in converted if shape_of(x) != (0,)] or converted[:1]
     return ops.concat(kept, axis=dim if axis is None else axis)
 
 

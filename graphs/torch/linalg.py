@@ -138,8 +138,8 @@ def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
         ends = (values[..., 0], values[..., -1])
         return ops.divide(*(ends if p != -2 else ends[::-1]))
     inverse, info = inv_ex(A)
-    found = ops.multiply(matrix_norm(A, p), matrix_norm(ops.where(ops.isnan(inverse), 0, inverse), p))
-    return ops.where(ops.equal(info, 0), found, math.inf)
+    result = ops.multiply(matrix_norm(A, p), matrix_norm(ops.where(ops.isnan(inverse), 0, inverse), p))
+    return ops.where(ops.equal(info, 0), result, math.inf)
 
 
 # ---- products ------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
     chain.append(ops.expand_dims(last, -1) if len(shape_of(last)) == 1 else last)
     if any(len(shape_of(x)) != 2 for x in chain):
         raise ShapeError("multi_dot takes matrices, and vectors at its ends; use matmul for batches")
-    found = _chained(chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]]))
+    product = _chained(chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]]))
     gone = tuple([axis for axis, x in ((0, first), (1, last)) if len(shape_of(x)) == 1])
-    return ops.squeeze(found, gone) if gone else found
+    return ops.squeeze(product, gone) if gone else product
 
 
 def _splits(sizes: Sequence[Any]) -> dict[tuple[int, int], int]:
@@ -199,8 +199,8 @@ def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Any:  # no
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803
     """The inverse of what `tensordot(A, x, ind)` does."""
     shape = shape_of(A)
-    found = linalg.inv(ops.reshape(A, (math.prod(shape[:ind]), -1)))
-    return ops.reshape(found, (*shape[ind:], *shape[:ind]))
+    inverse = linalg.inv(ops.reshape(A, (math.prod(shape[:ind]), -1)))
+    return ops.reshape(inverse, (*shape[ind:], *shape[:ind]))
 
 
 def vander(x: Any, *, N: int | None = None) -> Any:  # noqa: N803

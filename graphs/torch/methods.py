@@ -68,15 +68,15 @@ class TorchNames(FunctionMethods, Conversions):
         Raises ValueError for any device but the CPU.
         """
         del non_blocking
-        for given in args:
-            if isinstance(given, str):
-                devices.check(given)
-            elif isinstance(given, (type, np.dtype)):
-                dtype = given
-            elif hasattr(given, "shape"):
-                dtype = dtype_of(given)
-            elif given is not None and (type(given) is not bool or given is args[0]):
-                raise DTypeError(located(f"to: {given!r} is no dtype, no device and no tensor; give one of these"))
+        for target in args:
+            if isinstance(target, str):
+                devices.check(target)
+            elif isinstance(target, (type, np.dtype)):
+                dtype = target
+            elif hasattr(target, "shape"):
+                dtype = dtype_of(target)
+            elif target is not None and (type(target) is not bool or target is args[0]):
+                raise DTypeError(located(f"to: {target!r} is no dtype, no device and no tensor; give one of these"))
         devices.check(device)
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)

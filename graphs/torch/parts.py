@@ -63,8 +63,8 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     axis, x, rows = place(dim, ndim_of(input)), as_row(input), as_row(source)
     check_source(input, axis, index, source)
     places = ops.reshape(index, [-1 if i == axis else 1 for i in range(ndim_of(x))])
-    found = ops.scatter_reduce(x, axis, ops.broadcast_to(places, shape_of(rows)), rows, reduce, include_self)
-    return ops.reshape(found, shape_of(input))
+    result = ops.scatter_reduce(x, axis, ops.broadcast_to(places, shape_of(rows)), rows, reduce, include_self)
+    return ops.reshape(result, shape_of(input))
 
 
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:

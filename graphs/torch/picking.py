@@ -50,8 +50,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     del sparse_grad
     axis = place(dim, ndim_of(input))
     check_index(input, axis, index)
-    found = ops.take_along_axis(_crop(as_row(input), shape_of(as_row(index)), axis), as_row(index), axis=axis)
-    return ops.reshape(found, shape_of(index))
+    result = ops.take_along_axis(_crop(as_row(input), shape_of(as_row(index)), axis), as_row(index), axis=axis)
+    return ops.reshape(result, shape_of(index))
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
@@ -112,8 +112,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
         raise OutOfRangeError("the index has one axis; use gather, or x[index]")
-    found = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
-    return found if ndim_of(input) else ops.reshape(found, ())
+    result = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
+    return result if ndim_of(input) else ops.reshape(result, ())
 
 
 @words
@@ -244,8 +244,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     if not 0 <= k <= shape_of(as_row(input))[axis]:
         raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
     first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
-    found = _sorted(input, dim, largest)
-    return Found(found.values[first], found.indices[first])
+    ordered = _sorted(input, dim, largest)
+    return Found(ordered.values[first], ordered.indices[first])
 
 
 @words
@@ -274,14 +274,14 @@ def searchsorted(
     sequence = sorted_sequence if sorter is None else ops.take_along_axis(sorted_sequence, sorter, axis=-1)
     behind = right or side == "right"
     if ndim_of(sequence) == 1:
-        found = ops.searchsorted(sequence, values, side="right" if behind else "left")
+        positions = ops.searchsorted(sequence, values, side="right" if behind else "left")
     elif shape_of(sequence)[:-1] == shape_of(values)[:-1]:
-        found = _bisected(sequence, values, ops.greater if behind else ops.greater_equal)
+        positions = _bisected(sequence, values, ops.greater if behind else ops.greater_equal)
     else:
         raise ShapeError(
             f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
         )
-    return cast(found, np.int32 if out_int32 else np.int64)
+    return cast(positions, np.int32 if out_int32 else np.int64)
 
 
 def _bisected(rows: Any, values: Any, reaches: Any) -> Any:
@@ -314,8 +314,8 @@ def unique(
     With where each went, and how many there were, where asked for.
     """
     if dim is None:
-        found = ops.unique_all(input)
-        return _with_parts(found.values, found.inverse_indices, found.counts, return_inverse, return_counts)
+        parts = ops.unique_all(input)
+        return _with_parts(parts.values, parts.inverse_indices, parts.counts, return_inverse, return_counts)
     axis, _ = axis_and_size(input, dim)
     constant = ops.stop_gradient(input)
     moved = ops.moveaxis(constant, axis, 0)
@@ -392,5 +392,5 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     """Whether each element is among others."""
     left, right = promoted(elements, test_elements)
     hits = ops.equal(ops.expand_dims(left, -1), right if is_scalar(right) else ops.reshape(right, (-1,)))
-    found = ops.any(hits, axis=-1)
-    return ops.logical_not(found) if invert else found
+    is_in = ops.any(hits, axis=-1)
+    return ops.logical_not(is_in) if invert else is_in

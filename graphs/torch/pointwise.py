@@ -120,10 +120,10 @@ def binary(
 
 def floated(*operands: Any) -> Sequence[Any]:
     """What `promoted` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
-    found = promoted(*operands)
-    kinds = [dtype_of(x) for x in found if not is_scalar(x)]
+    converted = promoted(*operands)
+    kinds = [dtype_of(x) for x in converted if not is_scalar(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [np.dtype(np.float32)]))
-    return [x if is_scalar(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in found]
+    return [x if is_scalar(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
 
 
 same: list[tuple[Function, Any]] = []
@@ -196,8 +196,8 @@ trunc = fix = _rounding(ops.trunc)
 
 def sign(input: Any) -> Any:
     """-1, 0 or 1; 0 of NaN."""
-    found = ops.sign(input)
-    return ops.where(ops.isnan(input), 0, found) if dtype_of(input).kind == "f" else found
+    signs = ops.sign(input)
+    return ops.where(ops.isnan(input), 0, signs) if dtype_of(input).kind == "f" else signs
 
 
 sgn = sign

@@ -55,8 +55,8 @@ def set_printoptions(
     """
     if profile is not None and profile not in _PROFILES:
         raise OptionError(located(f"there is no profile {profile!r} of printing; use 'default', 'short' or 'full'"))
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changed: dict[str, Any] = {word: value for word, value in given.items() if value is not None}
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changed: dict[str, Any] = {word: value for word, value in options.items() if value is not None}
     if any(value < 0 for value in changed.values()):
         raise OptionError(located(f"options of printing are 0 or more, not {changed}; change what is below"))
     start = _options[0] if profile is None else _PROFILES[profile]

@@ -74,13 +74,13 @@ class SVD(NamedTuple):
     V: Any
 
 
-def _check(name: str, *given: tuple[Any, int]) -> None:
+def _check(name: str, *operands: tuple[Any, int]) -> None:
     """Raise unless each tensor has so many axes, and all have one dtype."""
-    for x, axes in given:
+    for x, axes in operands:
         if ndim_of(x) != axes:
-            wanted = ", ".join(str(n) for _, n in given)
+            wanted = ", ".join(str(n) for _, n in operands)
             raise ShapeError(located(f"{name}: takes tensors of {wanted} axes, not {shape_of(x)}; use matmul"))
-    _one_dtype(name, [x for x, _ in given])
+    _one_dtype(name, [x for x, _ in operands])
 
 
 def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
@@ -192,19 +192,19 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 def chain_matmul(*tensors: Any) -> Any:
     """The product of several matrices, from the left."""
-    found = tensors[0]
+    product = tensors[0]
     for matrix in tensors[1:]:
-        found = mm(found, matrix)
-    return found
+        product = mm(product, matrix)
+    return product
 
 
 def einsum(equation: str, *operands: Any) -> Any:
     """Sums of products, by the letters of axes; the sums of one tensor of ints or bools are in int64, as `sum`."""
-    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
-    _one_dtype("einsum", given)
-    if len(given) == 1 and dtype_of(given[0]).kind in "biu" and _sums(equation):
-        given = [cast(given[0], np.int64)]
-    return ops.einsum(equation, *given)
+    tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    _one_dtype("einsum", tensors)
+    if len(tensors) == 1 and dtype_of(tensors[0]).kind in "biu" and _sums(equation):
+        tensors = [cast(tensors[0], np.int64)]
+    return ops.einsum(equation, *tensors)
 
 
 def _sums(equation: str) -> bool:
@@ -293,11 +293,11 @@ def _check_weights(rows: Any, weights: Any, kinds: str) -> None:
 
 def corrcoef(input: Any) -> Any:
     """The correlations of rows."""
-    found = cov(input)
-    if not ndim_of(found):
-        return ops.divide(found, found)
-    spread = ops.sqrt(ops.diag(found))
-    return ops.divide(ops.divide(found, spread[:, None]), spread[None, :])
+    covariance = cov(input)
+    if not ndim_of(covariance):
+        return ops.divide(covariance, covariance)
+    spread = ops.sqrt(ops.diag(covariance))
+    return ops.divide(ops.divide(covariance, spread[:, None]), spread[None, :])
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
@@ -378,8 +378,8 @@ def pinverse(input: Any, rcond: float | None = None) -> Any:
 
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """The compact LU factors, the pivots, and if asked for the place of the first pivot that is 0."""
-    found = systems.lu_factor_ex(input, pivot=pivot)
-    return tuple(found) if get_infos else (found.LU, found.pivots)
+    factors = systems.lu_factor_ex(input, pivot=pivot)
+    return tuple(factors) if get_infos else (factors.LU, factors.pivots)
 
 
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803  (PyTorch's names)
@@ -395,8 +395,8 @@ def logdet(input: Any) -> Any:
 
 def cholesky(input: Any, upper: bool = False) -> Any:
     """The triangle whose product with its transpose is the matrix."""
-    found = matrices.cholesky(input)
-    return ops.matrix_transpose(found) if upper else found
+    factor = matrices.cholesky(input)
+    return ops.matrix_transpose(factor) if upper else factor
 
 
 def qr(input: Any, some: bool = True) -> Any:

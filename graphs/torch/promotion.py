@@ -79,26 +79,26 @@ def of_floats(function: Function) -> Function:
 
 def _have_one_dtype(args: Sequence[Any]) -> bool:
     """Whether the tensors among these, at least one, have one dtype, of floats."""
-    found: Any = None
+    dtype: Any = None
     for x in args:
         if type(x) in dispatch.interpreters:
-            if found is None:
-                found = x.dtype
-            elif x.dtype is not found:
+            if dtype is None:
+                dtype = x.dtype
+            elif x.dtype is not dtype:
                 return False
-    return found is not None and found.kind == "f"
+    return dtype is not None and dtype.kind == "f"
 
 
 def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
     """The dtype of the result of an op on such operands."""
-    found: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
+    levels: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
     for x in operands:
         kind = type(x)
         level = 2 if kind in SCALARS else 0 if x.shape else 1
         dtype = _OF_NUMBERS[kind] if kind in SCALARS else x.dtype
-        before = found[level]
-        found[level] = dtype if before is None else widest(before, dtype)
-    return _combined(found[0], _combined(found[1], found[2])) or DEFAULT
+        before = levels[level]
+        levels[level] = dtype if before is None else widest(before, dtype)
+    return _combined(levels[0], _combined(levels[1], levels[2])) or DEFAULT
 
 
 def _combined(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:

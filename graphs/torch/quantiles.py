@@ -49,16 +49,20 @@ def _quantile(x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str
     if shape_of(rows)[-1] == 0:
         raise ShapeError("there is no quantile of no elements; check the size first")
     ordered = ops.sort(rows, axis=-1)
-    found = _between(ordered, _ranks(ordered, shares, without_nan=without_nan), interpolation)
+    quantiles = _between(ordered, _ranks(ordered, shares, without_nan=without_nan), interpolation)
     if not without_nan:
         last = ordered[..., -1:]
-        found = ops.where(ops.isnan(last), last, found)  # NaN is sorted to the end
-    found = ops.moveaxis(found, -1, 0)
+        quantiles = ops.where(ops.isnan(last), last, quantiles)  # NaN is sorted to the end
+    quantiles = ops.moveaxis(quantiles, -1, 0)
     if keepdim:
-        found = ops.reshape(found, (-1,) + (1,) * ndim) if dim is None or not ndim else ops.expand_dims(found, axis + 1)
+        quantiles = (
+            ops.reshape(quantiles, (-1,) + (1,) * ndim)
+            if dim is None or not ndim
+            else ops.expand_dims(quantiles, axis + 1)
+        )
     elif dim is not None and not ndim:
-        found = ops.reshape(found, (-1,))
-    return found if not is_scalar(q) and ndim_of(q) else ops.squeeze(found, 0)
+        quantiles = ops.reshape(quantiles, (-1,))
+    return quantiles if not is_scalar(q) and ndim_of(q) else ops.squeeze(quantiles, 0)
 
 
 def _shares(x: Any, q: Any) -> Any:

@@ -124,8 +124,8 @@ def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
     @words
     def called(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
         axes = () if dim == () else axes_of(input, dim)
-        found = op(input, axis=axes, keepdims=keepdim)
-        return cast(found, np.uint8) if dtype_of(input) == np.uint8 else found
+        result = op(input, axis=axes, keepdims=keepdim)
+        return cast(result, np.uint8) if dtype_of(input) == np.uint8 else result
 
     called.__doc__ = op.__doc__
     called.__name__ = op.__name__
@@ -160,8 +160,8 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
     pointwise.refused_bools(x, op.__name__)
     if dim is None or not ndim_of(x):
-        found = op(ops.reshape(x, (-1,)) if ndim_of(x) != 1 else x)
-        return ops.reshape(found, (1,) * ndim_of(x)) if keepdim else found
+        position = op(ops.reshape(x, (-1,)) if ndim_of(x) != 1 else x)
+        return ops.reshape(position, (1,) * ndim_of(x)) if keepdim else position
     return op(x, axis=dim, keepdims=keepdim)
 
 
@@ -243,11 +243,11 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is not None:
         return along(input, dim, keepdim, _middle)
     flat = ops.reshape(input, (-1,))
-    found = along(flat, 0, False, _middle).values
+    middle = along(flat, 0, False, _middle).values
     if dtype_of(input).kind != "f":
-        return found
-    shared = ops.max(ops.where(ops.equal(flat, found), flat, -np.inf))
-    return ops.where(ops.isnan(found), found, shared)
+        return middle
+    shared = ops.max(ops.where(ops.equal(flat, middle), flat, -np.inf))
+    return ops.where(ops.isnan(middle), middle, shared)
 
 
 def _middle(x: Any, axis: int, keepdims: bool) -> Any:

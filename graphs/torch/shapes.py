@@ -282,13 +282,17 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
     return tuple([_part(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
 
 
-def _sections(given: Any) -> tuple[int | None, Sequence[int]]:
+def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
     """A number of parts, or else where they end; a tensor of ints may say either."""
-    if isinstance(given, (list, tuple)) or (not isinstance(given, int) and ndim_of(given) == 1):
-        return None, [operator.index(place_) for place_ in given]
-    if isinstance(given, str) or ndim_of(given):
-        raise ArgumentError(f"parts are given as a number or as a list of places, not as {described(given)}; give one")
-    if (sections := operator.index(given)) < 1:
+    if isinstance(sections_or_size, (list, tuple)) or (
+        not isinstance(sections_or_size, int) and ndim_of(sections_or_size) == 1
+    ):
+        return None, [operator.index(place_) for place_ in sections_or_size]
+    if isinstance(sections_or_size, str) or ndim_of(sections_or_size):
+        raise ArgumentError(
+            f"parts are given as a number or as a list of places, not as {described(sections_or_size)}; give one"
+        )
+    if (sections := operator.index(sections_or_size)) < 1:
         raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
     return sections, ()
 
@@ -308,14 +312,14 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return _equal_parts(input, indices_or_sections, 2, 3)
 
 
-def _equal_parts(x: Any, given: Any, axis: int, least: int) -> tuple[Any, ...]:
+def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[Any, ...]:
     """Parts along an axis of a tensor of `least` axes or more."""
     if ndim_of(x) < least:
         raise ShapeError(f"takes {least} axes or more, not {ndim_of(x)}; use tensor_split, or unsqueeze")
-    sections, _ = _sections(given)
+    sections, _ = _sections(sections_or_size)
     if sections is not None and shape_of(x)[axis] % sections:
         raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {sections} equal parts; use tensor_split")
-    return tensor_split(x, given, axis)
+    return tensor_split(x, sections_or_size, axis)
 
 
 @words
@@ -337,8 +341,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     windows = ops.take(x, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
     shape = shape_of(windows)
     apart = ops.reshape(windows, (*shape[:axis], len(starts), size, *shape[axis + 1 :]))
-    found = ops.moveaxis(apart, axis + 1, -1)
-    return found if ndim_of(input) else ops.reshape(found, (size,))
+    sections = ops.moveaxis(apart, axis + 1, -1)
+    return sections if ndim_of(input) else ops.reshape(sections, (size,))
 
 
 @words

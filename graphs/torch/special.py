@@ -59,8 +59,8 @@ def xlog1py(input: Any, other: Any) -> Any:
     """`input * log1p(other)`, and 0 where `input` is 0."""
     left, right = floated(input, other)
     none = ops.equal(left, 0)
-    found = ops.multiply(left, ops.log1p(ops.where(none, 0, right)))
-    return ops.where(ops.logical_and(none, ops.isnan(right)), right, found)
+    product = ops.multiply(left, ops.log1p(ops.where(none, 0, right)))
+    return ops.where(ops.logical_and(none, ops.isnan(right)), right, product)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

@@ -120,8 +120,8 @@ def triangular_solve(
 ) -> TriangularSolution:  # fmt: skip
     """`solve_triangular` with the operands the other way round, and the matrix beside the solution."""
     matrix = triangle(A, upper=upper, unit=unitriangular)
-    found = linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input)
-    return TriangularSolution(found, ops.broadcast_to(A, (*shape_of(found)[:-2], *shape_of(A)[-2:])))
+    solution = linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input)
+    return TriangularSolution(solution, ops.broadcast_to(A, (*shape_of(solution)[:-2], *shape_of(A)[-2:])))
 
 
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803
@@ -237,11 +237,11 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     turned = ops.matrix_transpose
     if adjoint is left:  # the transpose of the factors: that of a solution from the right is one too
         between = linalg.solve(turned(upper), right)
-        found = ops.matmul(permutation, linalg.solve(turned(lower), between))
+        solution = ops.matmul(permutation, linalg.solve(turned(lower), between))
     else:
         between = linalg.solve(lower, ops.matmul(turned(permutation), right))
-        found = linalg.solve(upper, between)
-    return found if left else turned(found)
+        solution = linalg.solve(upper, between)
+    return solution if left else turned(solution)
 
 
 # ---- least squares -------------------------------------------------------------------------------

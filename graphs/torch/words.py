@@ -64,9 +64,9 @@ def floats(x: Any) -> Any:
     return ops.astype(x, np.float32) if dtype_of(x).kind in "biu" else x
 
 
-def sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def sizes(words: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sizes, or axes, given one by one or as one sequence."""
-    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    return tuple(words[0]) if len(words) == 1 and isinstance(words[0], (tuple, list)) else words
 
 
 def place(dim: Any, ndim: int) -> int:
@@ -123,8 +123,8 @@ def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **opti
     if ndim_of(x):
         return function(x, *rest, axis=place(dim, ndim_of(x)), **options)
     place(dim, 0)
-    found = function(ops.reshape(x, (1,)), *[ops.reshape(r, (1,)) for r in rest], axis=0, **options)
-    return ops.reshape(found, ())
+    result = function(ops.reshape(x, (1,)), *[ops.reshape(r, (1,)) for r in rest], axis=0, **options)
+    return ops.reshape(result, ())
 
 
 def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
