@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import cos, exp, inf, isfinite, log, pi, sin, sqrt, tan
+from math import atan, cos, exp, inf, isfinite, log, pi, sin, sqrt, tan
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -112,7 +112,7 @@ def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
     if not any(shares):
         return Interval(exp(estimate), exp(estimate), exp(estimate))
     freedom = sum(shares) ** 2 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
-    half = _student(int(freedom), _TAIL) * sqrt(sum(shares))
+    half = student_quantile(int(freedom), _TAIL) * sqrt(sum(shares))
     if 2 * half > log(WIDEST):
         return Interval(exp(estimate))
     return Interval(exp(estimate), exp(estimate - half), exp(estimate + half))
@@ -220,11 +220,19 @@ def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples:
 
 def _widening(units: int, comparisons: int = 1) -> float:
     """How much wider than its percentiles the interval of a mean of so few independent units is."""
-    return sqrt(units / (units - 1)) * _student(units - 1, _TAIL / comparisons) / _NORMAL
+    return sqrt(units / (units - 1)) * student_quantile(units - 1, _TAIL / comparisons) / _NORMAL
 
 
-def _student(freedom: int, tail: float) -> float:
-    """Student's quantile with `tail` above it, by halving the angle that `_student_inside` takes."""
+def student_within(freedom: int, bound: float) -> float:
+    """P(|T| <= bound) of Student's t."""
+    return _student_inside(freedom, atan(bound / sqrt(freedom)))
+
+
+def student_quantile(freedom: int, tail: float) -> float:
+    """Student's quantile with `tail` above it, by halving the angle that `_student_inside` takes.
+
+    SciPy is not installed with graphduel: these two functions are too little to ask for it.
+    """
     low, high = 0.0, pi / 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

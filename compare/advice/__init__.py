@@ -8,11 +8,14 @@ timed, and a function of the user's is never run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from compare import engines
+from compare.advice import kept
 from compare.advice.calibration import calibrate
 from compare.advice.costs import Costs, load, save
+from compare.advice.kept import Kept
 from compare.advice.prediction import TIE, Advice, refusal, weigh
 from compare.advice.structures import Structure, output_of, structure
 from compare.engines import cases
@@ -21,9 +24,7 @@ from compare.own.case import case_of, converting
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 
-__all__ = ["TIE", "Advice", "Costs", "advise", "advise_case", "calibrate", "load", "save"]
-
-_calibrated: list[Costs] = []
+__all__ = ["TIE", "Advice", "Costs", "advise", "advise_case", "calibrate", "load", "prices", "save"]
 
 
 def advise(
@@ -35,10 +36,11 @@ def advise(
 ) -> Advice:
     """Predict which engine wins for `f`, a plain function over graphs ops, called with these inputs in turn.
 
-    `inputs` and `gradient` are as for `compare.compare`. Without `costs` this machine is calibrated, which takes half a
-    minute, once in a process. f is traced, on shapes alone, and never run: where it branches on values, it is converted
-    as `static.jit(f, convert=True)` does. Where the static engine refuses it, that is the advice. Raises InputsError
-    for inputs that cannot be used, and what tracing raises for a function that is wrong.
+    `inputs` and `gradient` are as for `compare.compare`. Without `costs` the prices that are kept of this machine
+    count: where there are none it is calibrated, in half a minute. f is traced, on shapes alone, and never run: where
+    it branches on values, it is converted as `static.jit(f, convert=True)` does. Where the static engine refuses it,
+    that is the advice. Raises InputsError for inputs that cannot be used, and what tracing raises for a function that
+    is wrong.
     """
     try:
         case = converting(case_of(f, inputs, gradient, None, output_of))
@@ -66,7 +68,17 @@ def advise_case(case: Case, costs: Costs, *, run: bool = True) -> Advice:
     return weigh(chosen, costs, len(set(signatures)))
 
 
+def prices() -> Kept[Costs]:
+    """Where the costs of this machine are kept, and how they are measured."""
+    return Kept(
+        "static-exact",
+        lambda path: load(path, kept.machine()),
+        save,
+        calibrate,
+        "on made-up programs, in half a minute",
+    )
+
+
+@cache
 def _costs() -> Costs:
-    if not _calibrated:
-        _calibrated.append(calibrate())
-    return _calibrated[0]
+    return prices().prices(None, lambda _: None)

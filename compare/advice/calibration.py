@@ -18,12 +18,11 @@ import numpy as np
 
 import dynamic
 import static
-from compare.advice import returned, synthetic, work
+from compare.advice import fitting, kept, returned, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, Overhead
 from compare.advice.structures import Structure, structure
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.time.rounds import TimedCall, collected, time_block
-from compare.records import machines
 from compare.records.job import Job
 from compare.records.record import Environment
 from compare.records.runs import Calibration
@@ -50,7 +49,7 @@ ENGINES = ("dynamic", "plain", "static", "compile")
 def calibrate() -> Costs:
     """The costs of this machine, measured now. Raises WorkerError when the worker fails."""
     record = returned.answered(Job("calibration", claim="advise", source=f"{__name__}:measure"), TIMEOUT, Calibration)
-    machine = machines.fingerprint(record.environment or Environment())
+    machine = kept.machine(record.environment or Environment())
     costs = Costs.from_dict({**record.costs, "machine": machine})
     whole = replace(costs, returned=returned.calibrate())
     return replace(whole, spread=max(LEAST_SPREAD, spread(whole, record.larger)))
@@ -251,7 +250,7 @@ def _block() -> float:
 
 def _engines(bare: Costs) -> dict[str, Any]:
     """The overheads of dynamic, of dynamic without gradients, of static, and of compilation."""
-    rows: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in ENGINES}
+    rows: dict[str, list[tuple[list[float], float]]] = {name: [] for name in ENGINES}
     for program in synthetic.tiny():
         for argnum, engines in ((0, ("dynamic", "static", "compile")), (None, ("plain", "static"))):
             seconds = _times(program, argnum)  # first: nothing of the program has been traced yet
@@ -259,8 +258,8 @@ def _engines(bare: Costs) -> dict[str, Any]:
             explained = _explained(found, bare)
             for name in engines:
                 kernels, counts = explained[name]
-                rows[name].append((max(seconds[name] - kernels, 0.05 * seconds[name]), counts))
-    return {name: Overhead(*fit(rows[name])) for name in ENGINES}
+                rows[name].append((counts, max(seconds[name] - kernels, 0.05 * seconds[name])))
+    return {name: Overhead(*fitting.prices(rows[name])) for name in ENGINES}
 
 
 def _explained(found: Structure, bare: Costs) -> dict[str, tuple[float, list[float]]]:
@@ -288,21 +287,6 @@ def _times(program: synthetic.Synthetic, argnum: int | None) -> dict[str, float]
     compiled = time.thread_time() - started
     taken = least(lambda: step(*args), 1e-3)
     return {"dynamic": taken, "plain": taken, "static": least(lambda: executable(*args), 1e-3), "compile": compiled}
-
-
-def fit(rows: list[tuple[float, list[float]]]) -> list[float]:
-    """The cost of each part, none of them below 0: least squares of relative errors, without what is negative."""
-    seconds = np.array([second for second, _ in rows])
-    counts = np.array([count for _, count in rows]) / seconds[:, None]
-    kept = [i for i in range(counts.shape[1]) if counts[:, i].any()]
-    while kept:
-        found = np.linalg.lstsq(counts[:, kept], np.ones(len(seconds)), rcond=None)[0]
-        if (found >= 0).all():
-            break
-        kept.pop(int(np.argmin(found)))
-    answer = np.zeros(counts.shape[1])
-    answer[kept] = found if kept else 0.0
-    return [float(value) for value in answer]
 
 
 def spread(costs: Costs, larger: Sequence[Mapping[str, float]]) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from compare import advice, steps
+from compare.advice import kept
 from compare.own import origin
 from compare.own.faults import answered
-from compare.records import machines
 from compare.records.job import Job
 from compare.records.own import FunctionAdvice, FunctionFault
-from compare.run.environment import environment
 
 
 def measure(job: Job) -> FunctionAdvice | FunctionFault:
@@ -23,6 +22,6 @@ def advised(function: str, *, inputs: str | None, gradient: bool | None, costs: 
     steps.now(f"imported {function.rpartition(':')[0]}")
     f, calls = origin.called(function, inputs)
     steps.now(f"traced {function}")
-    known = advice.load(Path(costs), machines.fingerprint(environment()))
+    known = advice.load(Path(costs), kept.machine())
     found = advice.advise(f, calls, gradient=gradient, costs=known)
     return FunctionAdvice(str(found), found.to_dict())

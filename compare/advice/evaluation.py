@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
-from math import exp, log
+from math import exp, inf, log
 from random import Random
 from statistics import geometric_mean, median
 from typing import Any
@@ -36,28 +36,34 @@ CALLS = (1, 10, 100, 1000)
 """As many calls decide between compiling and not."""
 
 Make = Callable[[], Case]
+Arms = tuple[str, str]
+"""What the two arms are called, the one that compiles nothing first."""
+ANYTHING = (0.0, inf)
+"""An interval that says nothing."""
+OURS: Arms = ("dynamic", "static")
 
 
 @dataclass(frozen=True)
 class PredictionRow:
-    """A prediction and what was measured: both ratios are static ÷ dynamic.
+    """A prediction and what was measured: both ratios are compiled ÷ eager, static ÷ dynamic of our engines.
 
     Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation. `ops` are
-    those on the tape of a step.
+    those on the tape of a step. `interval` is that of the prediction.
     """
 
     name: str
     predicted: float
     ratio: float
-    dynamic: tuple[float, float]
-    static: tuple[float, float]
+    eager: tuple[float, float]
+    compiled: tuple[float, float]
     compile: tuple[float, float]
     confidence: float
     ops: int = 0
+    interval: tuple[float, float] = ANYTHING
 
     def total_ratio(self, calls: int, which: int) -> float:
         """The ratio over so many calls with the compilation, predicted (0) or measured (1)."""
-        return (self.static[which] * calls + self.compile[which]) / (self.dynamic[which] * calls)
+        return (self.compiled[which] * calls + self.compile[which]) / (self.eager[which] * calls)
 
     @property
     def called(self) -> bool:
@@ -69,13 +75,15 @@ class PredictionRow:
         """Whether the engine that was said to win did."""
         return (self.predicted < 1) == (self.ratio < 1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; the times are predicted, measured."""
+    def to_dict(self, arms: Arms = OURS) -> dict[str, Any]:
+        """Plain JSON values, the arms by these names; the times are predicted, measured."""
+        names: dict[str, str] = dict(zip(OURS, arms, strict=True))
+        said = winner(self.predicted)
         shown = {"predicted_ratio": self.predicted, "measured_ratio": self.ratio, "confidence": self.confidence}
         return {
-            "name": self.name, **shown, "ops": self.ops,
-            "winner": winner(self.predicted), "hit": self.hit if self.called else None,
-            "dynamic_seconds": list(self.dynamic), "static_seconds": list(self.static),
+            "name": self.name, **shown, "interval": list(self.interval), "ops": self.ops,
+            "winner": names.get(said, said), "hit": self.hit if self.called else None,
+            "eager_seconds": list(self.eager), "compiled_seconds": list(self.compiled),
             "compile_seconds": list(self.compile),
         }  # fmt: skip
 
@@ -141,34 +149,36 @@ def row(name: str, whole: Case, costs: Costs) -> PredictionRow:
         name,
         predicted,
         ratio,
-        dynamic=(found.dynamic.total, min(eager) / count),
-        static=(found.static.total, min(compiled) / count),
+        eager=(found.dynamic.total, min(eager) / count),
+        compiled=(found.static.total, min(compiled) / count),
         compile=(found.compile or 0.0, max(0.0, first["static-exact"] - min(compiled))),
         confidence=found.confidence,
         ops=found.dynamic.count,
+        interval=found.interval or ANYTHING,
     )
 
 
-def summary(rows: list[PredictionRow]) -> dict[str, Any]:
+def summary(rows: list[PredictionRow], arms: Arms = OURS) -> dict[str, Any]:
     """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
 
-    `always_static` is what naming static each time would have hit among the same rows; `scores` are those of
-    `compare.advice.scores`.
+    `always_compiled` is what naming the compiled arm each time would have hit among the same rows; `covered` are the
+    measured ratios in the interval of their prediction; `scores` are those of `compare.advice.scores`.
     """
     warm = _rate([(one.predicted, one.ratio) for one in rows])
     pairs = {calls: [(one.total_ratio(calls, 0), one.total_ratio(calls, 1)) for one in rows] for calls in CALLS}
     return {
         "tie_zone": [1 / TIE, TIE],
-        "rows": [one.to_dict() for one in rows],
+        "rows": [one.to_dict(arms) for one in rows],
         **warm,
         "target": TARGET,
         "met": warm["rate"] is not None and warm["rate"] >= TARGET,
-        "scores": scores.scores(rows),
+        "scores": scores.scores(rows, arms),
+        "covered": sum(one.interval[0] <= one.ratio <= one.interval[1] for one in rows),
         "over_calls": {str(calls): _rate(found) for calls, found in pairs.items()},
         "all_calls": _rate([pair for found in pairs.values() for pair in found]),
         "ratio_off_by": _off((one.predicted, one.ratio) for one in rows),
-        "dynamic_off_by": _off(one.dynamic for one in rows),
-        "static_off_by": _off(one.static for one in rows),
+        "eager_off_by": _off(one.eager for one in rows),
+        "compiled_off_by": _off(one.compiled for one in rows),
         "compile_off_by": _off(one.compile for one in rows),
     }
 
@@ -183,7 +193,7 @@ def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
         "hits": hits,
         "rate": rate and rate.estimate,
         "interval": rate and rate.bounds(),
-        "always_static": sum(ratio < 1 for _, ratio in called),
+        "always_compiled": sum(ratio < 1 for _, ratio in called),
     }
 
 

@@ -22,7 +22,7 @@ STATED = (0.5, 0.75, 0.95, 1.0)
 
 
 class Forecast(Protocol):
-    """A prediction beside what was measured: ratios are static ÷ dynamic, `ops` those on the tape of a step."""
+    """A prediction beside what was measured: ratios are compiled ÷ eager, `ops` those on the tape of a step."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -36,14 +36,14 @@ class Forecast(Protocol):
     def ops(self) -> int: ...  # noqa: D102
 
 
-def scores(rows: Sequence[Forecast]) -> dict[str, Any]:
+def scores(rows: Sequence[Forecast], arms: tuple[str, str] = ("dynamic", "static")) -> dict[str, Any]:
     """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = grouped(decided, regime)
     return {
         "beyond": DECIDED,
         **_hits(decided, _sided),
-        "predictors": _trivial(decided),
+        "predictors": _trivial(decided, arms),
         "regimes": {name: _hits(group, _sided) for name, group in groups.items()},
         "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
@@ -57,7 +57,7 @@ def regime(row: Forecast) -> str:
 
 
 def probability(row: Forecast) -> float:
-    """The stated probability that static is faster."""
+    """The stated probability that the compiled arm is faster."""
     return row.confidence if row.predicted < 1 else 1 - row.confidence
 
 
@@ -71,16 +71,17 @@ def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[s
     return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
 
 
-def _trivial(rows: Sequence[Forecast]) -> dict[str, int]:
+def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
     """What those hit who look at nothing, or at the number of ops alone, by the best bound in hindsight."""
-    static = sum(row.ratio < 1 for row in rows)
+    eager, compiled = arms
+    wins = sum(row.ratio < 1 for row in rows)
     bounds = {row.ops for row in rows}
     above = {n: sum((row.ops > n) == (row.ratio < 1) for row in rows) for n in bounds}
     best = max(sorted(above), key=above.__getitem__, default=0)
     return {
-        "always static": static,
-        "always dynamic": len(rows) - static,
-        f"static above {best} ops": above.get(best, 0),
+        f"always {compiled}": wins,
+        f"always {eager}": len(rows) - wins,
+        f"{compiled} above {best} ops": above.get(best, 0),
     }
 
 

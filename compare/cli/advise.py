@@ -12,10 +12,7 @@ from compare.cli import complete, options
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from compare.advice import Costs
-    from compare.advice.frameworks.command import Judged
 
 
 @click.command()
@@ -25,8 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--calibration",
     type=options.FILE,
-    help="Read the costs of this machine from this file; if there is none, measure and write them.",
+    help="Read the prices of this machine from this file, not the cache; if there is none, measure and write them.",
 )
+@click.option("--calibrate", is_flag=True, help="Measure the prices of this machine anew, and keep them.")
 @click.option(
     "--evaluate", is_flag=True, help="Predict the workloads, measure them, and show how often the prediction was right."
 )
@@ -53,6 +51,7 @@ def advise(
     function: str | None,
     *,
     calibration: Path | None,
+    calibrate: bool,
     evaluate: bool,
     held_out: bool,
     framework: str | None,
@@ -64,12 +63,12 @@ def advise(
 ) -> None:
     """Predict which engine wins for a function of yours.
 
-    The command also says by how much, and after how many calls compiling pays. It first measures the costs of this
-    machine, in half a minute, on made-up programs. Then it traces FUNCTION on shapes and adds up the costs. It never
-    runs FUNCTION: where FUNCTION branches on values, it is converted, as `graphduel compare` does. If the static engine
-    refuses FUNCTION, the advice says so.
+    The command also says by how much, and after how many calls compiling pays. The first time on a machine it measures
+    prices, in half a minute, on made-up programs, and keeps them in the user's cache. Then it traces FUNCTION on shapes
+    and adds up the costs. It never runs FUNCTION: where FUNCTION branches on values, it is converted, as `graphduel
+    compare` does. If the static engine refuses FUNCTION, the advice says so.
 
-    With --framework the command predicts whether compiling pays there. It measures the costs of that framework first,
+    With --framework the command predicts whether compiling pays there. It measures the prices of that framework first,
     in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.
     """
     if (function is None) != evaluate:
@@ -81,67 +80,38 @@ def advise(
             raise click.UsageError(
                 "--rows, --only, --held-out and --gradient work with graphduel's engines, not with a --framework"
             )
-        options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration))
+        options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration, anew=calibrate))
         return
     if mode:
         raise click.UsageError("--mode needs a --framework")
-    costs = _costs(calibration)
+    from compare import advice
+
+    costs = advice.prices().prices(calibration, _said, anew=calibrate)
     found = _evaluated(costs, rows, only, held_out=held_out) if function is None else _advised(function, costs, **asked)
     options.written(path, found)
 
 
+def _said(text: str) -> None:
+    """What is said of prices, beside the answer."""
+    options.say(text, err=True)
+
+
 def _in_framework(
-    framework: str, function: str | None, inputs: str | None, mode: str | None, calibration: Path | None
+    framework: str, function: str | None, inputs: str | None, mode: str | None, path: Path | None, *, anew: bool
 ) -> dict[str, Any]:
-    from compare.advice.frameworks import command
+    from compare import workloads
+    from compare.advice import evaluation, judging
     from compare.run import progress
 
-    asked = command.question(framework, function or "", inputs or "", mode)
-    costs = command.costs_of(asked, calibration, progress.reporter())
+    asked = judging.question(framework, function or "", inputs or "", mode)
+    costs = judging.prices(asked, progress.reporter()).prices(path, _said, anew=anew)
     if function is not None:
-        found = command.advised(asked, costs, progress.reporter())
+        found = judging.advised(asked, costs, progress.reporter())
         echo(str(found))
         return found.to_dict()
-    rows = command.judged(asked, costs, (), progress.reporter())
-    return _judged_in_framework(rows)
-
-
-def _judged_in_framework(rows: Sequence[Judged]) -> dict[str, Any]:
-    from compare.advice.frameworks import command
-    from compare.page import tables
-    from compare.words import text
-
-    columns = ("row", "said", "predicted", "measured", "right")
-    echo("Ratios are compiled ÷ eager.")
-    right = {None: "", True: "yes", False: "no"}
-    tables.show(
-        columns,
-        [
-            (row.name, row.predicted.winner, text.ratio(row.predicted.ratio), text.ratio(row.measured), right[row.hit])
-            for row in rows
-        ],
-        whole=columns,
-    )
-    called = [row for row in rows if row.hit is not None]
-    hits, off = sum(row.hit is True for row in called), command.off_by(rows) if rows else None
-    if off is not None:
-        echo(f"Right: {hits} of {len(called)} predictions. Predicted ratios are off by a factor of {off:.2f}.")
-    return {"rows": [row.to_dict() for row in rows], "called": len(called), "hits": hits, "off_by": off}
-
-
-def _costs(path: Path | None) -> Costs:
-    """The calibration in a file, or a new one. Raises CompareError for one of another machine."""
-    from compare import advice
-    from compare.records import machines
-    from compare.run.environment import environment
-
-    if path is not None and path.exists():
-        return advice.load(path, machines.fingerprint(environment()))
-    echo("Measuring the costs of this machine, in about half a minute ...", err=True)
-    costs = advice.calibrate()
-    if path is not None:
-        advice.save(costs, path)
-    return costs
+    eager, compiled = asked.arms
+    rows = judging.judged(asked, costs, list(workloads.names()), progress.reporter())
+    return _judged({**evaluation.summary(rows, (eager, compiled)), "left_out": {}}, (eager, compiled))
 
 
 def _advised(function: str, costs: Costs, **asked: Any) -> dict[str, Any]:
@@ -162,23 +132,31 @@ def _advised(function: str, costs: Costs, **asked: Any) -> dict[str, Any]:
 def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, heldout
     from compare.own import origin
-    from compare.page import tables
     from compare.run import environment, progress
-    from compare.words.text import counted
 
     environment.pin()
     more = evaluation.from_rows(origin.named(rows)) if rows else {}
     chosen = heldout.cases() if held_out else evaluation.cases(only=only)
     found = evaluation.evaluate({**chosen, **more}, costs, progress.reporter())
+    return _judged(found, evaluation.OURS)
+
+
+def _judged(found: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
+    """Show predictions beside what was measured, and how often they were right."""
+    from compare.page import tables
+    from compare.words.text import counted
+
+    eager, compiled = arms
     columns = ("row", "said", "predicted", "measured", "right")
-    echo("Ratios are static ÷ dynamic.")
+    echo(f"Ratios are {compiled} ÷ {eager}.")
     tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
     for name, why in found["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)
-    _say_rate("once warm", found)
+    _say_rate("once warm", found, arms)
     for calls, rate in found["over_calls"].items():
-        _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate)
+        _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate, arms)
     _say_scores(found["scores"])
+    options.say(f"Measured ratios in the predicted interval of 95%: {found['covered']} of {len(found['rows'])}.")
     return found
 
 
@@ -199,14 +177,14 @@ def _say_scores(scores: dict[str, Any]) -> None:
         )
 
 
-def _say_rate(when: str, rate: dict[str, Any]) -> None:
+def _say_rate(when: str, rate: dict[str, Any], arms: tuple[str, str]) -> None:
     if not rate["called"]:
         echo(f"Predictions {when}: none.")
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
-    static = rate["always_static"]
-    always = f"the answer `static` is right in {static}, `dynamic` in {rate['called'] - static}"
+    right = rate["always_compiled"]
+    always = f"the answer `{arms[1]}` is right in {right}, `{arms[0]}` in {rate['called'] - right}"
     options.say(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 

@@ -78,7 +78,7 @@ _TABLE = (
     Kind(FrameworkStep, "compare.own.frameworks.measure:measure"),
     Kind(Compilations),
     # advice, and the selftest
-    Kind(FrameworkWork, "compare.advice.frameworks.measure:measure"),
+    Kind(FrameworkWork, "compare.advice.counting:measure"),
     Kind(ReturnedMemory, "compare.advice.returned:measure"),
     Kind(Calibration, "compare.advice.calibration:measure"),
     Kind(TrialTime, "compare.selftest.measure:measure_time"),

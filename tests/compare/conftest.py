@@ -5,9 +5,8 @@ import pytest
 from compare import engines as frameworks
 from compare import page as report
 from compare import workloads
+from compare.advice import kept
 from compare.advice.costs import Overhead, save
-from compare.records import machines
-from compare.run.environment import environment
 from tests.helpers.prices import US, costs
 
 
@@ -32,5 +31,5 @@ def toy(monkeypatch):
 def saved(tmp_path):
     """A file of prices for this machine."""
     path = tmp_path / "costs.json"
-    save(costs(machine=machines.fingerprint(environment()), dynamic=Overhead(0.0, 0.0, US)), path)
+    save(costs(machine=kept.machine(), dynamic=Overhead(0.0, 0.0, US)), path)
     return path

@@ -1,7 +1,6 @@
 """Advice: the arithmetic of break-even, what is refused, and the command."""
 
 import json
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 import compare
 import graphs as g
 from compare import advice
-from compare.advice import prediction
+from compare.advice import odds, prediction
 from compare.advice.costs import Overhead, save
 from compare.advice.structures import Predicted, output_of, structure
 from compare.errors import InputsError
@@ -57,7 +56,7 @@ def test_the_engine_with_less_overhead_is_advised_with_reasons():
     assert found.dynamic.ops == pytest.approx(3 * US * found.dynamic.count)
     saved = found.dynamic.total - found.static.total
     assert found.break_even == int(np.ceil(1e-3 / saved))
-    assert found.confidence == pytest.approx(NormalDist(0, 0.1).cdf(-np.log(found.ratio)))
+    assert found.confidence == pytest.approx(odds.probability(found.ratio, prediction.STRAIGHT))
     assert "recording is 75% of it" in found.reasons[0]
     assert f"paid for itself after {found.break_even:,} calls" in found.reasons[2]
     assert json.loads(json.dumps(found.to_dict()))["tie_zone"] == [0.8, 1.25]
@@ -76,18 +75,18 @@ def test_equal_engines_are_too_close_to_call():
         (
             1.1,
             1.0,
-            ["Too close to call", "static is faster with probability 83%", "too close to call whether"],
+            ["Too close to call", "static is faster with probability 72%", "too close to call whether"],
             "after",
         ),
-        (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 85%"], "after"),
+        (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 74%"], "after"),
         (
             2.0,
             1.0,
-            ["Take static", "static is faster with probability over 99%", "paid for itself after 1 call "],
+            ["Take static", "static is faster with probability 99%", "paid for itself after 1 call "],
             "1 calls",
         ),
         (2.0, 1.5, ["Take static", "paid for itself after 2 calls"], "Too close"),
-        (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability over 99%", "never pays for itself"], "after"),
+        (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability 99%", "never pays for itself"], "after"),
     ],
 )
 def test_the_words_say_what_the_numbers_do(monkeypatch, slower, compile, said, never):

@@ -7,7 +7,7 @@ import pytest
 
 import graphs as g
 import static
-from compare.advice import calibration, evaluation, synthetic, work
+from compare.advice import calibration, evaluation, fitting, synthetic, work
 from compare.advice.costs import Costs, Curve, Kernel, load, save
 from compare.advice.structures import structure
 from compare.errors import CompareError
@@ -44,14 +44,14 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
 def test_overheads_are_found_again_from_what_they_add_up_to():
     counts = [[1.0, 2.0, float(ops), float(recorded)] for ops, recorded in ((3, 1), (10, 4), (40, 11), (7, 0))]
     true = np.array([5.0, 0.0, 2.0, 1.5])
-    found = calibration.fit([(float(np.dot(row, true)), row) for row in counts])
+    found = fitting.prices([(row, float(np.dot(row, true))) for row in counts])
     assert np.dot(counts, found) == pytest.approx(np.dot(counts, true))
     assert min(found) >= 0
 
 
 def test_no_overhead_is_negative_whatever_the_times():
-    rows = [(1.0, [1.0, 1.0]), (0.5, [1.0, 5.0]), (0.2, [1.0, 9.0])]
-    assert min(calibration.fit(rows)) >= 0
+    rows = [([1.0, 1.0], 1.0), ([1.0, 5.0], 0.5), ([1.0, 9.0], 0.2)]
+    assert min(fitting.prices(rows)) >= 0
 
 
 @pytest.mark.parametrize("f", [lambda x: g.mean(x, axis=1), lambda x: x * 2, lambda x: x[1:], lambda x: g.take(x, [0])])
@@ -99,7 +99,7 @@ def row(name, predicted, ratio):
 def test_only_what_is_called_counts_and_a_wrong_call_is_a_miss():
     rows = [row("a", 4.0, 2.0), row("b", 0.5, 0.9), row("c", 1.1, 0.5), row("d", 2.0, 0.9)]
     found = evaluation.summary(rows)
-    assert (found["called"], found["hits"], found["always_static"]) == (3, 2, 1)
+    assert (found["called"], found["hits"], found["always_compiled"]) == (3, 2, 1)
     assert found["rate"] == pytest.approx(2 / 3)
     assert found["met"] is False
     assert [one["hit"] for one in found["rows"]] == [True, True, None, False]
@@ -109,9 +109,9 @@ def test_only_what_is_called_counts_and_a_wrong_call_is_a_miss():
 def test_over_few_calls_the_compilation_decides():
     found = evaluation.summary([row("a", 4.0, 2.0)])
     assert found["over_calls"]["1"] == {
-        "called": 1, "hits": 1, "rate": 1.0, "interval": found["interval"], "always_static": 0,
+        "called": 1, "hits": 1, "rate": 1.0, "interval": found["interval"], "always_compiled": 0,
     }  # fmt: skip
-    assert found["over_calls"]["100"]["always_static"] == 1
+    assert found["over_calls"]["100"]["always_compiled"] == 1
 
 
 def test_nothing_called_has_no_rate():

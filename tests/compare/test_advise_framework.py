@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice.frameworks import calibration, command, costs, measure, prediction, probes
+from compare.advice import compiling, counting, fitting, judging, probes, probing
+from compare.advice import counted as costs
 from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError, WorkerError
 from compare.records.framework_work import FrameworkWork, Timed
@@ -33,11 +34,11 @@ TOY = f"{Path(__file__).parents[1] / 'helpers' / 'toy_framework.py'}"
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "BUDGET", Budget(2, 1, 0.01, 1e-4))
+    monkeypatch.setattr(counting, "BUDGET", Budget(2, 1, 0.01, 1e-4))
 
 
 def job(function: str, arms: tuple[str, ...] = ARMS, inputs: str = "") -> Job:
-    asked = command.question("toy", function, inputs, "jit")
+    asked = judging.question("toy", function, inputs, "jit")
     return Job(kind_of(FrameworkWork), arms=arms, asked=asked.to_dict())
 
 
@@ -125,7 +126,7 @@ def test_a_noisy_machine_is_less_sure():
 @given(st.lists(st.tuples(*[st.floats(0, 1e6)] * 3, st.floats(1e-9, 1e3)), min_size=3, max_size=12))
 def test_no_price_is_below_zero_and_none_is_better(table):
     """The conditions of Karush, Kuhn and Tucker: the slope is 0 along each price above 0, and not down along others."""
-    found = costs._prices([((1.0, *terms), seconds) for *terms, seconds in table])
+    found = fitting.prices([((1.0, *terms), seconds) for *terms, seconds in table])
     relative = np.array([(1.0, *terms) for *terms, _ in table]) / np.array([[row[-1]] for row in table])
     scale = np.where(relative.any(axis=0), relative.max(axis=0), 1.0)
     scaled, prices = relative / scale, np.array(found) * scale
@@ -153,19 +154,21 @@ def test_a_calibration_is_kept_and_is_of_one_machine_and_version(tmp_path):
 # What is said
 
 
-def said(eager: float, compiled: float, shapes: int = 1) -> prediction.Prediction:
-    found = costs.FrameworkCosts(
+def said(eager: float, compiled: float, shapes: int = 1) -> compiling.Prediction:
+    found = costs.CountedCosts(
         ARMS, "1.0", HERE, (eager, 0, 0, 0, 0, 0), (compiled, 0, 0, 0, 0, 0), (2.0, 0, 0, 0), 0.2
     )
-    return prediction.predict(found, [Work(others=3, products=1)], shapes)
+    return compiling.predict(found, [Work(others=3, products=1)], shapes)
 
 
 def test_compiling_is_advised_where_it_should_pay():
     found = said(300e-6, 100e-6)
     assert (found.winner, found.break_even) == ("compiled", 10_000)
-    assert str(found).startswith("Compile it: toy-jit should take 100 µs a call once warm, eager 300 µs.")
+    assert " ".join(str(found).split()).startswith(
+        "Compile it: toy-jit should take 100 µs a call once warm, eager 300 µs; compiled ÷ eager is 0.333× ["
+    )
     assert "paid for itself after 10,000 calls" in " ".join(str(found).split())
-    assert found.confidence > 0.99
+    assert found.confidence > 0.98
 
 
 def test_eager_is_advised_where_it_should_win():
@@ -174,12 +177,12 @@ def test_eager_is_advised_where_it_should_win():
     assert str(found).startswith("Do not compile it")
     assert "never pays for itself" in " ".join(str(found).split())
     assert "the calls have 4 shapes" in " ".join(str(found).split())
-    assert 0.85 < found.confidence < 0.95
+    assert 0.8 < found.confidence < 0.95
 
 
 def test_values_that_python_reads_are_said():
-    model = costs.FrameworkCosts(ARMS, "1.0", HERE, (1e-3,) + (0,) * 5, (1e-5, 0, 0, 0, 0, 2e-3), (2.0, 0, 0, 0), 0.2)
-    found = prediction.predict(model, [Work(others=3, reads=2)], 1)
+    model = costs.CountedCosts(ARMS, "1.0", HERE, (1e-3,) + (0,) * 5, (1e-5, 0, 0, 0, 0, 2e-3), (2.0, 0, 0, 0), 0.2)
+    found = compiling.predict(model, [Work(others=3, reads=2)], 1)
     assert found.winner == "eager"
     assert "Python reads 2 values in a call" in " ".join(str(found).split())
 
@@ -191,17 +194,6 @@ def test_what_is_close_is_not_called():
     assert "Measure it: graphduel compare" in str(found)
 
 
-def test_a_hit_is_the_right_arm_where_one_is_right():
-    def one(predicted: tuple[float, float], measured: tuple[float, float]) -> command.Judged:
-        return command.Judged("it", said(*predicted), costs.Row(Work(), Timed(*measured, 1.0)))
-
-    assert one((3, 1), (2, 1)).hit is True
-    assert one((3, 1), (1, 2)).hit is False
-    assert one((3, 1), (1, 1)).hit is None
-    assert one((1, 1), (3, 1)).hit is None
-    assert command.off_by([one((2, 1), (1, 1)), one((1, 1), (2, 1))]) == pytest.approx(2)
-
-
 # The whole way
 
 
@@ -210,8 +202,8 @@ def answered(job: Job, _timeout: float) -> Any:
 
 
 def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(calibration, "run_job", answered)
-    monkeypatch.setattr(calibration, "PROBES", {name: probes.PROBES[name] for name in list(probes.PROBES)[:8]})
+    monkeypatch.setattr(probing, "run_job", answered)
+    monkeypatch.setattr(probing, "PROBES", {name: probes.PROBES[name] for name in list(probes.PROBES)[:8]})
     path, kept = tmp_path / "out.json", tmp_path / "costs.json"
     words = ["advise", f"{TOY}:loss", "--inputs", f"{TOY}:calls", "--framework", "toy", "--calibration", str(kept)]
     first = CliRunner().invoke(graphduel, [*words, "--json", str(path)])
@@ -220,47 +212,33 @@ def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
     found = json.loads(path.read_text())
     assert found["arm"] == "toy-jit"
     assert found["ratio"] == pytest.approx(found["times"]["compiled"] / found["times"]["eager"])
-    monkeypatch.setattr(calibration, "PROBES", {})  # it is read now
+    monkeypatch.setattr(probing, "PROBES", {})  # it is read now
     assert CliRunner().invoke(graphduel, words).exit_code == 0
 
 
 def test_predictions_are_judged_by_what_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(calibration, "run_job", answered)
-    monkeypatch.setattr(command.workloads, "names", lambda: ("tiny_mlp", "branch_on_sum"))
-    asked = command.question("toy", "", "", None)
+    monkeypatch.setattr(probing, "run_job", answered)
+    asked = judging.question("toy", "", "", None)
     model = costs.fitted(ARMS, "1.0", HERE, rows())
-    found = command.judged(asked, model, (), Reporter())
-    assert [one.name for one in found] == ["tiny_mlp"]  # the toy's compiler refuses the other
-    assert found[0].measured > 0
+    found = judging.judged(asked, model, ["tiny_mlp", "branch_on_sum"], Reporter())
+    assert [one.name for one in found] == ["tiny_mlp/small"]  # the toy's compiler refuses the other
+    assert found[0].ratio > 0
+    assert found[0].interval[0] < found[0].predicted < found[0].interval[1]
 
 
 def test_probes_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
-    monkeypatch.setattr(calibration, "run_job", lambda job, _: failure(job, "it died"))
-    asked = command.question("toy", "", "", None)
+    monkeypatch.setattr(probing, "run_job", lambda job, _: failure(job, "it died"))
+    asked = judging.question("toy", "", "", None)
     with pytest.raises(WorkerError, match=r"0 of 15 probes gave a result, 8 are needed"):
-        calibration.calibrated(asked, Reporter())
+        probing.calibrated(asked, Reporter())
 
 
 def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):
-    monkeypatch.setattr(calibration, "run_job", answered)
+    monkeypatch.setattr(probing, "run_job", answered)
     model = costs.fitted(ARMS, "1.0", HERE, rows())
-    asked = replace(command.question("toy", "", "", None), function="nowhere.py:loss")
+    asked = replace(judging.question("toy", "", "", None), function="nowhere.py:loss")
     with pytest.raises(InputsError, match=r"nowhere.py"):
-        command.advised(asked, model, Reporter())
-
-
-def test_a_calibration_in_the_cache_that_is_of_another_machine_is_made_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    model = costs.fitted(ARMS, "1.0", HERE, rows())
-    place = tmp_path / "graphduel" / "advice" / "toy-jit.json"
-    costs.save(model, place)
-    monkeypatch.setattr(command, "calibrated", lambda asked, _: replace(model, version="2.0"))
-    asked = command.question("toy", "", "", None)
-    assert command.costs_of(asked, None, Reporter()).version == "2.0"
-    assert json.loads(place.read_text())["version"] == "2.0"
-    costs.save(model, place)
-    with pytest.raises(CompareError, match="calibrated elsewhere"):
-        command.costs_of(asked, place, Reporter())
+        judging.advised(asked, model, Reporter())
 
 
 @pytest.mark.parametrize(
@@ -283,4 +261,4 @@ def test_a_framework_that_compiles_nothing_has_nothing_to_advise_on(monkeypatch)
 
     monkeypatch.setattr(Toy, "modes", Toy.modes[:1])
     with pytest.raises(InputsError, match="Toy does not compile"):
-        command.question("toy", "it.py:f", "", None)
+        judging.question("toy", "it.py:f", "", None)

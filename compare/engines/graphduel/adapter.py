@@ -17,11 +17,12 @@ import graphs
 import static
 from compare.engines.base import Compilation, Engine, Function, Mode, Observed
 from compare.engines.cases import traced
-from compare.engines.graphduel import steps
+from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.functions import transformed
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
+from compare.records.work import RanOp
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 
@@ -97,6 +98,10 @@ class GraphDuel(Engine):
         if mode is CONVERTED:
             loss = static.converted(loss)
         return self._jitted(arm, transformed(static, loss, argnum))
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """What the tape records of a run, both passes."""
+        return counting.ran(step, call)
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""

@@ -1,7 +1,6 @@
 """What ops are worth in a framework on this machine: coefficients of the terms of a step, fitted to probes.
 
-The seconds of a step are taken for a sum of terms, each a count with a price that is not negative: least squares of
-relative errors, by an active set (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23).
+The seconds of a step are taken for a sum of terms, each a count with a price that is not negative.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
+from compare.advice import fitting
 from compare.errors import CompareError
 from compare.records import machines
 from compare.records.framework_work import Timed
@@ -53,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class FrameworkCosts:
+class CountedCosts:
     """The prices of the terms of a step in two arms of a framework, eager and compiled, in seconds.
 
     `spread` is the standard deviation of the logarithm of compiled ÷ eager, predicted over measured, of probes that the
@@ -74,18 +72,18 @@ class FrameworkCosts:
         return Timed(*(_sum(prices, terms(work)) for prices, terms in pairs))
 
 
-def fitted(arms: tuple[str, str], version: str, machine: Mapping[str, Any], rows: Sequence[Row]) -> FrameworkCosts:
+def fitted(arms: tuple[str, str], version: str, machine: Mapping[str, Any], rows: Sequence[Row]) -> CountedCosts:
     """The costs that fit the probes best."""
     missed = [log(_ratio(_fit([*rows[:i], *rows[i + 1 :]]), row.work) / _measured(row)) for i, row in enumerate(rows)]
     spread = max(LEAST_SPREAD, fmean(one * one for one in missed) ** 0.5)
-    first = _prices([(first_terms(row.work), row.timed.first) for row in rows])
-    return FrameworkCosts(arms, version, machine, *_fit(rows), first, spread)
+    first = fitting.prices([(first_terms(row.work), row.timed.first) for row in rows])
+    return CountedCosts(arms, version, machine, *_fit(rows), first, spread)
 
 
 def _fit(rows: Sequence[Row]) -> tuple[Prices, Prices]:
     return (
-        _prices([(eager_terms(row.work), row.timed.eager) for row in rows]),
-        _prices([(compiled_terms(row.work), row.timed.compiled) for row in rows]),
+        fitting.prices([(eager_terms(row.work), row.timed.eager) for row in rows]),
+        fitting.prices([(compiled_terms(row.work), row.timed.compiled) for row in rows]),
     )
 
 
@@ -101,35 +99,7 @@ def _sum(prices: Prices, terms: Sequence[float]) -> float:
     return sum(price * term for price, term in zip(prices, terms, strict=True))
 
 
-def _prices(rows: Sequence[tuple[Sequence[float], float]]) -> Prices:
-    """Prices of at least 0 by which the terms come nearest to the seconds, relative to these."""
-    table = np.array([[term / seconds for term in terms] for terms, seconds in rows])
-    scale = np.where(table.any(axis=0), np.abs(table).max(axis=0), 1.0)
-    table, target = table / scale, np.ones(len(rows))
-    prices, free = np.zeros(len(scale)), np.zeros(len(scale), bool)
-    for _ in range(3 * len(scale)):  # in theory it ends by itself, in floating point nearly always
-        slope = np.where(free, 0.0, table.T @ (target - table @ prices))
-        if slope.max() <= 1e-9:
-            break
-        free[slope.argmax()] = True
-        prices = _stepped(table, target, prices, free)
-    return tuple(float(price) for price in prices / scale)
-
-
-def _stepped(table: Any, target: Any, prices: Any, free: Any) -> Any:
-    """The least squares over the free prices; those that would fall below 0 on the way are free no more."""
-    while True:
-        best = np.zeros(len(prices))
-        best[free] = np.linalg.lstsq(table[:, free], target, rcond=None)[0]
-        if best[free].min(initial=1.0) > 0:
-            return best
-        falling = free & (best <= 0)
-        share = (prices[falling] / np.maximum(prices[falling] - best[falling], 1e-300)).min()
-        prices = prices + share * (best - prices)
-        free &= prices > 1e-12
-
-
-def save(costs: FrameworkCosts, path: Path) -> None:
+def save(costs: CountedCosts, path: Path) -> None:
     """Write them."""
     from compare.records.results import write_json
 
@@ -137,13 +107,13 @@ def save(costs: FrameworkCosts, path: Path) -> None:
     write_json(path, {"schema": VERSION, **asdict(costs)})
 
 
-def load(path: Path, version: str, here: Mapping[str, Any]) -> FrameworkCosts:
+def load(path: Path, version: str, here: Mapping[str, Any]) -> CountedCosts:
     """The costs of this machine and version. Raises CompareError for those of others, and for what are none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         written_by = values.pop("schema")
         prices = {name: tuple(map(float, values[name])) for name in ("eager", "compiled", "first")}
-        costs = FrameworkCosts(**{**values, **prices, "arms": tuple(values["arms"])})
+        costs = CountedCosts(**{**values, **prices, "arms": tuple(values["arms"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CompareError(f"{path} is not a calibration of a framework ({error})") from error
     if written_by != VERSION:

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.advice.frameworks.costs import FrameworkCosts, Row, fitted
-from compare.advice.frameworks.probes import PROBES
+from compare.advice import kept
+from compare.advice.counted import CountedCosts, Row, fitted
+from compare.advice.probes import PROBES
 from compare.errors import CompareError, WorkerError
 from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked
-from compare.records import machines
 from compare.records.framework_work import FrameworkWork
 from compare.records.job import Job
 from compare.records.record import kind_of
 from compare.records.runs import error_of
-from compare.run.environment import environment
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 
@@ -56,7 +55,7 @@ class Workers:
         return found
 
 
-def calibrated(asked: Asked, reporter: Reporter) -> FrameworkCosts:
+def calibrated(asked: Asked, reporter: Reporter) -> CountedCosts:
     """The costs of the two arms that are asked about, from probes. Raises WorkerError where too few came through."""
     reporter.pace.total = len(PROBES)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
@@ -66,9 +65,7 @@ def calibrated(asked: Asked, reporter: Reporter) -> FrameworkCosts:
             f"{len(rows)} of {len(PROBES)} probes gave a result, {LEAST} are needed; try graphduel doctor"
         )
     eager, compiled = asked.arms
-    return fitted(
-        (eager, compiled), asked.adapter.version, machines.fingerprint(environment()), [row for _, row in rows]
-    )
+    return fitted((eager, compiled), asked.adapter.version, kept.machine(), [row for _, row in rows])
 
 
 def measured(workers: Workers, names: Iterable[str]) -> Iterator[tuple[str, Row]]:

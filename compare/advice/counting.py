@@ -11,7 +11,7 @@ from typing import Any, cast
 import optree
 
 from compare import workloads
-from compare.advice.frameworks import probes
+from compare.advice import probes
 from compare.engines.base import Engine
 from compare.instruments.time.rounds import paired_rounds
 from compare.own.faults import answered
