@@ -60,6 +60,7 @@ from graphs.torch.devices import device
 from graphs.torch.printing import set_printoptions
 
 Entry = Node  # the older name
+__version__ = "2.13.0+graphduel"  # of the PyTorch whose names these are: programs ask for it
 Size: type[tuple[_Any, ...]] = tuple
 
 _NEURAL = (
@@ -70,14 +71,22 @@ _NEURAL = (
 _LAYERS = (
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "bilinear", "channel_shuffle",
     "feature_alpha_dropout", "grid_sampler", "hardshrink", "native_channel_shuffle", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "selu",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "rrelu", "selu",
 )  # fmt: skip
 for _name in _NEURAL:
     del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/torch/neural.py
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
-_LATER = ("autograd", "backends", "cuda", "distributions", "func", "nn", "optim", "special", "utils")
+_LATER = ("amp", "autograd", "backends", "cuda", "distributions", "func", "jit", "nn", "optim", "special", "utils")
+_BY_MODULE = {
+    "windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+    "formats": ("channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format"),
+    "switches": (
+        "_assert", "get_float32_matmul_precision", "get_num_threads", "set_float32_matmul_precision",
+        "set_num_threads", "use_deterministic_algorithms",
+    ),
+}  # fmt: skip
 _IN_PLACE = """
     abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max
     clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
@@ -96,6 +105,9 @@ def __getattr__(name: str) -> _Any:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
         return getattr(importlib.import_module("dynamic.torch.neural"), name)
+    for module, names in _BY_MODULE.items():
+        if name in names:
+            return getattr(importlib.import_module(f"dynamic.torch.{module}"), name)
     if name.endswith("_") and name[:-1] in _IN_PLACE.split():  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
     raise AttributeError(explained(name))

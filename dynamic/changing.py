@@ -67,12 +67,16 @@ class Changing:
     def _forget(self) -> Self:
         raise NotImplementedError
 
-    def add_(self, other: Any, alpha: float = 1) -> Self:
-        """Add `alpha * other` in place."""
+    def add_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
+        """Add `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        if tensor:
+            return self._assign(functions.add(self, other, *tensor))
         return self._assign(self + (other if alpha == 1 else other * alpha))
 
-    def sub_(self, other: Any, alpha: float = 1) -> Self:
-        """Subtract `alpha * other` in place."""
+    def sub_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
+        """Subtract `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        if tensor:
+            return self._assign(functions.sub(self, other, *tensor))
         return self._assign(self - (other if alpha == 1 else other * alpha))
 
     def mul_(self, other: Any) -> Self:

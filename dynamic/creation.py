@@ -222,26 +222,29 @@ def logspace(
     )
 
 
-def zeros_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def _without_format(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a new tensor, without the order of its memory, which changes nothing."""
+    return {name: value for name, value in options.items() if name != "memory_format"}
+
+
+def zeros_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """Zeros with the shape and dtype of another tensor."""
-    return zeros(input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
+    return zeros(input.shape, dtype=dtype or input.dtype, **_without_format(options))
 
 
-def ones_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """Ones with the shape and dtype of another tensor."""
-    return ones(input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
+    return ones(input.shape, dtype=dtype or input.dtype, **_without_format(options))
 
 
-def empty_like(input: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """A tensor to be filled with the shape and dtype of another: of zeros."""
-    return zeros_like(input, dtype, requires_grad, device)
+    return zeros_like(input, dtype, **options)
 
 
-def full_like(
-    input: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
+def full_like(input: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """One value everywhere, with the shape and dtype of another tensor."""
-    return full(input.shape, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad, device=device)
+    return full(input.shape, fill_value, dtype=dtype or input.dtype, **_without_format(options))
 
 
 def new_tensor(self: Tensor, data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:

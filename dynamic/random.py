@@ -148,13 +148,15 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, *
     )
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+def rand_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
     """Numbers from 0 up to 1, with the shape and dtype of a tensor."""
+    del memory_format
     return rand(input.shape, dtype=_float_dtype(input, dtype), **options)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+def randn_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
     """Normal numbers with the shape and dtype of a tensor."""
+    del memory_format
     return randn(input.shape, dtype=_float_dtype(input, dtype), **options)
 
 

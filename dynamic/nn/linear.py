@@ -101,9 +101,10 @@ class _Table(Module):
         made: tuple[Any, Any],
     ) -> None:
         """Keep sizes and padding and make the rows; `made` are device and dtype. Raises ValueError, GraphError."""
-        name = type(self).__name__
-        F.common.refuse(name, "divide the rows yourself under no_grad", max_norm=(options.pop("max_norm"), None))
-        F.common.refuse(name, "leave it out", **{option: (value, False) for option, value in options.items()})
+        self.max_norm, self.norm_type = options.pop("max_norm"), options.pop("norm_type")
+        F.common.refuse(
+            type(self).__name__, "leave it out", **{option: (value, False) for option, value in options.items()}
+        )
         self.num_embeddings, self.embedding_dim = sizes
         if padding_idx is not None and not -sizes[0] <= padding_idx < sizes[0]:
             raise ValueError(f"padding_idx is one of {sizes[0]} rows, not {padding_idx}")
@@ -139,7 +140,12 @@ class Embedding(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+        options = {
+            "max_norm": max_norm,
+            "norm_type": norm_type,
+            "scale_grad_by_freq": scale_grad_by_freq,
+            "sparse": sparse,
+        }
         self._make((num_embeddings, embedding_dim), padding_idx, _weight, options, (device, dtype))
         self.weight.requires_grad_(not _freeze)
 
@@ -153,12 +159,13 @@ class Embedding(_Table):
 
     def forward(self, input: Any) -> Any:
         """i[...] -> f[..., width]."""
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 
     def extra_repr(self) -> str:
         """The sizes."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        limit = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{limit}"
 
 
 class EmbeddingBag(_Table):
@@ -180,7 +187,12 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+        options = {
+            "max_norm": max_norm,
+            "norm_type": norm_type,
+            "scale_grad_by_freq": scale_grad_by_freq,
+            "sparse": sparse,
+        }
         self.mode, self.include_last_offset = mode, include_last_offset
         self._make((num_embeddings, embedding_dim), padding_idx, _weight, options, (device, dtype))
 
@@ -195,8 +207,9 @@ class EmbeddingBag(_Table):
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         """The rows of each bag joined: f[B, width]."""
         return F.embedding_bag(
-            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
-            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+            input, self.weight, offsets, self.max_norm, self.norm_type, mode=self.mode,
+            per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
         )  # fmt: skip
 
     def extra_repr(self) -> str:

@@ -284,6 +284,7 @@ class Module:
 
     def to(self, *args: Any, **options: Any) -> Self:
         """The module with its floats in a dtype. Raises ValueError for a device that is not the CPU."""
+        options.pop("memory_format", None)
         for target in (*args, *options.values()):
             if isinstance(target, Tensor):
                 self._floats(target.dtype)

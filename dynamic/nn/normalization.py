@@ -16,7 +16,7 @@ from graphs.ops.shapes import check_groups, shape_of
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LayerNorm", "PReLU", "RMSNorm",
+    "LayerNorm", "PReLU", "RMSNorm", "SyncBatchNorm",
 ]  # fmt: skip
 
 
@@ -115,6 +115,40 @@ class BatchNorm3d(_BatchNorm):
     """Batch norm of f[N, C, D, H, W]."""
 
     axes = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm of f[N, C, ...] over all processes: there is one, so it is that of the layer that it replaces."""
+
+    axes = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with every batch norm in it replaced by one of this class that has its parameters and buffers."""
+        replaced = module
+        if isinstance(module, _BatchNorm):
+            options = (module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            replaced = cls(*options, process_group)
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                setattr(replaced, name, tensor)
+            replaced.train(module.training)
+        for name, child in module.named_children():
+            setattr(replaced, name, cls.convert_sync_batchnorm(child, process_group))
+        return replaced
 
 
 class _OfLastAxes(_Affine):

@@ -16,8 +16,8 @@ __all__ = [
     "AvgPool3d", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
     "FeatureAlphaDropout", "Fold", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LPPool1d", "LPPool2d",
     "LPPool3d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "ReLU",
-    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "RReLU",
+    "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
     "Tanhshrink", "Threshold", "Unfold",
 ]  # fmt: skip
 
@@ -122,6 +122,7 @@ LogSoftmax = simple_module("LogSoftmax", F.log_softmax, "dim")
 CosineSimilarity = simple_module("CosineSimilarity", F.cosine_similarity, "dim eps")
 PairwiseDistance = simple_module("PairwiseDistance", F.pairwise_distance, "p eps keepdim")
 
+RReLU = simple_module("RReLU", F.rrelu, "lower upper inplace", _Random)
 Dropout = simple_module("Dropout", F.dropout, "p inplace", _Random)
 Dropout1d = simple_module("Dropout1d", F.dropout1d, "p inplace", _Random)
 Dropout2d = simple_module("Dropout2d", F.dropout2d, "p inplace", _Random)

@@ -31,14 +31,14 @@ class SGD(RuledOptimizer):
         differentiable: bool = False,
         fused: Unused = None,
     ) -> None:
-        options("SGD", {"dampening": dampening, "differentiable": differentiable})
+        options("SGD", {"differentiable": differentiable})
         defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         super().__init__(params, {**defaults, "nesterov": nesterov, "maximize": maximize})
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
         """The update of a group by its options."""
-        return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"])
+        return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["dampening"])
 
 
 class ASGD(RuledOptimizer):

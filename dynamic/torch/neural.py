@@ -11,7 +11,7 @@ conv1d, conv2d, conv3d = F.conv1d, F.conv2d, F.conv3d
 conv_transpose1d, conv_transpose2d, conv_transpose3d = F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d
 group_norm, layer_norm, rms_norm = F.group_norm, F.layer_norm, F.rms_norm
 adaptive_avg_pool1d, bilinear, pairwise_distance = F.adaptive_avg_pool1d, F.bilinear, F.pairwise_distance
-hardshrink, prelu, selu = F.hardshrink, F.prelu, F.selu
+hardshrink, prelu, rrelu, selu = F.hardshrink, F.prelu, F.rrelu, F.selu
 channel_shuffle = native_channel_shuffle = F.channel_shuffle
 pixel_shuffle, pixel_unshuffle = F.pixel_shuffle, F.pixel_unshuffle
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 REMEDIES = {
     "bfloat16": "NumPy has no such dtype; use float16 or float32",
     "compile": "the dynamic engine runs op by op; compile the function with static.jit",
-    "jit": "the dynamic engine runs op by op; compile the function with static.jit",
     **dict.fromkeys(
         (
             "complex",
@@ -30,7 +29,6 @@ REMEDIES = {
     "distributed": "there is one process; use Python's multiprocessing with arrays",
     "onnx": "there is no export; save the graph of static.compile",
     "quantization": "there are no quantised tensors; use float16",
-    "amp": "there is no autocast; convert with .half() and .float()",
     "hub": "nothing is downloaded; define the model, and load its weights with load",
     "kl_div": "use nn.functional.kl_div, whose reduction has a name",
     "binary_cross_entropy_with_logits": "use nn.functional's, whose reduction has a name",

@@ -1,5 +1,5 @@
-"""What PyTorch has under `torch.utils`: data."""
+"""What PyTorch has under `torch.utils`: data, and checkpoints."""
 
-from dynamic.utils import data
+from dynamic.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

@@ -24,27 +24,42 @@ from graphs.optim.base import Optimizer, Update, check_not_negative, counting, l
 
 
 def sgd(
-    learning_rate: float | Array, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0
+    learning_rate: float | Array,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    dampening: float = 0.0,
 ) -> Optimizer:
     """Stochastic gradient descent: `p - rate * v` with `v = momentum * v + gradient + weight_decay * p`.
+
+    From the second step on, dampening takes that share away from what the velocity gains.
 
     The rate is a number, or a scalar that may be traced: a schedule costs no compilation. The rest are numbers.
     Nesterov's step looks ahead, along `gradient + momentum * v` (Sutskever, Martens, Dahl and Hinton, "On the
     importance of initialization and momentum in deep learning", 2013, in the form of torch.optim.SGD).
-    Raises ValueError for negative numbers, and for nesterov without momentum.
+    Raises ValueError for negative numbers, for nesterov without momentum, and for nesterov with dampening.
     """
     check_not_negative(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     if nesterov and not momentum:
         raise ValueError("nesterov looks ahead along the momentum; give a momentum above 0")
+    if nesterov and dampening:
+        raise ValueError("nesterov looks ahead along all of the gradient; leave dampening out")
 
-    def rule(param: Array, gradient: Array, *velocity: Array) -> tuple[Array, ...]:
-        direction = add(gradient, multiply(param, weight_decay)) if weight_decay else gradient
-        velocity = tuple([add(multiply(v, momentum), direction) for v in velocity])
-        if velocity:
-            direction = add(direction, multiply(velocity[0], momentum)) if nesterov else velocity[0]
-        return subtract(param, multiply(direction, like_param(learning_rate, param))), *velocity
+    def at(steps: Array | None) -> Update:
+        def rule(param: Array, gradient: Array, *velocity: Array) -> tuple[Array, ...]:
+            direction = add(gradient, multiply(param, weight_decay)) if weight_decay else gradient
+            gain = direction
+            if steps is not None:
+                gain = multiply(direction, like_param(where(equal(steps, 1), 1.0, 1 - dampening), param))
+            velocity = tuple([add(multiply(v, momentum), gain) for v in velocity])
+            if velocity:
+                direction = add(direction, multiply(velocity[0], momentum)) if nesterov else velocity[0]
+            return subtract(param, multiply(direction, like_param(learning_rate, param))), *velocity
 
-    return plain(zeros("velocity") if momentum else {}, rule)
+        return rule
+
+    slots = zeros("velocity") if momentum else {}
+    return counting(slots, at) if momentum and dampening else plain(slots, at(None))
 
 
 def asgd(

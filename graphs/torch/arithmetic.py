@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +23,8 @@ __all__ = [
     "maximum", "minimum", "mul", "multiply", "nextafter", "pow", "remainder", "rsub", "sub", "subtract",
     "true_divide", "xlogy",
 ]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 copysign = binary(ops.copysign, promote=floated)
@@ -49,13 +53,30 @@ def _scaled(other: Any, alpha: Any) -> Any:
     return other if alpha == 1 else other * alpha if is_scalar(other) else mul(other, alpha)
 
 
+def _number_first(option: str, count: int) -> Callable[[F], F]:
+    """Let a function of so many tensors take PyTorch's older order too: the number of an option before the tensors."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def called(input: Any, *operands: Any, **options: Any) -> Any:
+            if len(operands) > count and is_scalar(operands[0]):
+                options[option], *operands = operands  # type: ignore[assignment]
+            return function(input, *operands, **options)
+
+        return called  # type: ignore[return-value]
+
+    return decorate
+
+
 @words
+@_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
     return ops.add(*promoted(input, _scaled(other, alpha)))
 
 
 @words
+@_number_first("alpha", 1)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
     if all_bools(input, other):
@@ -186,11 +207,13 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     return ops.add(input, ops.multiply(weight, ops.subtract(end, input)))
 
 
+@_number_first("value", 2)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 * tensor2`."""
     return add(input, mul(tensor1, tensor2), alpha=value)
 
 
+@_number_first("value", 2)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
     if dtype_of(tensor1).kind != "f" and dtype_of(tensor2).kind != "f":

@@ -61,13 +61,19 @@ class TorchNames(FunctionMethods, Conversions):
     # Kinds ------------------------------------------------------------------------------------------------------
 
     def to(
-        self, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        copy: bool = False,
+        non_blocking: bool = False,
+        memory_format: Any = None,
     ) -> Self:
         """The values in a dtype, that of another tensor too; the tensor itself where nothing changes.
 
         Raises ValueError for any device but the CPU.
         """
-        del non_blocking
+        del non_blocking, memory_format
         for target in args:
             if isinstance(target, str):
                 devices.check(target)
@@ -100,16 +106,18 @@ class TorchNames(FunctionMethods, Conversions):
         devices.check(device or "cuda")
         return self
 
-    def contiguous(self) -> Self:
+    def contiguous(self, memory_format: Any = None) -> Self:
         """The tensor itself: every op takes any order of memory."""
+        del memory_format
         return self
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""
         return dtype_of(self).kind == "f"
 
-    def is_contiguous(self) -> bool:
+    def is_contiguous(self, memory_format: Any = None) -> bool:
         """True: every op takes any order of memory."""
+        del memory_format
         return True
 
     def element_size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from graphs.torch.promotion import promoted
 from graphs.torch.words import cast, floats, refuse, shape_of, sizes
 
 __all__ = [
-    "angle", "conj", "conj_physical", "erfinv", "float_power", "gcd", "i0", "igamma", "igammac", "is_complex",
+    "angle", "conj", "conj_physical", "erfinv", "float_power", "frexp", "gcd", "i0", "igamma", "igammac", "is_complex",
     "is_conj", "is_neg", "is_nonzero", "is_same_size", "is_signed", "isreal", "lcm", "ldexp", "mvlgamma", "real",
     "resolve_conj", "resolve_neg", "sum_to_size",
 ]  # fmt: skip
@@ -54,6 +54,31 @@ def float_power(input: Any, exponent: Any) -> Any:
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
     return arithmetic.mul(input, ops.pow(2.0, floats(other)))
+
+
+class Parts(NamedTuple):
+    """Numbers as `mantissa * 2 ** exponent`."""
+
+    mantissa: Any
+    exponent: Any
+
+
+def frexp(input: Any) -> Parts:
+    """Mantissas from 0.5 up to but without 1 beside their signs, and int32 exponents; 0, infinities and NaN stay."""
+    if dtype_of(input).kind != "f":
+        raise refuse(f"mantissas of {dtype_of(input)}", "convert with .float() first")
+    fixed = ops.stop_gradient(ops.abs(input))
+    plain = ops.logical_and(ops.isfinite(fixed), ops.greater(fixed, 0))
+    guess = ops.where(plain, ops.floor(ops.log2(ops.where(plain, fixed, 1))), 0)
+    size = _scaled(fixed, guess)  # between 0.5 and 4: log2 may be off by a rounding
+    exponent = ops.where(plain, guess + ops.where(size >= 2, 2, ops.where(size >= 1, 1, 0)), 0)
+    return Parts(_scaled(input, exponent), cast(exponent, np.int32))
+
+
+def _scaled(x: Any, exponent: Any) -> Any:
+    """`x / 2 ** exponent` in two steps, since a power may not fit the dtype."""
+    half = ops.floor(exponent / 2)
+    return x * ops.pow(2.0, -half) * ops.pow(2.0, half - exponent)
 
 
 def mvlgamma(input: Any, p: int) -> Any:

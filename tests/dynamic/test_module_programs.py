@@ -67,7 +67,7 @@ REFUSED = [
     (lambda p: optim.SGD([p, p], lr=1), ValueError, "more than one parameter group"),
     (lambda p: optim.SGD([p], lr=-1), ValueError, "lr is 0 or more"),
     (lambda p: optim.SGD([p], lr=1, nesterov=True), ValueError, "momentum"),
-    (lambda p: optim.SGD([p], lr=1, momentum=0.9, dampening=0.1), GraphError, "dampening"),
+    (lambda p: optim.SGD([p], lr=1, momentum=0.9, nesterov=True, dampening=0.1), ValueError, "dampening"),
     (lambda p: optim.Adam([p], differentiable=True), GraphError, "differentiable"),
     (lambda p: optim.SGD([p * 2], lr=1), ValueError, "leaves"),
     (lambda p: optim.SparseAdam([p]), AttributeError, "SparseAdam"),

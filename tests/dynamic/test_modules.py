@@ -334,7 +334,6 @@ def test_a_label_that_is_no_class_is_refused_unless_it_is_ignored():
 
 
 REFUSED = [
-    (lambda: nn.Embedding(3, 2, max_norm=1.0), "max_norm"),
     (lambda: nn.Embedding(3, 2, sparse=True), "sparse"),
     (lambda: nn.LSTM(3, 2, proj_size=1), "proj_size"),
     (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "add_bias_kv"),

@@ -15,8 +15,8 @@ from graphs.torch.words import axis_and_size, unless_empty, with_axis
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
-    "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "selu", "sigmoid", "silu", "softmax",
-    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "selu", "sigmoid", "silu",
+    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -86,6 +86,19 @@ def prelu(input: Array, weight: Array) -> Array:
     )
     slope = slope if ndim else ops.reshape(slope, ())
     return ops.where(ops.greater(input, 0), input, ops.multiply(slope, input))
+
+
+def rrelu(
+    input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Array:
+    """leaky_relu, in training with a slope for each element that is drawn from `lower` to `upper`, else their mean."""
+    if lower > upper:
+        raise OptionError(f"the slopes are from lower to upper, not from {lower} to {upper}; exchange them")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    drawn = ops.uniform(draws.key_for(input), shape_of(input), dtype_of(input))
+    slope = ops.add(ops.multiply(drawn, upper - lower), lower)
+    return replaced(input, ops.where(ops.greater(input, 0), input, ops.multiply(slope, input)), inplace)
 
 
 def gelu(input: Array, approximate: str = "none") -> Array:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from dynamic.grad_mode import no_grad
 from dynamic.nn.functional.common import Array, check_indices, concrete, refuse
+from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, shape_of
@@ -23,11 +25,15 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Array:
-    """Rows of a table; that of `padding_idx` gets no gradient. Raises OutOfRangeError for other indices."""
-    refuse("embedding", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
+    """Rows of a table; that of `padding_idx` gets no gradient. Raises OutOfRangeError for other indices.
+
+    With `max_norm`, rows that are looked up and whose `norm_type` norm is larger are first brought to it, in the table.
+    """
     refuse("embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
     rows = _rows(input, weight)
     check_indices("embedding", input, rows)
+    if max_norm is not None:
+        _shorten("embedding", weight, input, max_norm, norm_type)
     vectors = ops.embedding(weight, input)
     if padding_idx is None:
         return vectors
@@ -42,6 +48,19 @@ def _rows(indices: Array, table: Array) -> Any:
     if dtype_of(indices).kind not in "iu":
         raise DTypeError(f"the indices are ints, not {dtype_of(indices)}; convert with .long()")
     return shape_of(table)[0]
+
+
+def _shorten(name: str, table: Array, indices: Array, max_norm: float, norm_type: float) -> None:
+    """Bring the rows at the indices to a norm of at most `max_norm`, in place and without a gradient."""
+    places = concrete(indices)
+    if not isinstance(table, Tensor) or places is None:
+        raise GraphError(located(f"{name}: max_norm changes the table, which a trace cannot; divide the rows before"))
+    with no_grad():
+        looked_up = np.unique(places)
+        rows = ops.take(table, looked_up, axis=0)
+        norms = ops.vector_norm(rows, axis=-1, keepdims=True, ord=norm_type)
+        shorter = ops.multiply(rows, ops.divide(max_norm, ops.add(norms, 1e-7)))
+        table[looked_up] = ops.where(ops.greater(norms, max_norm), shorter, rows)
 
 
 def embedding_bag(
@@ -63,12 +82,13 @@ def embedding_bag(
     `include_last_offset` the last of the offsets is the end of the last bag. Raises OptionError, ShapeError and
     OutOfRangeError.
     """
-    refuse("embedding_bag", "divide the rows yourself under no_grad", max_norm=(max_norm, None))
     refuse("embedding_bag", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
     if mode not in ("sum", "mean", "max"):
         raise OptionError(located(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}; choose one"))
     rows = _rows(input, weight)
     check_indices("embedding_bag", input, rows)
+    if max_norm is not None:
+        _shorten("embedding_bag", weight, input, max_norm, norm_type)
     numbers, bags, count = _bags(input, offsets, include_last_offset)
     if padding_idx is not None:  # what counts for nothing goes where what is past the last bag goes
         bags = ops.where(ops.equal(numbers, padding_idx + rows if padding_idx < 0 else padding_idx), count, bags)

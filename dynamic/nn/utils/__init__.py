@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from dynamic.grad_mode import no_grad
-from dynamic.nn.utils import rnn, stateless
+from dynamic.nn.utils import rnn, stateless, weights
+from dynamic.nn.utils.weights import *  # noqa: F403
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import GraphError, located
 from graphs.torch.guard import guard
 
-__all__ = [
+__all__ = [  # noqa: PLE0604  (a list of names)
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
-    "stateless",
-    "vector_to_parameters",
+    "stateless", "vector_to_parameters", *weights.__all__,
 ]  # fmt: skip
 
 
