@@ -70,7 +70,7 @@ def spectral_norm(
     along = dim if dim is not None else 1 if "ConvTranspose" in type(module).__name__ else 0
     rows, columns = shape_of(_matrix(weight, along))
     for letter, size in (("u", rows), ("v", columns)):
-        start = draws.normal((size,), 0.0, 1.0).astype(dtype_of(weight))
+        start = draws.normal((int(size),), 0.0, 1.0).astype(dtype_of(weight))
         module.register_buffer(f"{name}_{letter}", Tensor(start / max(float(np.linalg.norm(start)), eps)))
     module.register_parameter(f"{name}_orig", Parameter(weight.detach()))
 
