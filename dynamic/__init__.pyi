@@ -4,8 +4,8 @@ import builtins
 from typing import Any as _Any
 
 from dynamic import (
-    autograd as autograd, backends as backends, cuda as cuda, distributions as distributions, func as func, nn as nn,
-    optim as optim, special as special, utils as utils,
+    amp as amp, autograd as autograd, backends as backends, cuda as cuda, distributions as distributions, func as func,
+    jit as jit, nn as nn, optim as optim, special as special, utils as utils,
 )
 from dynamic.anomaly import (
     detect_anomaly as detect_anomaly,
@@ -62,6 +62,10 @@ from dynamic.recorder import (
 from dynamic.tensor import (
     Tensor as Tensor,
 )
+from dynamic.torch.formats import (
+    channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
+    memory_format as memory_format, preserve_format as preserve_format,
+)
 from dynamic.torch.neural import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_max_pool1d as adaptive_max_pool1d,
     alpha_dropout as alpha_dropout, avg_pool1d as avg_pool1d, batch_norm as batch_norm, bilinear as bilinear,
@@ -72,10 +76,19 @@ from dynamic.torch.neural import (
     layer_norm as layer_norm, max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d,
     native_channel_shuffle as native_channel_shuffle, pairwise_distance as pairwise_distance,
     pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, prelu as prelu, rms_norm as rms_norm,
-    selu as selu,
+    rrelu as rrelu, selu as selu,
 )
 from dynamic.torch.saving import (
     load as load, save as save,
+)
+from dynamic.torch.switches import (
+    _assert as _assert, get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_threads as get_num_threads, set_float32_matmul_precision as set_float32_matmul_precision,
+    set_num_threads as set_num_threads, use_deterministic_algorithms as use_deterministic_algorithms,
+)
+from dynamic.torch.windows import (
+    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
+    hann_window as hann_window, kaiser_window as kaiser_window,
 )
 from graphs.ops.affine import (
     linear as linear,
@@ -206,10 +219,10 @@ from graphs.torch.joining import (
 )
 from graphs.torch.numbers import (
     angle as angle, conj as conj, conj_physical as conj_physical, erfinv as erfinv, float_power as float_power,
-    gcd as gcd, i0 as i0, igamma as igamma, igammac as igammac, is_complex as is_complex, is_conj as is_conj,
-    is_neg as is_neg, is_nonzero as is_nonzero, is_same_size as is_same_size, is_signed as is_signed, isreal as isreal,
-    lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real, resolve_conj as resolve_conj,
-    resolve_neg as resolve_neg, sum_to_size as sum_to_size,
+    frexp as frexp, gcd as gcd, i0 as i0, igamma as igamma, igammac as igammac, is_complex as is_complex,
+    is_conj as is_conj, is_neg as is_neg, is_nonzero as is_nonzero, is_same_size as is_same_size,
+    is_signed as is_signed, isreal as isreal, lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real,
+    resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
 )
 from graphs.torch.parts import (
     diagonal_scatter as diagonal_scatter, index_put as index_put, index_reduce as index_reduce, put as put,
@@ -275,6 +288,7 @@ from numpy import (
 
 Entry = Node
 Size: type[tuple[_Any, ...]]
+__version__: str
 abs_ = Tensor.abs_
 acos_ = Tensor.acos_
 acosh_ = Tensor.acosh_
@@ -361,9 +375,9 @@ __all__ = [
     'logical_not', 'logical_or', 'logical_xor', 'lt', 'ne', 'not_equal', 'atleast_1d', 'atleast_2d', 'atleast_3d',
     'block_diag', 'cartesian_prod', 'cat', 'column_stack', 'combinations', 'concat', 'concatenate', 'diag',
     'diag_embed', 'diagflat', 'diagonal', 'dstack', 'hstack', 'meshgrid', 'row_stack', 'stack', 'tril', 'triu',
-    'vstack', 'angle', 'conj', 'conj_physical', 'erfinv', 'float_power', 'gcd', 'i0', 'igamma', 'igammac', 'is_complex',
-    'is_conj', 'is_neg', 'is_nonzero', 'is_same_size', 'is_signed', 'isreal', 'lcm', 'ldexp', 'mvlgamma', 'real',
-    'resolve_conj', 'resolve_neg', 'sum_to_size', 'diagonal_scatter', 'index_put', 'index_reduce', 'put',
+    'vstack', 'angle', 'conj', 'conj_physical', 'erfinv', 'float_power', 'frexp', 'gcd', 'i0', 'igamma', 'igammac',
+    'is_complex', 'is_conj', 'is_neg', 'is_nonzero', 'is_same_size', 'is_signed', 'isreal', 'lcm', 'ldexp', 'mvlgamma',
+    'real', 'resolve_conj', 'resolve_neg', 'sum_to_size', 'diagonal_scatter', 'index_put', 'index_reduce', 'put',
     'select_scatter', 'slice_scatter', 'argsort', 'argwhere', 'bincount', 'bucketize', 'gather', 'histc', 'histogram',
     'index_add', 'index_copy', 'index_fill', 'index_select', 'isin', 'kthvalue', 'masked_fill', 'masked_scatter',
     'masked_select', 'msort', 'nonzero', 'scatter', 'scatter_add', 'scatter_reduce', 'searchsorted', 'sort', 'take',
