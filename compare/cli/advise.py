@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +72,20 @@ def advise(
     With --framework the command predicts whether compiling pays there. It measures the prices of that framework first,
     in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.
     """
+    from compare import engines
+
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
     if not evaluate and (rows or only or held_out):
         raise click.UsageError("--rows, --only and --held-out need --evaluate")
-    if framework:
-        if rows or only or held_out or asked["gradient"] is not None:
+    if framework and framework != engines.OWN:
+        if rows or held_out or asked["gradient"] is not None:
             raise click.UsageError(
-                "--rows, --only, --held-out and --gradient work with graphduel's engines, not with a --framework"
+                "--rows, --held-out and --gradient work with graphduel's engines, not with a --framework"
             )
-        options.written(path, _in_framework(framework, function, asked["inputs"], mode, calibration, anew=calibrate))
+        options.written(
+            path, _in_framework(framework, function, asked["inputs"], mode, calibration, only, anew=calibrate)
+        )
         return
     if mode:
         raise click.UsageError("--mode needs a --framework")
@@ -97,7 +102,14 @@ def _said(text: str) -> None:
 
 
 def _in_framework(
-    framework: str, function: str | None, inputs: str | None, mode: str | None, path: Path | None, *, anew: bool
+    framework: str,
+    function: str | None,
+    inputs: str | None,
+    mode: str | None,
+    path: Path | None,
+    only: str | None,
+    *,
+    anew: bool,
 ) -> dict[str, Any]:
     from compare import workloads
     from compare.advice import evaluation, judging
@@ -109,8 +121,9 @@ def _in_framework(
         found = judging.advised(asked, costs, progress.reporter())
         echo(str(found))
         return found.to_dict()
+    names = [name for name in workloads.names() if only is None or fnmatchcase(name, only)]
     eager, compiled = asked.arms
-    rows = judging.judged(asked, costs, list(workloads.names()), progress.reporter())
+    rows = judging.judged(asked, costs, names, progress.reporter())
     return _judged({**evaluation.summary(rows, (eager, compiled)), "left_out": {}}, (eager, compiled))
 
 

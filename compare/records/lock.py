@@ -1,7 +1,8 @@
 """A lock on the folder of a run, held by the process that writes its records, so that no other does meanwhile.
 
 The operating system releases it when its holder ends, however that ends. The file names the holder for people
-alone: whether the lock is held is asked of the operating system.
+alone: whether the lock is held is asked of the operating system. The library filelock empties the file as it asks, so
+that who is refused could not say whose it is.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice import compiling, counting, fitting, judging, probes, probing
+from compare.advice import compiling, counting, fitting, judging, kept, probes, probing
 from compare.advice import counted as costs
 from compare.cli.command import graphduel
 from compare.errors import CompareError, InputsError, WorkerError
@@ -226,6 +226,21 @@ def test_predictions_are_judged_by_what_is_measured(tmp_path, monkeypatch):
     assert found[0].interval[0] < found[0].predicted < found[0].interval[1]
 
 
+def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(probing, "run_job", answered)
+    model = costs.fitted(ARMS, "1.0", kept.machine(), rows())
+    monkeypatch.setattr(judging, "calibrated", lambda *_: model)
+    words = ["advise", "--evaluate", "--framework", "toy", "--only", "tiny*", "--calibration", tmp_path / "costs.json"]
+    done = CliRunner().invoke(graphduel, [*map(str, words), "--json", str(tmp_path / "out.json")])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "Ratios are toy-jit ÷ toy-eager." in said
+    assert "Brier score" in said
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [row["name"] for row in found["rows"]] == ["tiny_mlp/small"]
+    assert {"eager_seconds", "compiled_seconds", "interval"} <= set(found["rows"][0])
+
+
 def test_probes_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     monkeypatch.setattr(probing, "run_job", lambda job, _: failure(job, "it died"))
     asked = judging.question("toy", "", "", None)
@@ -246,6 +261,7 @@ def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):
     [
         (["it.py:f", "--mode", "jit"], "--mode needs a --framework"),
         (["it.py:f", "--framework", "toy", "--only", "x"], "--only"),
+        (["--evaluate", "--framework", "toy", "--held-out"], "--held-out"),
         (["it.py:f", "--framework", "toy", "--mode", "nosuch"], "no mode 'nosuch'"),
         (["it.py:f", "--framework", "toi"], "did you mean 'toy'?"),
     ],
