@@ -11,9 +11,8 @@ from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
-from static.convert.stage.identity import forget_chosen
-from static.convert.stage.overwriting import Overwriting, forget_shared
-from static.convert.stage.places import Region, forget_frozen
+from static.convert.stage.overwriting import Overwriting
+from static.convert.stage.places import Region, is_conditional
 from static.trace.converting import converts
 
 
@@ -45,15 +44,13 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
 
     @functools.wraps(f)
     def traced(*args: Any) -> Any:
-        one = Conversion(conversion.package(f), max_rounds)
+        here = Conversion(conversion.package(f), max_rounds)
+        is_inside_a_branch = is_conditional()  # of the trace around, of which this one sees no more
         try:
-            with one, converts(call, conversion.unconverted), Region(conditional=False) as region:
+            with here, converts(call, conversion.unconverted), Region(is_inside_a_branch) as region:
                 return _ended(region, lambda: call(f)(*args))
         finally:
-            forget_frozen()
-            forget_shared()
-            forget_chosen()
-            _reports[f] = ConversionReport(tuple(one.functions.values()))
+            _reports[f] = ConversionReport(tuple(here.functions.values()))
 
     return traced
 

@@ -1,4 +1,9 @@
-"""The conversion that runs: whose functions it rewrites, and what it has to tell of them."""
+"""The conversion that runs: whose functions it rewrites, what it has to tell of them, and what its trace knows.
+
+What a trace knows begins and ends with it. It is kept in one object, which only the conversion holds. Each file of this
+folder that has something to remember declares a part, a class whose fields say what, and asks `part` for that of the
+trace that runs. docs/convert.md lists them.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,29 @@ import inspect
 import os
 import threading
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphs.blocks import Block, Table, enter, innermost
 from graphs.errors import is_internal, user_frame
 
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+Part = TypeVar("Part")
+
+
+class TraceState:
+    """All that one trace knows, a part for each kind of knowledge: made empty when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._parts: dict[type[Any], Any] = {}
+
+    def part(self, kind: type[Part]) -> Part:
+        """The part of this class."""
+        if kind not in self._parts:
+            self._parts[kind] = kind()
+        return self._parts[kind]  # type: ignore[no-any-return]  # the key is its class
 
 
 class MetFunction(NamedTuple):
@@ -26,12 +47,14 @@ class MetFunction(NamedTuple):
 class Conversion(Block):
     """One trace of a converted function; functions of the package `own` are the user's wherever they are installed.
 
-    With `max_rounds` a loop that only the run ends is a scan of so many rounds.
+    With `max_rounds` a loop that only the run ends is a scan of so many rounds. A trace that begins inside another
+    one has a conversion, and so a state, of its own.
     """
 
     def __init__(self, own: str, max_rounds: int | None = None) -> None:
         self.own, self.max_rounds = own, max_rounds
         self.functions: dict[tuple[str, str], MetFunction] = {}
+        self.state = TraceState()
 
     def __enter__(self) -> None:
         enter(_thread.running, self.hold(), self)
@@ -48,6 +71,12 @@ _thread = _Thread()
 def running() -> Conversion | None:
     """The conversion of this thread, if any."""
     return innermost(_thread.running, None)
+
+
+def part(kind: type[Part]) -> Part:
+    """What the trace that runs knows of one kind; outside any trace an empty one, which nobody keeps."""
+    conversion = running()
+    return kind() if conversion is None else conversion.state.part(kind)
 
 
 def package(f: Any) -> str:

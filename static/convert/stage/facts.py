@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 from graphs.blocks import Block, Table, enter
 from graphs.ir import CONSTANT, Node
-from graphs.ops.control import part, switch_op
+from graphs.ops.control import part as part_of_switch
+from graphs.ops.control import switch_op
 from graphs.ops.elementwise import logical_and, logical_not, logical_or, where
 from graphs.ops.movement import astype
+from static.convert.stage.conversion import part
 from static.trace.symbol import Symbol
 
 Fact = tuple[Node, bool]
 
 
-class _Thread(threading.local):
+class Facts:
+    """What holds where this is traced: a set for each branch around."""
+
     def __init__(self) -> None:
-        self.facts: Table[frozenset[Fact]] = {}
-
-
-_thread = _Thread()
+        self.by_branch: Table[frozenset[Fact]] = {}
 
 
 class assuming(Block):  # noqa: N801
@@ -30,12 +30,12 @@ class assuming(Block):  # noqa: N801
         self._facts = frozenset(_following(test.node, value))
 
     def __enter__(self) -> None:
-        enter(_thread.facts, self.hold(), self._facts)
+        enter(part(Facts).by_branch, self.hold(), self._facts)
 
 
 def known(test: Symbol) -> bool | None:
     """The value that a test is known to have where this is traced, or None."""
-    for facts in _thread.facts.values():
+    for facts in part(Facts).by_branch.values():
         for value in (True, False):
             if (test.node, value) in facts:
                 return value
@@ -55,7 +55,7 @@ def _following(node: Node, value: bool) -> Iterator[Fact]:
         if (value and otherwise is test) or (not value and then is test):
             yield from _following(test, value)
             yield from _following(then if value else otherwise, value)
-    elif node.op is part and node.inputs[0].op is switch_op:
+    elif node.op is part_of_switch and node.inputs[0].op is switch_op:
         taken = _taken(node.inputs[0], node.attrs["number"], value)
         if taken is not None:
             yield from _following(*taken)

@@ -5,40 +5,34 @@ What follows from it is refused: `is` and id(), and `==`, a key or `in` where a 
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 from static.convert.stage.classes import held_by
+from static.convert.stage.conversion import part
 from static.convert.stage.unknown import is_number, is_symbol, is_tensor, refuse
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _TAKING = frozenset(["append", "appendleft", "extend", "insert", "sort", "reverse"])  # they compare nothing by identity
 
 
-class _Thread(threading.local):
+class ChosenValues:
+    """The values of which only the run knows which ones they are."""
+
     def __init__(self) -> None:
-        self.chosen: dict[int, Any] = {}  # by id, and alive, so that it stays theirs
-
-
-_thread = _Thread()
+        self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
 
 
 def chosen(value: Any) -> Any:
     """A value that stands for one of several."""
-    _thread.chosen[id(value)] = value
+    part(ChosenValues).by_id[id(value)] = value
     return value
-
-
-def forget_chosen() -> None:
-    """A trace has ended."""
-    _thread.chosen.clear()
 
 
 def is_chosen(value: Any) -> bool:
     """Whether only the run knows which one a value is."""
-    return id(value) in _thread.chosen
+    return id(value) in part(ChosenValues).by_id
 
 
 def same(one: Any, other: Any) -> bool:
@@ -66,7 +60,7 @@ def identified(value: Any) -> int:
 
 def check_compared(one: Any, other: Any) -> None:
     """Raise ControlFlowError for `==` where it comes down to the identity of what was chosen."""
-    if not _thread.chosen:
+    if not part(ChosenValues).by_id:
         return
     for value, beside in ((one, other), (other, one)):
         is_whole = is_chosen(value) and not isinstance(value, _CONTAINERS)
@@ -76,13 +70,13 @@ def check_compared(one: Any, other: Any) -> None:
 
 def check_key(value: Any) -> None:
     """Raise ControlFlowError for a key, or a member of a set, whose hash is the identity of what was chosen."""
-    if _thread.chosen and _by_identity(value):
+    if part(ChosenValues).by_id and _by_identity(value):
         _refuse("a key")
 
 
 def check_called(f: Any, args: tuple[Any, ...]) -> None:
     """Raise ControlFlowError for a function of a container that compares what was chosen by identity."""
-    if not _thread.chosen:
+    if not part(ChosenValues).by_id:
         return
     owner = getattr(f, "__self__", None)
     if isinstance(owner, _CONTAINERS) and f.__name__ not in _TAKING:
@@ -101,18 +95,18 @@ def _may_be_one(one: Any, other: Any) -> bool:
 
 def _by_identity(value: Any) -> bool:
     """Whether it is compared, or holds what is compared, by the identity of what was chosen."""
-    return any(is_chosen(part) and held_by(type(part), "__eq__") is vars(object)["__eq__"] for part in parts(value))
+    return any(is_chosen(held) and held_by(type(held), "__eq__") is vars(object)["__eq__"] for held in parts(value))
 
 
 def parts(value: Any) -> Iterator[Any]:
     """A value, and what containers of Python in it hold."""
     waiting, seen = [value], set[int]()
     while waiting:
-        part = waiting.pop()
-        yield part
-        if type(part) in _CONTAINERS and id(part) not in seen:
-            seen.add(id(part))
-            waiting += (*part, *part.values()) if isinstance(part, dict) else part
+        held = waiting.pop()
+        yield held
+        if type(held) in _CONTAINERS and id(held) not in seen:
+            seen.add(id(held))
+            waiting += (*held, *held.values()) if isinstance(held, dict) else held
 
 
 def _refuse(what: str) -> None:

@@ -8,7 +8,6 @@ refused. Which that is follows from the ops between: a view has the base of its 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
 from graphs.ir import INPUT, Node
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
+from static.convert.stage.conversion import part
 from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
 from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import Differing, is_number, is_symbol, plain, refuse
@@ -61,7 +61,7 @@ class ChangingTensor:
         node = self.owner.node
         if node not in self._seen:
             self._seen[node] = Symbol(self.owner.builder, node)
-            _thread.owners[id(self._seen[node])] = self
+            part(SharedMemory).owners[id(self._seen[node])] = self
         return self._seen[node]
 
     def put(self, value: Any) -> None:
@@ -100,7 +100,9 @@ def _is_seen(symbol: Symbol) -> bool:
     return builder is not None
 
 
-class _Thread(threading.local):
+class SharedMemory:
+    """Which tensors may be which others, so that what changes one in place may change them."""
+
     def __init__(self) -> None:
         self.sources: dict[Node, set[Node]] = {}
         self.results: dict[Node, set[Node]] = {}
@@ -112,65 +114,54 @@ class _Thread(threading.local):
         self.changed: set[Node] = set()  # tensors that were changed by the name they are known by
 
 
-_thread = _Thread()
-
-
-def forget_shared() -> None:
-    """A trace has ended."""
-    _thread.sources.clear()
-    _thread.results.clear()
-    _thread.owners.clear()
-    _thread.either.clear()
-    _thread.vague.clear()
-    _thread.unsure.clear()
-    _thread.arrays.clear()
-    _thread.changed.clear()
-
-
 def share(result: Symbol, values: Iterable[Any]) -> None:
     """Tell that a tensor may be one of these, and that no test says which."""
     _link(result, values)
     symbols = [result, *(value for value in values if is_symbol(value) and not value.weak)]
-    _thread.vague.update(memory(symbol.node) for symbol in symbols)
+    part(SharedMemory).vague.update(memory(symbol.node) for symbol in symbols)
 
 
 def _link(result: Symbol, values: Iterable[Any]) -> None:
+    shared = part(SharedMemory)
     node = memory(result.node)
     for value in values:
         if is_number(value):
-            _thread.unsure.add(node)
+            shared.unsure.add(node)
         elif not is_symbol(value):
-            _thread.arrays.add(node)
+            shared.arrays.add(node)
         elif is_symbol(value) and not value.weak:
             source = memory(value.node)
-            _thread.sources.setdefault(node, set()).add(source)
-            _thread.results.setdefault(source, set()).add(node)
-            for some in (_thread.unsure, _thread.arrays):
+            shared.sources.setdefault(node, set()).add(source)
+            shared.results.setdefault(source, set()).add(node)
+            for some in (shared.unsure, shared.arrays):
                 if source in some:
                     some.add(node)
 
 
 def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
     """Tell that a tensor is the first of these values where a test does not hold, and else the second."""
+    shared = part(SharedMemory)
     _link(result, values)
     ones = [_owner(value) for value in values]
     if all(one is ones[0] for one in ones):  # it changes on a path, and is itself after it
-        if any(memory(value.node) in _thread.vague for value in values):
-            _thread.vague.add(memory(result.node))
+        if any(memory(value.node) in shared.vague for value in values):
+            shared.vague.add(memory(result.node))
         return
     for i, one in enumerate(ones):
         if is_symbol(one) and not one.weak:
-            _thread.either.append(Either(result, one, test, bool(i)))
+            shared.either.append(Either(result, one, test, bool(i)))
 
 
 def _owner(value: Any) -> Any:
     """The tensor, for a symbol that says what it stands for."""
-    return _thread.owners[id(value)].owner if id(value) in _thread.owners else value
+    shared = part(SharedMemory)
+    return shared.owners[id(value)].owner if id(value) in shared.owners else value
 
 
 def _same_memory(node: Node) -> set[Node]:
     """The tensors that may be changed with one: those that it may be, and all that may be one of these."""
-    return _reached(_reached({node}, _thread.sources), _thread.results)
+    shared = part(SharedMemory)
+    return _reached(_reached({node}, shared.sources), shared.results)
 
 
 def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
@@ -189,9 +180,10 @@ def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
     Only the result has it where the shape or dtype would change, where the tensor may be a number, which no operation
     changes, and where a function of the user's is the body of an op.
     """
-    if value.node in _thread.arrays:
+    shared = part(SharedMemory)
+    if value.node in shared.arrays:
         refuse("a tensor is put into what may be an array of NumPy, which takes none in place; write x = x + y")
-    if result.node.spec != value.node.spec or value.node in _thread.unsure or not is_traced_by_region():
+    if result.node.spec != value.node.spec or value.node in shared.unsure or not is_traced_by_region():
         overwrite(value)
         return result
     others = [(other, choice(is_one, result, other)) for other, is_one in _other_names(value)]
@@ -205,7 +197,7 @@ def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
 def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
     """The tensors that are this one on some paths, each with what tells whether it is; none where that is not clear."""
     related, same = _related(value), _same_memory(memory(value.node))
-    if len(related) > MOST or any(one in _thread.vague and one not in forbidden() for one in same):
+    if len(related) > MOST or any(one in part(SharedMemory).vague and one not in forbidden() for one in same):
         return []
     symbols = {id(symbol): symbol for either in related for symbol in (either.merged, either.one)}
     others = [symbol for symbol in symbols.values() if symbol is not value and _is_seen(symbol)]
@@ -225,7 +217,7 @@ def _related(value: Symbol) -> list[Either]:
     """Every relation by which a tensor may be others, and these others still."""
     symbols, found = [value], dict[int, Either]()
     for symbol in symbols:
-        for number, either in enumerate(_thread.either):
+        for number, either in enumerate(part(SharedMemory).either):
             other = either.other(symbol)
             if other is not None and number not in found:
                 found[number] = either
@@ -273,13 +265,17 @@ def _common(one: Mapping[int, Symbol | None], other: Mapping[int, Symbol | None]
 
 def _stands_for(old: Node, new: Node) -> None:
     """Tell that a tensor has another node: what it may be, and what may be it, is as before."""
+    shared = part(SharedMemory)
     old, new = memory(old), memory(new)
-    for steps, back in ((_thread.sources, _thread.results), (_thread.results, _thread.sources)):
+    for steps, back in (
+        (shared.sources, shared.results),
+        (shared.results, shared.sources),
+    ):
         for node in steps.get(old, set()) - {new}:
             steps.setdefault(new, set()).add(node)
             back.setdefault(node, set()).add(new)
-    if old in _thread.vague:
-        _thread.vague.add(new)
+    if old in shared.vague:
+        shared.vague.add(new)
 
 
 def overwrite(value: Symbol) -> None:
@@ -289,13 +285,13 @@ def overwrite(value: Symbol) -> None:
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )
-    _thread.changed.add(node)
+    part(SharedMemory).changed.add(node)
     _forbid(_same_memory(node))
 
 
 def was_changed(node: Node) -> bool:
     """Whether it was this one that was changed, and not one that may be it."""
-    return node in _thread.changed
+    return node in part(SharedMemory).changed
 
 
 def _forbid(nodes: Iterable[Node]) -> None:

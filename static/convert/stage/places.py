@@ -6,7 +6,6 @@ variables of other functions is noted, undone when its trace ends, and written a
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, MutableSet
 from types import CellType, FunctionType
@@ -16,6 +15,7 @@ import numpy as np
 
 from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
+from static.convert.stage.conversion import part
 from static.convert.stage.unknown import refuse
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
@@ -163,9 +163,9 @@ class Region(Block):
         self._made: dict[int, Any] = {}  # objects that did not exist before, alive so that their ids stay theirs
 
     def __enter__(self) -> Self:
-        self.builder, around = current(), innermost(_thread.regions, None)
+        self.builder, around = current(), innermost(part(Regions).running, None)
         self._is_graph = around is None or around.builder is not self.builder
-        enter(_thread.regions, self.hold(), self)
+        enter(part(Regions).running, self.hold(), self)
         return self
 
     def has_noted(self, place: WritePlace) -> bool:
@@ -198,23 +198,28 @@ class Region(Block):
         return found
 
 
-class _Thread(threading.local):
+class Regions:
+    """The stretches that run now, the innermost last."""
+
     def __init__(self) -> None:
-        self.regions: Table[Region | None] = {}
-        self.frozen: dict[int, Any] = {}
+        self.running: Table[Region | None] = {}
 
 
-_thread = _Thread()
+class FrozenContainers:
+    """The containers of which only the run knows which ones they are, so that nothing may change them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
 
 
 def regions() -> Iterator[Region]:
     """The stretches that run now, the innermost first."""
-    return (region for region in reversed(list(_thread.regions.values())) if region is not None)
+    return (region for region in reversed(list(part(Regions).running.values())) if region is not None)
 
 
 def is_traced_by_region() -> bool:
     """Whether the graph that is traced now is that of the innermost stretch, and of no body given to an op."""
-    region = innermost(_thread.regions, None)
+    region = innermost(part(Regions).running, None)
     return region is not None and region.builder is current()
 
 
@@ -230,7 +235,7 @@ def made(value: Any) -> Any:
 
 def born(value: Any) -> Any:
     """An object that a class has just made."""
-    region = innermost(_thread.regions, None)
+    region = innermost(part(Regions).running, None)
     if region is not None:
         region.make(value)
     return value
@@ -247,7 +252,7 @@ def made_with(value: Any, owner: Any) -> Any:
 
 def is_new(value: Any) -> bool:
     """Whether an object came to be in the stretch that runs now."""
-    region = innermost(_thread.regions, None)
+    region = innermost(part(Regions).running, None)
     return region is not None and region.has_made(value)
 
 
@@ -263,17 +268,12 @@ def is_ours(value: Any) -> bool:
 
 def freeze(value: Any) -> None:
     """Let no converted code change a container: of two that might be this one, only the run knows which."""
-    _thread.frozen[id(value)] = value
-
-
-def forget_frozen() -> None:
-    """A trace has ended."""
-    _thread.frozen.clear()
+    part(FrozenContainers).by_id[id(value)] = value
 
 
 def check_not_frozen(value: Any) -> None:
     """Raise ControlFlowError for something that must not change any more."""
-    if id(value) in _thread.frozen:
+    if id(value) in part(FrozenContainers).by_id:
         kind = type(value).__name__
         refuse(f"a {kind} changes, and only the run knows which one that is, or where it stands; change it before")
 
