@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, Union
 
-from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, located
+from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, located, user_call
 
 Size: TypeAlias = Union[int, "Dim"]
 Shape: TypeAlias = tuple[Size, ...]
@@ -370,8 +370,17 @@ def _undecided(left: Size, sign: str, right: Size) -> ControlFlowError:
     )
 
 
+_OURS = {name: f"write graphs.{name}, which takes it" for name in ("arange", "zeros", "ones", "full")}
+_OF_NUMPY = _OURS | {"eye": "write graphs.where(graphs.arange(n)[:, None] == graphs.arange(n), 1.0, 0.0)"}
+
+
 def _refused(message: str) -> ControlFlowError:
     """The error, which the graph being traced notes if the user's code asks, so that no `except` hides it."""
+    library, _, maker = user_call().rpartition(".")
+    if library in ("np", "numpy") and maker in _OF_NUMPY:
+        message = (
+            f"{library}.{maker} of a symbolic dimension needs its number, which only a run has; {_OF_NUMPY[maker]}"
+        )
     error = ControlFlowError(located(message))
     if is_asked_by_user(__file__, _SURFACE):
         for refuse in refusers:

@@ -1,7 +1,11 @@
 """The errors of graphduel: each names the op, the specs, the rule broken, the user's line and the remedy."""
 
 import contextlib
+import dis
+import itertools
+import linecache
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -127,6 +131,27 @@ def user_line(start: FrameType | None = None) -> str:
     """The user's line being run, as `model.py:12`, seen from a frame; empty when no frame is the user's."""
     frame = user_frame(start or sys._getframe(1))
     return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
+
+
+_CALLEE = re.compile(r"[\w.]+(?=\()")
+
+
+def user_call() -> str:
+    """The function that the user's line is calling now, as it is written there (`np.arange`); empty where unknown."""
+    frame = user_frame(sys._getframe(1))
+    if frame is None:
+        return ""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at > 0 and dis.opname[code[at]] == "CACHE":  # a frame that has called Python code stands behind the call
+        at -= 2
+    if not dis.opname[code[at]].startswith("CALL"):
+        return ""
+    line, _, column, _ = next(itertools.islice(frame.f_code.co_positions(), at // 2, None))
+    if line is None or column is None:
+        return ""
+    text = linecache.getline(frame.f_code.co_filename, line).encode()[column:].decode(errors="replace")
+    callee = _CALLEE.match(text)
+    return callee.group() if callee else ""
 
 
 def located(message: str, line: str = "") -> str:

@@ -33,7 +33,7 @@ class TraceState:
         """The part of this class."""
         if kind not in self._parts:
             self._parts[kind] = kind()
-        return self._parts[kind]  # type: ignore[no-any-return]  # the key is its class
+        return self._parts[kind]
 
 
 class MetFunction(NamedTuple):
