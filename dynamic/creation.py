@@ -272,7 +272,19 @@ def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> T
     return new_zeros(self, *size, dtype=dtype, **options)
 
 
-Tensor.new_tensor, Tensor.new_full = guarded(new_tensor), guarded(new_full)
+def new(self: Tensor, *data: Any) -> Tensor:
+    """PyTorch's older name: of sizes that are ints a tensor to be filled, of a list or array a leaf, in this dtype.
+
+    Raises ArgumentError for a tuple, which there is data, and as `x.size()` a shape.
+    """
+    if len(data) == 1 and isinstance(data[0], tuple):
+        raise ArgumentError(f"new of the tuple {data[0]} may mean a shape or data; say new_empty or new_tensor")
+    if data and not builtins.all(isinstance(size, int) for size in data):
+        return new_tensor(self, data[0])
+    return new_zeros(self, *(data or (0,)))
+
+
+Tensor.new, Tensor.new_tensor, Tensor.new_full = guarded(new), guarded(new_tensor), guarded(new_full)
 Tensor.new_ones, Tensor.new_zeros, Tensor.new_empty = guarded(new_ones), guarded(new_zeros), guarded(new_empty)
 
 

@@ -118,7 +118,7 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
@@ -160,7 +160,7 @@ def randn_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, *
     return randn(input.shape, dtype=_float_dtype(input, dtype), **options)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any) -> Tensor:
+def randint_like(input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any) -> Tensor:
     """Integers from `low`, 0 by default, up to but without `high`, with the shape and dtype of a tensor."""
     return randint(
         0 if high is None else low, low if high is None else high, input.shape, dtype=dtype or input.dtype, **options

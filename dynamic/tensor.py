@@ -47,6 +47,7 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
     new_empty: ClassVar[Callable[..., Tensor]]
     new_full: ClassVar[Callable[..., Tensor]]
     new_ones: ClassVar[Callable[..., Tensor]]
+    new: ClassVar[Callable[..., Tensor]]
     new_tensor: ClassVar[Callable[..., Tensor]]
     new_zeros: ClassVar[Callable[..., Tensor]]
     bernoulli: ClassVar[Callable[..., Tensor]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +16,34 @@ from dynamic.nn.linear import Linear
 from dynamic.nn.making import empty, full
 from dynamic.nn.module import Module
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, OptionError, located
 from graphs.ops.shapes import check_groups, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
 __all__ = ["MultiheadAttention"]
 
 Array = Any
+
+
+class SDPBackend(enum.Enum):
+    """PyTorch's kernels for attention, by name: there is one here."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """A block in which nothing changes, whichever kernels are asked for. Raises ValueError for what is none."""
+    del set_priority
+    for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
+        if not isinstance(backend, SDPBackend):
+            raise OptionError(located(f"sdpa_kernel: {backend!r} is no kernel; give one of SDPBackend"))
+    yield
 
 
 class MultiheadAttention(Module):

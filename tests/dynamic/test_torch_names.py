@@ -132,6 +132,17 @@ def test_checkpoints_by_pytorchs_path():
     assert torch.equal(plain, checkpoint(nn.Sequential(*layers), x, use_reentrant=False))
 
 
+def test_kernels_of_attention_may_be_chosen():
+    from dynamic.nn.attention import SDPBackend, sdpa_kernel
+
+    query = torch.ones(1, 2, 3)
+    plain = F.scaled_dot_product_attention(query, query, query)
+    with sdpa_kernel([SDPBackend.MATH]), torch.backends.cuda.sdp_kernel(enable_flash=False):
+        assert torch.equal(plain, F.scaled_dot_product_attention(query, query, query))
+    with pytest.raises(ValueError, match="one of SDPBackend"), sdpa_kernel("math"):
+        pass
+
+
 def test_annotations_for_the_compiler_change_nothing():
     @torch.jit.unused
     def double(x):
@@ -149,6 +160,22 @@ def test_orders_of_memory_may_be_named():
     assert x.contiguous(memory_format=torch.contiguous_format).shape == x.shape
     for made in (torch.zeros_like, torch.ones_like, torch.empty_like, torch.rand_like, torch.randn_like):
         assert made(x, memory_format=torch.preserve_format).shape == x.shape
+
+
+def test_older_ways_of_making_a_tensor():
+    x = torch.ones(2, 3, dtype=torch.float64)
+    assert [x.new(2, 2).shape, x.new().shape] == [(2, 2), (0,)]
+    assert x.new([1, 2]).tolist() == [1.0, 2.0]
+    assert x.new([1]).dtype == np.float64
+    with pytest.raises(TypeError, match="new_empty or new_tensor"):
+        x.new(x.shape)
+
+
+def test_the_end_of_integers_may_be_named_alone():
+    for drawn in (torch.randint(high=3, size=(50,)), torch.randint_like(torch.zeros(50), high=3)):
+        assert set(drawn.tolist()) == {0, 1, 2}
+    with pytest.raises(ValueError, match="larger end"):
+        torch.randint_like(torch.zeros(2))
 
 
 def test_the_number_before_the_tensors_as_in_older_programs():
