@@ -53,9 +53,9 @@ from dynamic.gradients import backward, grad_of
 from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
+from dynamic.pytorch.saving import load, save
 from dynamic.recorder import record
 from dynamic.tensor import Tensor
-from dynamic.torch.saving import load, save
 from graphs.torch.devices import device
 from graphs.torch.printing import set_printoptions
 
@@ -74,7 +74,7 @@ _LAYERS = (
     "pixel_shuffle", "pixel_unshuffle", "prelu", "rrelu", "selu",
 )  # fmt: skip
 for _name in _NEURAL:
-    del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/torch/neural.py
+    del globals()[_name]  # the op library's, of other arguments: PyTorch's are in dynamic/pytorch/neural.py
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
@@ -99,15 +99,15 @@ def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.torch.refused import REMEDIES, explained
+    from dynamic.pytorch.refused import REMEDIES, explained
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
-        return getattr(importlib.import_module("dynamic.torch.neural"), name)
+        return getattr(importlib.import_module("dynamic.pytorch.neural"), name)
     for module, names in _BY_MODULE.items():
         if name in names:
-            return getattr(importlib.import_module(f"dynamic.torch.{module}"), name)
+            return getattr(importlib.import_module(f"dynamic.pytorch.{module}"), name)
     if name.endswith("_") and name[:-1] in _IN_PLACE.split():  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
     raise AttributeError(explained(name))

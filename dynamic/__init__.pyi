@@ -49,6 +49,34 @@ from dynamic.node import (
 from dynamic.pool import (
     PoolStats as PoolStats, pool as pool,
 )
+from dynamic.pytorch.formats import (
+    channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
+    memory_format as memory_format, preserve_format as preserve_format,
+)
+from dynamic.pytorch.neural import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_max_pool1d as adaptive_max_pool1d,
+    alpha_dropout as alpha_dropout, avg_pool1d as avg_pool1d, batch_norm as batch_norm, bilinear as bilinear,
+    channel_shuffle as channel_shuffle, conv1d as conv1d, conv2d as conv2d, conv3d as conv3d,
+    conv_transpose1d as conv_transpose1d, conv_transpose2d as conv_transpose2d, conv_transpose3d as conv_transpose3d,
+    dropout as dropout, embedding as embedding, feature_alpha_dropout as feature_alpha_dropout,
+    grid_sampler as grid_sampler, group_norm as group_norm, hardshrink as hardshrink, instance_norm as instance_norm,
+    layer_norm as layer_norm, max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d,
+    native_channel_shuffle as native_channel_shuffle, pairwise_distance as pairwise_distance,
+    pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, prelu as prelu, rms_norm as rms_norm,
+    rrelu as rrelu, selu as selu,
+)
+from dynamic.pytorch.saving import (
+    load as load, save as save,
+)
+from dynamic.pytorch.switches import (
+    _assert as _assert, get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_threads as get_num_threads, set_float32_matmul_precision as set_float32_matmul_precision,
+    set_num_threads as set_num_threads, use_deterministic_algorithms as use_deterministic_algorithms,
+)
+from dynamic.pytorch.windows import (
+    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
+    hann_window as hann_window, kaiser_window as kaiser_window,
+)
 from dynamic.random import (
     Generator as Generator, bernoulli as bernoulli, default_generator as default_generator,
     get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed,
@@ -61,34 +89,6 @@ from dynamic.recorder import (
 )
 from dynamic.tensor import (
     Tensor as Tensor,
-)
-from dynamic.torch.formats import (
-    channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
-    memory_format as memory_format, preserve_format as preserve_format,
-)
-from dynamic.torch.neural import (
-    adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_max_pool1d as adaptive_max_pool1d,
-    alpha_dropout as alpha_dropout, avg_pool1d as avg_pool1d, batch_norm as batch_norm, bilinear as bilinear,
-    channel_shuffle as channel_shuffle, conv1d as conv1d, conv2d as conv2d, conv3d as conv3d,
-    conv_transpose1d as conv_transpose1d, conv_transpose2d as conv_transpose2d, conv_transpose3d as conv_transpose3d,
-    dropout as dropout, embedding as embedding, feature_alpha_dropout as feature_alpha_dropout,
-    grid_sampler as grid_sampler, group_norm as group_norm, hardshrink as hardshrink, instance_norm as instance_norm,
-    layer_norm as layer_norm, max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d,
-    native_channel_shuffle as native_channel_shuffle, pairwise_distance as pairwise_distance,
-    pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, prelu as prelu, rms_norm as rms_norm,
-    rrelu as rrelu, selu as selu,
-)
-from dynamic.torch.saving import (
-    load as load, save as save,
-)
-from dynamic.torch.switches import (
-    _assert as _assert, get_float32_matmul_precision as get_float32_matmul_precision,
-    get_num_threads as get_num_threads, set_float32_matmul_precision as set_float32_matmul_precision,
-    set_num_threads as set_num_threads, use_deterministic_algorithms as use_deterministic_algorithms,
-)
-from dynamic.torch.windows import (
-    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
-    hann_window as hann_window, kaiser_window as kaiser_window,
 )
 from graphs.ops.affine import (
     linear as linear,

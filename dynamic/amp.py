@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.amp`: see `dynamic/torch/amp.py`."""
+"""PyTorch's path `torch.amp`: see `dynamic/pytorch/amp.py`."""
 
-from dynamic.torch.amp import *  # noqa: F403
-from dynamic.torch.amp import __all__  # noqa: F401
+from dynamic.pytorch.amp import *  # noqa: F403
+from dynamic.pytorch.amp import __all__  # noqa: F401

@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.backends`: see `dynamic/torch/backends.py`."""
+"""PyTorch's path `torch.backends`: see `dynamic/pytorch/backends.py`."""
 
-from dynamic.torch.backends import *  # noqa: F403
-from dynamic.torch.backends import __all__  # noqa: F401
+from dynamic.pytorch.backends import *  # noqa: F403
+from dynamic.pytorch.backends import __all__  # noqa: F401

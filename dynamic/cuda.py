@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.cuda`: see `dynamic/torch/cuda.py`."""
+"""PyTorch's path `torch.cuda`: see `dynamic/pytorch/cuda.py`."""
 
-from dynamic.torch.cuda import *  # noqa: F403
-from dynamic.torch.cuda import __all__  # noqa: F401
+from dynamic.pytorch.cuda import *  # noqa: F403
+from dynamic.pytorch.cuda import __all__  # noqa: F401

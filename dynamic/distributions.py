@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.distributions`: see `dynamic/torch/distributions.py`."""
+"""PyTorch's path `torch.distributions`: see `dynamic/pytorch/distributions.py`."""
 
-from dynamic.torch.distributions import *  # noqa: F403
-from dynamic.torch.distributions import __all__  # noqa: F401
+from dynamic.pytorch.distributions import *  # noqa: F403
+from dynamic.pytorch.distributions import __all__  # noqa: F401

@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.func`: see `dynamic/torch/func.py`."""
+"""PyTorch's path `torch.func`: see `dynamic/pytorch/func.py`."""
 
-from dynamic.torch.func import *  # noqa: F403
-from dynamic.torch.func import __all__  # noqa: F401
+from dynamic.pytorch.func import *  # noqa: F403
+from dynamic.pytorch.func import __all__  # noqa: F401

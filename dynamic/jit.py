@@ -1,4 +1,4 @@
-"""PyTorch's path `torch.jit`: see `dynamic/torch/jit.py`."""
+"""PyTorch's path `torch.jit`: see `dynamic/pytorch/jit.py`."""
 
-from dynamic.torch.jit import *  # noqa: F403
-from dynamic.torch.jit import __all__, __getattr__, _overload_method  # noqa: F401
+from dynamic.pytorch.jit import *  # noqa: F403
+from dynamic.pytorch.jit import __all__, __getattr__, _overload_method  # noqa: F401

@@ -38,7 +38,7 @@ from graphs.ops.shapes import (
     positive_axis,
     shape_of,
     swapped_axes,
-    two,
+    two_operands,
 )
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -119,7 +119,7 @@ matmul: Op = Op(
     matrix_product,
     _infer,
     rules=(_left_rule, _right_rule),
-    prepare=two,
+    prepare=two_operands,
     cost=_cost,
     family="linalg",
     broadcasts=True,

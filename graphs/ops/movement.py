@@ -22,7 +22,7 @@ from graphs.ops.shapes import (
     completed_shape,
     dtype_of,
     last_two,
-    one,
+    one_operand,
     positive_axes,
     positive_axis,
     shape_of,
@@ -324,7 +324,7 @@ def cast(g: Array, dtype: Any) -> Array:
 def _prepare_identity(x: Any, /) -> Prepared:
     if type(x) is int:  # as NumPy's function of that name takes it
         raise ShapeError(f"copies an array, and {x} is none; use eye({x}) for a matrix with ones on its diagonal")
-    return one(x)
+    return one_operand(x)
 
 
 identity: Op = movement(
@@ -339,7 +339,7 @@ stop_gradient: Op = movement(
     "stop_gradient",
     lambda x, *, out=None: stored(x.view(), out),
     lambda x: x,
-    prepare=one,
+    prepare=one_operand,
     view=True,
     doc="The same values, treated as a constant by differentiation.",
 )

@@ -151,12 +151,12 @@ def as_operand(value: Any) -> Any:
     return operand
 
 
-def one(x: Any, /) -> Prepared:
+def one_operand(x: Any, /) -> Prepared:
     """The call of an op of one input without options."""
     return (as_operand(x),), {}
 
 
-def two(x: Any, y: Any, /) -> Prepared:
+def two_operands(x: Any, y: Any, /) -> Prepared:
     """The call of an op of two inputs without options."""
     return (as_operand(x), as_operand(y)), {}
 

@@ -21,7 +21,7 @@ from graphs.ops.families import composite
 from graphs.ops.linalg import matmul, transposed
 from graphs.ops.movement import expand_dims, matrix_transpose, squeeze
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import as_operand, one, shape_of, stored, two
+from graphs.ops.shapes import as_operand, one_operand, shape_of, stored, two_operands
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
@@ -70,8 +70,8 @@ def solver(
         return flops(*specs, **attrs)
 
     return Op(
-        name, run, inferred, rules=rules, prepare=prepare or (one if arity == 1 else two), cost=cost, family="solver",
-        arity=arity, broadcasts=arity > 1, doc=doc,
+        name, run, inferred, rules=rules, prepare=prepare or (one_operand if arity == 1 else two_operands), cost=cost,
+        family="solver", arity=arity, broadcasts=arity > 1, doc=doc,
     )  # fmt: skip
 
 

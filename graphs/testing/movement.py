@@ -126,7 +126,7 @@ MOVEMENT: dict[str, Maker] = {
     **{name: calls(cases, real) for name, cases in _ONE_INPUT.items()},
     "concat": calls(_CONCAT, lambda v, shapes, axis: (([v.real(shape) for shape in shapes],), {"axis": axis})),
     "stack": calls(_STACK, lambda v, shapes, axis: (([v.real(shape) for shape in shapes],), {"axis": axis})),
-    "setitem": calls(_SETITEM, lambda v, shape, given, key: ((v.real(shape), v.real(given)), {"key": key})),
+    "setitem": calls(_SETITEM, lambda v, shape, values, key: ((v.real(shape), v.real(values)), {"key": key})),
     "full": calls(_FULL, lambda v, args, options: (args, options)),
     "arange": calls(_ARANGE, lambda v, args, options: (args, options)),
 }

@@ -25,7 +25,7 @@ _LABELLED: dict[str, tuple[Sizes, int]] = {
 }
 
 _ALONG = joined(
-    calls(_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *given: ((v.ints(*given).astype(float),), {}))
+    calls(_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *case: ((v.ints(*case).astype(float),), {}))
 )
 SOFTMAX: dict[str, Maker] = {
     "softmax": _ALONG,

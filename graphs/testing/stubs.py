@@ -42,10 +42,10 @@ def of_dynamic() -> str:
     dynamic = importlib.import_module("dynamic")
     names = _declared("dynamic") | {name: _import("dynamic", name) for name in dynamic._LATER}
     neural = (*dynamic._NEURAL, *dynamic._LAYERS)
-    names |= {name: _import("dynamic.torch.neural", name) for name in neural}
+    names |= {name: _import("dynamic.pytorch.neural", name) for name in neural}
     names = {name: line for name, line in names.items() if name not in neural or hasattr(dynamic, name)}
     for module, lazy in dynamic._BY_MODULE.items():
-        names |= {name: _import(f"dynamic.torch.{module}", name) for name in lazy}
+        names |= {name: _import(f"dynamic.pytorch.{module}", name) for name in lazy}
     names["__version__"] = "__version__: str"
     names |= {f"{name}_": f"{name}_ = Tensor.{name}_" for name in dynamic._IN_PLACE.split()}
     return _page("dynamic", names)
