@@ -113,6 +113,7 @@ class FunctionMethods:
     fmin = functions.fmin
     fmod = functions.fmod
     frac = functions.frac
+    frexp = functions.frexp
     gather = functions.gather
     gcd = functions.gcd
     ge = functions.ge

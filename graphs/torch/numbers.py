@@ -56,14 +56,14 @@ def ldexp(input: Any, other: Any) -> Any:
     return arithmetic.mul(input, ops.pow(2.0, floats(other)))
 
 
-class Parts(NamedTuple):
+class FrexpResult(NamedTuple):
     """Numbers as `mantissa * 2 ** exponent`."""
 
     mantissa: Any
     exponent: Any
 
 
-def frexp(input: Any) -> Parts:
+def frexp(input: Any) -> FrexpResult:
     """Mantissas from 0.5 up to but without 1 beside their signs, and int32 exponents; 0, infinities and NaN stay."""
     if dtype_of(input).kind != "f":
         raise refuse(f"mantissas of {dtype_of(input)}", "convert with .float() first")
@@ -72,7 +72,7 @@ def frexp(input: Any) -> Parts:
     guess = ops.where(plain, ops.floor(ops.log2(ops.where(plain, fixed, 1))), 0)
     size = _scaled(fixed, guess)  # between 0.5 and 4: log2 may be off by a rounding
     exponent = ops.where(plain, guess + ops.where(size >= 2, 2, ops.where(size >= 1, 1, 0)), 0)
-    return Parts(_scaled(input, exponent), cast(exponent, np.int32))
+    return FrexpResult(_scaled(input, exponent), cast(exponent, np.int32))
 
 
 def _scaled(x: Any, exponent: Any) -> Any:
