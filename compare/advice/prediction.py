@@ -20,6 +20,10 @@ STRAIGHT, BRANCHING = 0.18, 0.4
 that depends on values. `graphduel advise --evaluate`, with and without `--held-out`, found 0.173 of 66 and 0.371 of
 14."""
 
+SHORT, TINY = 50e-6, 0.4
+"""The same for a step that dynamic should take so few seconds for: what an engine adds to its kernels is most of it.
+A step of examples/ was predicted at 0.296 and measured by `graphduel compare` at 0.569, another at 0.55 and 0.628."""
+
 TIE = 1.25
 """Engines whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
 
@@ -114,7 +118,8 @@ def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = 
     seconds = count * sum(one.compile or 0.0 for one in found) / len(found)
     ratio = compiled.total / eager.total
     branches = any(structure.ran or structure.converted is not None for structure in structures)
-    spread = max(costs.spread, BRANCHING if branches else STRAIGHT)
+    usual = TINY if eager.total < SHORT else STRAIGHT
+    spread = max(costs.spread, BRANCHING if branches else usual)
     wins = winner(ratio)
     paid = break_even(seconds, eager.total, compiled.total) if wins == "static" else None
     return Advice(

@@ -56,7 +56,7 @@ def test_the_engine_with_less_overhead_is_advised_with_reasons():
     assert found.dynamic.ops == pytest.approx(3 * US * found.dynamic.count)
     saved = found.dynamic.total - found.static.total
     assert found.break_even == int(np.ceil(1e-3 / saved))
-    assert found.confidence == pytest.approx(odds.probability(found.ratio, prediction.STRAIGHT))
+    assert found.confidence == pytest.approx(odds.probability(found.ratio, prediction.TINY))
     assert "recording is 75% of it" in found.reasons[0]
     assert f"paid for itself after {found.break_even:,} calls" in found.reasons[2]
     assert json.loads(json.dumps(found.to_dict()))["tie_zone"] == [0.8, 1.25]
