@@ -22,7 +22,7 @@ from static.call import artifact, layout
 from static.call.layout import Room
 from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding
-from static.codegen.lowering import LoweredGraph
+from static.codegen.lowering import LoweredGraph, described
 from static.codegen.results import KEPT
 from static.codegen.sizes import resolve
 from static.passes import pipeline
@@ -215,8 +215,8 @@ class Executable:
 
     @property
     def source(self) -> str:
-        """The generated code."""
-        return self._program.source
+        """The generated code; behind each statement the op, the shape and the user's line that it is from."""
+        return self._program.listing()
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -276,11 +276,15 @@ class Executable:
     def draw_memory(self) -> MemoryMap:
         """A map of the arena over the steps of a run, for the sizes planned last.
 
+        A buffer names all that lie in it, one after the other.
         Raises GraphError before the first call of a symbolic graph.
         """
         last = self._last()
         order, program = self._program.schedule, self._program
-        names = [f"{node.op.name} {node.spec} {node.source}" for node in (order.lives if program.planned else ())]
+        tenants: dict[Node, list[str]] = {buffer: [] for buffer in (order.lives if program.planned else ())}
+        for node, place in order.place.items() if tenants else ():
+            tenants[place.buffer].append(described(node))
+        names = [", then ".join(values) for values in tenants.values()]
         names += [f"{space.nodes[0].op.name}: its workspace" for space in order.workspaces]
         rows = zip(names, last.lives, last.plan.offsets, strict=True)
         buffers = [MappedBuffer(name, *life, offset) for name, life, offset in rows]

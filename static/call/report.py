@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Report(NamedTuple):
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.nodes} nodes, {self.structure_bytes:,} bytes of structure"]
         lines.append(f"  constants: {self.constant_bytes:,} bytes")
-        lines += [f"  {step}" for step in self.steps if step.changed]
+        lines += [f"  {_of_pass(runs)}" for runs in _by_pass(self.steps)]
         busy = {step.name for step in self.steps if step.changed}
         idle = dict.fromkeys(step.name for step in self.steps if step.name not in busy)
         if idle:
@@ -54,13 +54,31 @@ class Report(NamedTuple):
 
     def _repr_html_(self) -> str:
         head = "<tr><th>pass</th><th>nodes</th><th>bytes of intermediate results</th></tr>"
-        rows = "".join(_row(step) for step in self.steps if step.changed)
+        rows = "".join(_row(runs) for runs in _by_pass(self.steps))
         return f"<table>{head}{rows}</table><pre>{escape(str(self))}</pre>"
 
 
-def _row(step: Ran) -> str:
-    """A pass that did something, as a row of a table."""
-    cells = [step.name, f"{step.before} → {step.after}", f"{step.bytes_before} → {step.bytes_after}"]
+def _by_pass(steps: Sequence[Ran]) -> list[list[Ran]]:
+    """The runs of each pass that did something: a pass runs again after others."""
+    runs: dict[str, list[Ran]] = {}
+    for step in steps:
+        if step.changed:
+            runs.setdefault(step.name, []).append(step)
+    return list(runs.values())
+
+
+def _of_pass(runs: Sequence[Ran]) -> str:
+    """What the runs of one pass did."""
+    first, *again = runs
+    later = [f"again {str(step).removeprefix(f'{step.name}: ')}" for step in again]
+    return "; ".join([str(first), *later])
+
+
+def _row(runs: Sequence[Ran]) -> str:
+    """The runs of a pass, as a row of a table."""
+    nodes = ", then ".join(f"{step.before} → {step.after}" for step in runs)
+    held = ", then ".join(f"{step.bytes_before} → {step.bytes_after}" for step in runs)
+    cells = [runs[0].name, nodes, held]
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 

@@ -32,6 +32,7 @@ from static.memory.schedule import Schedule
 from static.memory.sharing import writer
 from static.passes.iteration_space import fused, result
 
+LISTING_WIDTH = 60  # comments of longer statements stand right behind them
 Slot = tuple[str, Node, str, Any]  # parameter name, node, what of the node it holds, and of an attribute its name
 
 
@@ -58,6 +59,19 @@ class LoweredGraph(NamedTuple):
         yield self
         for program in self.inner.values():
             yield from program.nested()
+
+    def listing(self) -> str:
+        """The source, with the op, the spec and the user's line behind what runs for a node."""
+        head, *statements = self.source.splitlines()
+        width = min(LISTING_WIDTH, max(map(len, statements)))
+        rows = zip(statements, self.lines, strict=True)
+        commented = [row if node is None else f"{row:{width}}  # {described(node)}" for row, node in rows]
+        return "".join(f"{line}\n" for line in (head, *commented))
+
+
+def described(node: Node) -> str:
+    """Op, spec and line of a node, for people."""
+    return f"{node.op.name} {node.spec} {node.source}".rstrip()
 
 
 def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGraph:

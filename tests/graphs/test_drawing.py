@@ -247,7 +247,25 @@ def test_an_executable_shows_its_graph_its_memory_and_its_passes():
     assert found.peak == exe.plan.peak
     assert all(one.offset + one.size <= found.peak and one.lower < one.upper for one in found.buffers)
     assert "32 B at 0" in found.svg()
-    assert "<td>remove_dead_code</td>" in exe.report()._repr_html_()
+    assert exe.report()._repr_html_().count("<td>remove_dead_code</td>") == 1
+    assert str(exe.report()).count("  remove_dead_code: ") == 1
+
+
+def test_a_buffer_that_is_written_again_names_all_that_lie_in_it():
+    exe = static.compile(lambda w, x: g.mean(g.exp(g.tanh(x @ w))), W, X, passes=())
+    assert any(
+        one.name.startswith("matmul") and ", then tanh" in one.name and ", then exp" in one.name
+        for one in exe.draw_memory().buffers
+    )
+
+
+def test_generated_code_says_op_shape_and_line_of_each_statement():
+    exe = static.compile(loss, W, X)
+    statements = exe.source.splitlines()[1:-1]
+    assert len(statements) == len([row for row in statements if "  # " in row])
+    for node in exe.nodes():
+        if node.op.name in ("matmul", "tanh"):
+            assert any(row.endswith(f"# {node.op.name} {node.spec} {node.source}") for row in statements)
 
 
 def test_a_map_of_memory_places_a_buffer_by_its_life_and_offset(tmp_path):
