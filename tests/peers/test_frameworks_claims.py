@@ -69,6 +69,8 @@ def test_graph_breaks_are_counted_and_the_program_is_right_with_them(arm, monkey
     assert found["branch_on_sum"].breaks == 1
     assert found["by_rank"].breaks is None
     assert {row.kernels for row in found.values()} == {False}
+    again = programs(arm, monkeypatch, "branches")  # what the process has compiled before changes nothing
+    assert {name: row.breaks for name, row in again.items()} == {name: row.breaks for name, row in found.items()}
 
 
 @each_arm

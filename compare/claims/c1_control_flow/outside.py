@@ -61,6 +61,7 @@ class OutsideProgram:
 
     def row(self) -> ProgramRow:
         """As `compare.claims.c1_control_flow.measure.measured` makes one, eager as dynamic and compiled as static."""
+        self.framework.forget()  # pieces that are compiled already would run where the whole is asked for
         expected = reference(self.ours, self.ours.inputs)
         eager = ProgramVersion(self, self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = eager.tried(expected)
@@ -104,6 +105,7 @@ class OutsideProgram:
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
         """The graph breaks of the program as it is, and how it fares with them; None where a framework has none."""
+        self.framework.forget()  # a framework counts no break of what it has compiled before
         pieces = self.framework.pieces(self.theirs.plain)
         if pieces is None:
             return None, None
