@@ -16,7 +16,7 @@ from static.trace.symbol import Symbol
 Fact = tuple[Node, bool]
 
 
-class Facts:
+class PathFacts:
     """What holds where this is traced: a set for each branch around."""
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class assuming(Block):  # noqa: N801
         self._facts = frozenset(_following(test.node, value))
 
     def __enter__(self) -> None:
-        enter(part(Facts).by_branch, self.hold(), self._facts)
+        enter(part(PathFacts).by_branch, self.hold(), self._facts)
 
 
 def known(test: Symbol) -> bool | None:
     """The value that a test is known to have where this is traced, or None."""
-    for facts in part(Facts).by_branch.values():
+    for facts in part(PathFacts).by_branch.values():
         for value in (True, False):
             if (test.node, value) in facts:
                 return value
