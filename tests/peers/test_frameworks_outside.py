@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from compare import workloads
-from compare.engines import names, of_arm
+from compare.engines import frameworks, of_arm
 from compare.engines.limit import within
 from compare.instruments.outside.measure import first
 from compare.instruments.outside.subjects import WorkloadSubject
@@ -29,7 +29,7 @@ def limited(_arm, _calls):
 
 
 @pytest.mark.parametrize("workload", workloads.names())
-@pytest.mark.parametrize("arm", [arm for name in names() for arm in ARMS[name]])
+@pytest.mark.parametrize("arm", [arm for name in frameworks() for arm in ARMS[name]])
 def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     if arm == "torch-compile" and workload not in COMPILED_BY_TORCH:
         pytest.skip("compiles for too long")
