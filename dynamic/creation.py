@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dynamic.spacing import evenly, progression
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
-from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
 from graphs.torch import devices
@@ -275,13 +276,23 @@ def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> T
 def new(self: Tensor, *data: Any) -> Tensor:
     """PyTorch's older name: of sizes that are ints a tensor to be filled, of a list or array a leaf, in this dtype.
 
-    Raises ArgumentError for a tuple, which there is data, and as `x.size()` a shape.
+    Of a tensor it is a view of that. Raises ArgumentError for a tuple, which there is data, and as `x.size()` a shape,
+    and for one number that is no size; DTypeError for a tensor of another dtype.
     """
-    if len(data) == 1 and isinstance(data[0], tuple):
-        raise ArgumentError(f"new of the tuple {data[0]} may mean a shape or data; say new_empty or new_tensor")
-    if data and not builtins.all(isinstance(size, int) for size in data):
+    if len(data) != 1:
+        return new_zeros(self, *map(operator.index, data or (0,)))
+    if isinstance(data[0], int) and not isinstance(data[0], bool):
+        return new_zeros(self, data[0])
+    if isinstance(data[0], (tuple, bool, float)):
+        raise ArgumentError(f"new of {data[0]!r} may mean a shape or data; say new_empty or new_tensor")
+    if not isinstance(data[0], Tensor):
         return new_tensor(self, data[0])
-    return new_zeros(self, *(data or (0,)))
+    if data[0].dtype != self.dtype:
+        raise DTypeError(
+            f"new of a tensor is a view of it, in its dtype {data[0].dtype}, and not {self.dtype}; say x.to"
+        )
+    view: Tensor = data[0].view(data[0].shape)
+    return view
 
 
 Tensor.new, Tensor.new_tensor, Tensor.new_full = guarded(new), guarded(new_tensor), guarded(new_full)

@@ -11,7 +11,9 @@ class memory_format(str):  # noqa: N801  (PyTorch's name)
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"torch.{self}"
+        return f"torch.{str.__str__(self)}"
+
+    __str__ = __repr__
 
 
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")

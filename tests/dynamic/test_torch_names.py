@@ -9,7 +9,7 @@ import dynamic as torch
 from dynamic import nn, optim
 from dynamic.nn import functional as F  # noqa: N812
 from dynamic.utils.checkpoint import checkpoint, checkpoint_sequential
-from graphs.errors import GraphError
+from graphs.errors import ArgumentError, DTypeError, GraphError
 
 
 def test_windows_are_the_weights_of_their_formulas():
@@ -157,6 +157,7 @@ def test_annotations_for_the_compiler_change_nothing():
 def test_orders_of_memory_may_be_named():
     x = torch.ones(2, 3, 4, 5)
     assert x.to(memory_format=torch.channels_last) is x
+    assert str(torch.channels_last) == repr(torch.channels_last) == "torch.channels_last"
     assert x.contiguous(memory_format=torch.contiguous_format).shape == x.shape
     for made in (torch.zeros_like, torch.ones_like, torch.empty_like, torch.rand_like, torch.randn_like):
         assert made(x, memory_format=torch.preserve_format).shape == x.shape
@@ -167,6 +168,15 @@ def test_older_ways_of_making_a_tensor():
     assert [x.new(2, 2).shape, x.new().shape] == [(2, 2), (0,)]
     assert x.new([1, 2]).tolist() == [1.0, 2.0]
     assert x.new([1]).dtype == np.float64
+    other = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    view = x.new(other)  # a view with a history, where other data make a leaf
+    view.sum().backward()
+    assert other.grad.tolist() == [1.0, 1.0]
+    for data in (True, 1.5):
+        with pytest.raises(ArgumentError, match="say new_empty or new_tensor"):
+            x.new(data)
+    with pytest.raises(DTypeError, match="in its dtype int64"):
+        x.new(torch.tensor([1, 2]))
     with pytest.raises(TypeError, match="new_empty or new_tensor"):
         x.new(x.shape)
 

@@ -67,6 +67,7 @@ DRAWS = frozenset(
         "random_",
         "empty",
         "empty_like",
+        "new",
         "new_empty",
         "empty_permuted",
         "dropout",
@@ -149,8 +150,8 @@ class Side:
             return tuple([self.plain(item, is_drawn) for item in value])
         if isinstance(value, (np.dtype, type)) or type(value).__name__ == "dtype":
             return np.dtype(str(value).removeprefix("torch.") if not isinstance(value, type) else value).name
-        if type(value).__name__ == "device":
-            return ("device", str(value))
+        if type(value).__name__ in ("device", "memory_format"):
+            return (type(value).__name__, str(value))
         if isinstance(value, (bool, int, float, str, np.ndarray, type(None))):
             return value
         return ("object", type(value).__name__)
