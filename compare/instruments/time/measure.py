@@ -1,89 +1,142 @@
-"""The times of a cell in one process: build, every first call, warm-up and steady state, each apart."""
+"""The times of a cell in one process: build, every first call, warm-up and steady state, each apart.
+
+Of an engine whose compilations cost much, the same process is the gate too, and counts bytes: nothing is compiled
+twice. What it finds beside the times are records of their own. Of another engine the gate and the bytes have jobs.
+"""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
-from compare.engines import cases
 from compare.engines.base import Step
 from compare.instruments import thin
+from compare.instruments.parity.measure import expectations
+from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
 from compare.instruments.time.clock import CLOCK, NAME, Clock
-from compare.instruments.time.rounds import TimedCall, collected, orders, paired_rounds
-from compare.records import time as schema
+from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
+from compare.instruments.time.rounds import TimedCall, paired_rounds, turned
+from compare.records.compilations import Compilations
 from compare.records.job import Budget, Job
-from compare.steps import now
+from compare.records.memory import Memory
+from compare.records.parity import Parity
+from compare.records.record import Record
+from compare.records.time import Time, TimeArm
 from compare.workloads.base import Case, Example
 
-Build = Callable[[str, Case], Step]
+COLD = 0
+"""The process that finds no compiled code, where code is kept on the disk."""
+BASE = 4
+"""Times the limit is what the base may take: without it there is no ratio."""
+
+T = TypeVar("T")
 
 
-def measure(job: Job) -> schema.Time:
-    """The time record of one process: every arm built, called first, and timed in steady state."""
-    case = thin.case_of(job, workloads.load(job.source))
-    gc.freeze()  # what the harness itself holds is not walked by each collection below
-    return schema.Time(**job.head, arms=measure_arms(job, case), clock=NAME)
+def measure(job: Job) -> Time:
+    """What one process finds of a workload: every arm built, called first, and timed in steady state."""
+    engine = engines.of_arm(job.arms[0])
+    engine.start(job.seed)
+    engine.use(job.asked.get("device", "cpu"))
+    case = thin.case_of(job, engine.workload(job.source))
+    engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
+    if not engine.costly:
+        gc.freeze()  # what the harness itself holds is not walked by each collection below
+        return Time(**job.head, arms=measure_arms(job, case), clock=NAME)
+    expected = expectations(workloads.load(job.source).case(str(job.size)))
+    runnable = WorkloadRunnable(engine, case, engine.step, {each.example: (each.reference,) for each in expected})
+    gc.freeze()
+    limit = float(job.asked["limit"])
+    return answer(job, runnable, lambda arm, _: seconds_for(limit if arm in job.arms[1:] else limit * BASE))
 
 
-def measure_arms(job: Job, case: Case, build: Build = engines.step) -> dict[str, schema.TimeArm]:
+def measure_arms(job: Job, case: Case, build: Build = engines.step) -> dict[str, TimeArm]:
     """The times of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
-    rng = job.random()
-    steps = {arm: build(arm, case) for arm in rng.sample(job.arms, len(job.arms))}
-    builds = {arm: step.compile_seconds for arm, step in steps.items()}
-    first = first_epoch(steps, case, rng)
-    calls = {arm: steady_call(step) for arm, step in steps.items()}
-    rounds = paired_rounds(calls, job.budget, rng)
-    starts, steady = rounds.starts(), rounds.steady()
-    examples = len(case.examples)
-    return {
-        arm: schema.TimeArm(
-            "ok",
-            None,
-            build=builds[arm],
-            first=first[arm][0].seconds,
-            calls_per_block=rounds.counts[arm] * examples,
-            warmup=[seconds / examples for seconds in rounds.warmup(arm)],
-            steady=starts[arm] is not None,
-            blocks=[seconds / examples for seconds in steady[arm]],
-            stream=first[arm] if case.varies else None,
-            compiles=steps[arm].compiles,
-            compile_seconds=steps[arm].compile_seconds,
-            useful=sum(case.lengths),
-            computed=steps[arm].computed(case.lengths),
-        )
-        for arm in job.arms
-    }
+    runnable = WorkloadRunnable(engines.named(engines.OWN), case, build)
+    epochs = first_epochs(job, runnable, unlimited)
+    rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
+    time_steady(rows, epochs, job, CLOCK)
+    return rows
 
 
-def first_epoch(steps: Mapping[str, Step], case: Case, rng: Random) -> dict[str, list[schema.Call]]:
-    """Every first call over the stream, one by one, arms interleaved per example.
+def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, str] | None = None) -> Time:
+    """What a process finds that is the gate as well: the times, and beside them the other records.
 
-    `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
+    The process that finds no compiled code counts bytes, and times no steady state; one without a number does both.
+    `names` are what records call the arms.
     """
-    calls: dict[str, list[schema.Call]] = {arm: [] for arm in steps}
-    seen: set[Any] = set()
-    for index, order in zip(range(len(case.examples)), orders(tuple(steps), rng), strict=False):
-        now(f"made first call {index + 1}")
-        signature = cases.signature(case.examples[index])
-        with collected():
-            for arm in order:
-                calls[arm].append(_first_call(steps[arm], index, case.lengths[index], signature not in seen))
-        seen.add(signature)
-    return calls
+    engine = runnable.engine
+    is_cold, times_steady = job.process in (COLD, None), job.process != COLD
+    epochs = first_epochs(job, runnable, limited, counts=is_cold)
+    rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
+    on_cpu = engine.device == "cpu"
+    if times_steady:
+        time_steady(rows, epochs, job, CLOCK if on_cpu else time.perf_counter_ns)
+    name = (names or {}).get
+
+    def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
+        return {str(name(arm, arm)): read(epochs[arm]) for arm in job.arms}
+
+    cache: Literal["cold", "warm"] | None = None if job.process is None else "cold" if is_cold else "warm"
+    base = name(engine.arms[0], engine.arms[0])
+    record = Time(
+        **{**job.head, "process": job.process or 0},
+        arms={str(name(arm, arm)): row for arm, row in rows.items()},
+        cache=cache,
+        clock=NAME if on_cpu else "wall",
+        eager=base,
+    )
+    record.beside = list(_beside(job, runnable, base, is_cold, each))
+    return record
 
 
-def _first_call(step: Step, index: int, length: int, new: bool) -> schema.Call:
-    before, example = step.compiles, step.examples[index]
-    seconds, _ = timed(partial(step, *example))
-    return schema.Call(length, seconds, new, step.compiles > before)
+def _beside(
+    job: Job, runnable: Runnable, base: str | None, is_cold: bool, each: Callable[..., dict[str, Any]]
+) -> Iterator[Record]:
+    place = {**job.head, "eager": base}
+    place.pop("process", None)
+    parity = each(lambda epoch: epoch.parity(runnable))
+    agree = all(row.status in ("ok", "unsupported") for row in parity.values())
+    yield Parity(**place, agree=agree, arms=parity, same_graph=None, kernel_calls={})
+    if not is_cold:
+        return
+    told = each(lambda epoch: epoch.compiled(runnable))
+    yield Compilations(**place, version=runnable.engine.version, arms=told, **runnable.notes)
+    memory = each(lambda epoch: epoch.memory(runnable))
+    if any(row.peak for row in memory.values()):
+        yield Memory(**place, arms=memory, counted="malloc")
 
 
-def steady_call(step: Any) -> TimedCall:
+def first_epochs(job: Job, runnable: Runnable, limited: Limited, *, counts: bool = False) -> dict[str, FirstEpoch]:
+    """The first epoch of each arm, in an order that turns with the process, and its bytes if it `counts` them."""
+    epochs = {}
+    for arm in turned(job.arms, job.process or 0):
+        epochs[arm] = first_epoch(runnable, arm, limited)
+        if counts:
+            epochs[arm].count_bytes()
+    return epochs
+
+
+def time_steady(rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock) -> None:
+    """Time the arms that are right, in rounds."""
+    steps = {arm: step for arm in job.arms if (step := epochs[arm].right)}
+    if not steps:
+        return
+    rounds = paired_rounds({arm: steady_call(step) for arm, step in steps.items()}, job.budget, job.random(), clock)
+    starts, steady = rounds.starts(), rounds.steady()
+    for arm, step in steps.items():
+        row, examples = rows[arm], len(step.examples)
+        row.steady = starts[arm] is not None
+        row.calls_per_block = rounds.counts[arm] * examples
+        row.warmup = [seconds / examples for seconds in rounds.warmup(arm)]
+        row.blocks = [seconds / examples for seconds in steady[arm]]
+
+
+def steady_call(step: Step) -> TimedCall:
     """What one steady call is: a step on its one example, or an epoch over the whole stream."""
     if len(step.examples) > 1:
         return partial(_epoch, step, step.examples)

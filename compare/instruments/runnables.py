@@ -1,4 +1,4 @@
-"""What a process runs in a framework, a workload of ours or a function of the user's, and what each call must give."""
+"""What a process runs in an engine, a workload or a function of the user's, and what each call must give."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from compare.steps import now
 from compare.workloads.base import Case
 
 SEEDS = (1, 2)
+Build = Callable[[str, Case], Step]
+"""Makes the step of an arm over a case."""
+EMPTY: Mapping[int, Any] = MappingProxyType({})
 Reference = Any
 """The value and the gradients that a call must give."""
 
@@ -29,14 +32,21 @@ Reference = Any
 class Runnable(ABC):
     """What is run in every arm.
 
-    framework  what runs it
+    engine     what runs it
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
+    cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
     """
 
-    framework: Engine
+    engine: Engine
     lengths: Sequence[int]
     varies: bool
+    cut: Status = "ok"
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What records of compilations say of the references."""
+        return {}
 
     @property
     @abstractmethod
@@ -68,33 +78,39 @@ class Runnable(ABC):
         return False
 
 
-class WorkloadSubject(Runnable):
-    """A workload at one size; the reference is that of our engines in float64."""
+class WorkloadRunnable(Runnable):
+    """A case of a workload, whose steps `build` makes; `expected` are results of our engines in float64, if any."""
 
-    def __init__(self, framework: Engine, case: Case, original: Case) -> None:
-        self.framework, self.case = framework, case
+    def __init__(
+        self, engine: Engine, case: Case, build: Build, expected: Mapping[int, Sequence[Reference]] = EMPTY
+    ) -> None:
+        self.engine, self.case, self.build = engine, case, build
         self.lengths, self.varies = case.lengths, case.varies
-        self._expected = {one.example: (one.reference,) for one in expectations(original)}
+        self._expected = expected
 
     @property
     def expected(self) -> Mapping[int, Sequence[Reference]]:
         """See the base."""
         return self._expected
 
-    def step(self, arm: str) -> WorkloadStep:
+    def step(self, arm: str) -> Step:
         """See the base."""
-        return WorkloadStep(self.framework, arm, self.case)
+        return self.build(arm, self.case)
 
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""
         return signature(self.case.examples[index])
 
     def reason(self, error: Exception) -> str:
-        """As the framework says it, in a line."""
-        return self.framework.reason(error)
+        """As the engine says it, in a line."""
+        return self.engine.reason(error)
+
+    def blames(self, arm: str) -> bool:  # noqa: ARG002
+        """Where the gate has admitted all arms, an error is no result."""
+        return not self.engine.costly
 
 
-class FunctionSubject(Runnable):
+class FunctionRunnable(Runnable):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
@@ -102,23 +118,30 @@ class FunctionSubject(Runnable):
     are those in the argument `argnum`, and without `checks` nothing is expected.
     """
 
+    cut: Status = "unsupported"
+
     def __init__(
-        self, framework: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
+        self, engine: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
         *, checks: bool,
     ) -> None:  # fmt: skip
-        self.framework, self.eager, self.name = framework, eager, name
+        self.engine, self.eager, self.name = engine, eager, name
         self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Whether the function is random, and why it has no reference in float64, where it has none."""
+        return {"random": self.random, "undoubled": self.undoubled} if self.checks else {}
+
     def step(self, arm: str) -> Step:
         """See the base."""
-        return Step(self.framework, self.framework.build(arm, self.function, self.argnum), self.calls)
+        return Step(self.engine, self.engine.build(arm, self.function, self.argnum), self.calls)
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
         """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""
         draws = self.checks and arm != self.eager and self.random
-        return self.framework.repeatable() if draws else nullcontext()
+        return self.engine.repeatable() if draws else nullcontext()
 
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""
@@ -128,7 +151,7 @@ class FunctionSubject(Runnable):
     @contextmanager
     def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
         """From the same seed and the same state of modules, which is brought back."""
-        restore = self.framework.state(self.calls[index])
+        restore = self.engine.state(self.calls[index])
         self._reset(seed)
         yield
         restore()
@@ -154,8 +177,8 @@ class FunctionSubject(Runnable):
         if self.random:
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
-            with self.framework.doubles():
-                exact = [self._given(self._run, index, SEEDS[0], self.framework.doubled) for index in self._indices]
+            with self.engine.doubles():
+                exact = [self._given(self._run, index, SEEDS[0], self.engine.doubled) for index in self._indices]
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)
             return {index: (result,) for index, result in enumerate(self._eager)}
@@ -167,7 +190,7 @@ class FunctionSubject(Runnable):
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
-        return self.framework.build(self.eager, self.function, self.argnum)
+        return self.engine.build(self.eager, self.function, self.argnum)
 
     @cached_property
     def _eager(self) -> list[Reference]:
@@ -179,11 +202,11 @@ class FunctionSubject(Runnable):
     def _given(self, run: Callable[..., Any], index: int, seed: int, made: Callable[[Any], Any]) -> Reference:
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
-            return self.framework.numpy(run(*made(self.calls[index])))
+            return self.engine.numpy(run(*made(self.calls[index])))
 
     def _reset(self, seed: int) -> None:
         """Whatever a function may draw from."""
-        self.framework.reset(seed)
+        self.engine.reset(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
 

@@ -1,0 +1,183 @@
+"""The first calls of an arm, from nothing: each is timed, and what it gives is compared with what it must give.
+
+A first epoch may take so many seconds and then ends where it is: what was reached by then is the result.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from compare.engines import heap
+from compare.engines.base import Observed, Step
+from compare.engines.limit import LimitError, within
+from compare.errors import UnsupportedError
+from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments.runnables import Runnable
+from compare.instruments.time.rounds import collected
+from compare.records.compilations import CompiledArm, Made
+from compare.records.memory import MemoryArm
+from compare.records.parity import ParityArm
+from compare.records.record import Status
+from compare.records.time import Call, TimeArm
+from compare.steps import now
+
+TOLERANCE = TOLERANCES["float32"]
+LARGEST = 1e300  # JSON has no infinity
+
+Limited = Callable[[str, int], AbstractContextManager[Callable[[float], None]]]
+"""The limit of an arm's first epoch of so many calls; what it gives is told the seconds of each call."""
+
+
+@contextmanager
+def unlimited(_arm: str, _calls: int) -> Iterator[Callable[[float], None]]:
+    """No limit."""
+    yield lambda _: None
+
+
+@contextmanager
+def seconds_for(seconds: float) -> Iterator[Callable[[float], None]]:
+    """A limit at which the block ends and the process goes on."""
+    with within(seconds):
+        yield lambda _: None
+
+
+@dataclass
+class FirstEpoch:
+    """What the first epoch of an arm came to. The errors are null where nothing was compared.
+
+    It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
+    what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
+    there before; both null where the process does not count.
+    """
+
+    status: Status = "ok"
+    reason: str | None = None
+    step: Step | None = None
+    build: float = 0.0
+    calls: list[Call] = field(default_factory=list)
+    output_error: float | None = None
+    gradient_error: float | None = None
+    whole: bool = True
+    peak: int | None = None
+    held: int | None = None
+
+    @property
+    def right(self) -> Step | None:
+        """The step, if it is right and ready to be timed."""
+        return self.step if self.status == "ok" and self.whole else None
+
+    @property
+    def observed(self) -> Observed:
+        """What the engine tells of the step."""
+        return self.step.observed if self.step else Observed()
+
+    def compare(self, result: Any, reference: Any) -> None:
+        """Note how far a result is off, if that is further than those before."""
+        output, gradient = map(tree_error, result, reference)
+        self.output_error = max(output, self.output_error or 0.0)
+        self.gradient_error = max(gradient, self.gradient_error or 0.0)
+
+    def judge(self) -> None:
+        """Note whether the errors are within what is allowed."""
+        if self.output_error is None or self.gradient_error is None:
+            return  # it was ended before there was anything to compare
+        output, gradient = self.output_error, self.gradient_error
+        if max(output, gradient) > TOLERANCE:
+            what, worst = ("the output", output) if output > TOLERANCE else ("a gradient", gradient)
+            self.status, self.reason = "disagree", f"{what} is off by {worst:.3g}, allowed {TOLERANCE:g}"
+        self.output_error, self.gradient_error = min(output, LARGEST), min(gradient, LARGEST)
+
+    def count_bytes(self) -> None:
+        """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
+        if (step := self.right) is None:
+            return
+        peaks = [peak for example in step.examples if (peak := heap.peak(partial(step, *example))) is not None]
+        if peaks:
+            self.peak, self.held = max(peaks), max(0, heap.live() - step.live)
+
+    def times(self, runnable: Runnable) -> TimeArm:
+        """Its times; of steady state there are none yet."""
+        status: Status = self.status if self.whole else runnable.cut
+        made = self.observed.compilations
+        return TimeArm(
+            status,
+            self.reason,
+            build=self.build,
+            first=self.calls[0].seconds if self.calls else 0.0,
+            stream=self.calls if runnable.varies else None,
+            compiles=len(made),
+            compile_seconds=math.fsum(one.seconds or 0.0 for one in made),
+            useful=sum(runnable.lengths),
+            computed=self.step.computed(runnable.lengths) if self.step else 0,
+            whole=self.whole,
+        )
+
+    def parity(self, runnable: Runnable) -> ParityArm:
+        """How far it is from what it must give."""
+        status: Status = self.status if self.whole else runnable.cut
+        return ParityArm(status, self.reason, self.output_error, self.gradient_error, TOLERANCE)
+
+    def compiled(self, runnable: Runnable) -> CompiledArm:
+        """What the engine tells of its compilations."""
+        observed = self.observed
+        status: Status = self.status if self.whole else runnable.cut
+        made = [Made(one.reason, one.seconds) for one in observed.compilations]
+        return CompiledArm(status, self.reason, made, dict(observed.breaks), list(observed.limits))
+
+    def memory(self, runnable: Runnable) -> MemoryArm:
+        """What it takes and holds."""
+        status: Status = self.status if self.whole else runnable.cut
+        return MemoryArm(status, self.reason, peak=self.peak or 0, held=self.held or 0)
+
+
+def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
+    """The first epoch of an arm.
+
+    Raises what the step raises where that is of what is run, and not of the arm.
+    """
+    epoch, started = FirstEpoch(), time.perf_counter()
+    try:
+        with runnable.checked(arm), limited(arm, len(runnable.lengths)) as add:
+            epoch.step = runnable.step(arm)
+            epoch.build = time.perf_counter() - started
+            call_each(epoch, epoch.step, runnable, arm, add)
+    except LimitError as error:
+        epoch.whole = False
+        rest = time.perf_counter() - started - epoch.build - math.fsum(call.seconds for call in epoch.calls)
+        epoch.reason = f"{len(epoch.calls)} of {len(runnable.lengths)} calls: {error}"
+        epoch.calls.append(Call(runnable.lengths[len(epoch.calls)], max(rest, 0.0), True, True))
+    except Exception as error:
+        if runnable.blames(arm):
+            raise
+        refused = isinstance(error, UnsupportedError) or runnable.engine.refuses(error, arm)
+        epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
+    if epoch.status == "ok":
+        epoch.judge()
+    return epoch
+
+
+def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: Callable[[float], None]) -> None:
+    """Make every first call, in order, noted as it ends.
+
+    `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
+    """
+    seen: set[Any] = set()
+    for index, example in enumerate(step.examples):
+        before, form = step.compiles, runnable.form(index)
+        now(f"made call {index + 1} in {arm}")
+        with runnable.called(index), collected():
+            start = time.perf_counter()
+            result = step(*example)
+            seconds = time.perf_counter() - start
+            arrays: Any = step.engine.numpy(result)
+        epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
+        seen.add(form)
+        add(seconds)
+        for reference in runnable.expected.get(index, ()):  # made only now, so that eager's first call is one
+            epoch.compare(arrays, reference)
