@@ -12,7 +12,7 @@ from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.framework_arms import ArmOfCell, arms
 from compare.claims.roles import inside, of_framework
 from compare.engines import Engine, frameworks, named
-from compare.records.framework_cells import FrameworkCell
+from compare.records.compilations import Compilations
 from compare.records.memory import Memory, MemoryArm
 from compare.records.record import Records, of
 from compare.records.time import Time
@@ -73,8 +73,7 @@ def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside
     agreements = (
         _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
     )
-    cells_of = (r for r in of(records, FrameworkCell) if framework.arms[0] in r.arms)
-    version = next((record.version for record in cells_of), "")
+    version = next((record.version for record in of(own, Compilations)), "")
     compared = tuple(agreements) if len(framework.arms) > 1 else ()
     return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
 

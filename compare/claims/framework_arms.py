@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from compare.claims.evidence import Evidence
+from compare.claims.evidence import Evidence, steady
+from compare.claims.roles import of_framework
 from compare.engines import Engine
-from compare.records.framework_cells import FrameworkArm, FrameworkCell
-from compare.records.record import Cell, Records, grouped, of
+from compare.records.memory import Memory
+from compare.records.record import Cell, OfCell, Record, Records, grouped, of
+from compare.records.time import Time
 from compare.stats import Interval
 
 
@@ -36,39 +38,38 @@ class ArmOfCell:
 
 def arms(framework: Engine, records: Records) -> Iterator[ArmOfCell]:
     """Every arm of a framework on every workload; the eager one once, as it was beside the first of the others."""
-    own = [record for record in of(records, FrameworkCell) if framework.arms[0] in record.arms]
-    for cell, of_cell in grouped(own, lambda record: record.cell).items():
+    own = of_framework(records, framework)
+    for cell, of_cell in grouped(of(own, OfCell), lambda record: record.cell).items():
         seen: set[str] = set()
-        for group in grouped(of_cell, lambda record: tuple(record.arms)).values():
-            for arm in group[0].arms:
+        for group in grouped(of_cell, lambda record: record.arm).values():
+            for arm in dict.fromkeys(arm for record in of(group, Time) for arm in record.arms):
                 if arm not in seen:
                     seen.add(arm)
                     yield _arm(cell, arm, framework.arms[0], group)
 
 
-def _arm(cell: Cell, arm: str, eager: str, records: Sequence[FrameworkCell]) -> ArmOfCell:
-    rows = [record.arms[arm] for record in records]
-    timed = Evidence(*cell, tuple(record.arms for record in records if record.cache == "warm"))
+def _arm(cell: Cell, arm: str, eager: str, records: Sequence[Record]) -> ArmOfCell:
+    times = [record for record in of(records, Time) if arm in record.arms]
+    rows = [record.arms[arm] for record in times]
+    timed = Evidence(*cell, tuple(record.arms for record in times if record.cache == "warm"))
     bad = next((row for row in rows if row.status != "ok" or row.reason), rows[0])
+    held = [record.arms[arm] for record in of(records, Memory) if arm in record.arms]
+    counted = next((row for row in held if row.peak), None)
     return ArmOfCell(
         cell,
         arm,
         bad.status if bad.whole else "limit",
         bad.reason or "",
-        cold=_first(records, arm, "cold"),
-        warm=_first(records, arm, "warm"),
-        steady=timed.mean(arm, _blocks),
-        ratio=timed.ratio(arm, eager, _blocks) if arm != eager else None,
+        cold=_first(times, arm, "cold"),
+        warm=_first(times, arm, "warm"),
+        steady=timed.mean(arm, steady),
+        ratio=timed.ratio(arm, eager, steady) if arm != eager else None,
         compiles=max(row.compiles for row in rows),
-        peak=next((row.peak for row in rows if row.peak), None),
-        held=next((row.held for row in rows if row.held is not None), None),
+        peak=counted and counted.peak,
+        held=counted and counted.held,
     )
 
 
-def _first(records: Sequence[FrameworkCell], arm: str, cache: str) -> float | None:
-    found = [record.arms[arm].first for record in records if record.cache == cache and record.arms[arm].first]
-    return median(found) if found else None
-
-
-def _blocks(row: FrameworkArm) -> Sequence[float]:
-    return row.blocks
+def _first(times: Sequence[Time], arm: str, cache: str) -> float | None:
+    calls = [record.arms[arm].first for record in times if record.cache == cache and record.arms[arm].first]
+    return median(calls) if calls else None

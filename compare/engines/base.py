@@ -139,6 +139,7 @@ class Engine(ABC):
     module   what is imported
     package  what is installed, as a requirement
     remark   what a reader of its numbers must know
+    costly   whether compiling costs so much that one process is gate, clock and scales at once, and keeps what it made
     shares   whether modes can share a process without changing what another one compiles
     looks_for_effects  whether what a function does besides its result is found before it is measured
     takes_apart        whether a step is shown line by line and as a graph
@@ -152,6 +153,7 @@ class Engine(ABC):
     modes: tuple[Mode, ...]
     prefix: str = ""
     remark: str = ""
+    costly: bool = True
     shares: bool = True
     looks_for_effects: bool = False
     takes_apart: bool = False

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ import optree
 
 from compare.engines.base import Engine, Step
 from compare.engines.cases import signature
-from compare.engines.framework import WorkloadStep
 from compare.errors import described
-from compare.instruments.parity.measure import expectations, tree_error
+from compare.instruments.parity.measure import tree_error
+from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
 
@@ -105,7 +106,7 @@ class WorkloadRunnable(Runnable):
         """As the engine says it, in a line."""
         return self.engine.reason(error)
 
-    def blames(self, arm: str) -> bool:  # noqa: ARG002
+    def blames(self, arm: str) -> bool:
         """Where the gate has admitted all arms, an error is no result."""
         return not self.engine.costly
 

@@ -16,7 +16,7 @@ from compare.own.result import Result
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
 from compare.records.record import Record, kind_of
-from compare.records.results import of_json
+from compare.records.results import unfolded
 from compare.records.runs import Setting, error_of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -31,7 +31,7 @@ def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
     """
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
         look = looked(replace(asked, folder=folder), limit, reporter)
-        records = [record for line in look.found if (record := of_json(line)) is not None]
+        *records, look = unfolded(look)
         what = Job(
             "parity",
             look.name,

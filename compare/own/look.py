@@ -92,11 +92,7 @@ def _found(asked: Question) -> FunctionLook:
         records += measure.timed(
             what, records, here, _Steps(), measure.REPEATS, gradient=found.gradient, apart=asked.apart
         )
-    return FunctionLook(found.name, list(found.arms), found.settings, source, _lines(records))
-
-
-def _lines(records: list[Record]) -> list[dict[str, Any]]:
-    return [to_json(record) for record in records]
+    return FunctionLook(found.name, list(found.arms), found.settings, source, beside=list(map(to_json, records)))
 
 
 class _Steps(Reporter):

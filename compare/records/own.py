@@ -19,7 +19,7 @@ class FunctionFault(Record, tag="function fault"):
 
 
 class FunctionLook(Record, tag="first look"):
-    """A function of the user's, as the first worker finds it: `found` are lines of a results file, as JSON values.
+    """A function of the user's, as the first worker finds it; what it measures of it is beside it.
 
     `settings` are what it says of the run, and `source` is where other workers find function and calls: nowhere, if
     that worker has measured all there is.
@@ -29,7 +29,6 @@ class FunctionLook(Record, tag="first look"):
     arms: list[str]
     settings: dict[str, Setting]
     source: str
-    found: list[dict[str, Any]]
 
 
 class FunctionGraph(Record, tag="function graph"):

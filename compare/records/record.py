@@ -116,6 +116,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
     environment: Environment | None = None
     startup: float | None = None
     ended: str | None = None
+    beside: list[dict[str, Any]] = []
 
     @property
     def job(self) -> JobName:

@@ -26,6 +26,7 @@ import msgspec
 from compare.errors import ResultsError
 from compare.records.files import write_atomic
 from compare.records.kinds import KINDS
+from compare.records.older import upgraded
 from compare.records.record import JobName, Record
 from compare.records.runs import Failure, Run
 
@@ -64,6 +65,7 @@ def parsed(line: bytes) -> Record | None:
 
 def of_json(value: Any) -> Record | None:
     """The record of the JSON value of a line, as `parsed` gives and refuses it."""
+    value = upgraded(value)
     try:
         head = msgspec.convert(value, _Head)
         if head.schema == VERSION:
@@ -91,6 +93,18 @@ class _Head(msgspec.Struct):
 
     schema: Any
     kind: str
+
+
+def unfolded(record: Record) -> list[Record]:
+    """A record as the last of those that its worker found, each of which is then a line of its own.
+
+    It comes last, since it tells that its job is done: a run that is killed between them does the job again.
+    """
+    others = [other for line in record.beside if (other := of_json(line)) is not None]
+    record.beside = []
+    for other in others:
+        other.arm, other.host = record.arm, record.host
+    return [*others, record]
 
 
 def append(path: Path, record: Record) -> None:
@@ -138,8 +152,8 @@ def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
     if rest:
         notice(f"{path}: the last line is cut off and was ignored; its job has no result")
     found = list(_parsed(path, complete))
-    records = [record for record in found if record is not None]
-    if others := len(found) - len(records):
+    records = [each for record in found if record is not None for each in unfolded(record)]
+    if others := found.count(None):
         notice(f"{path}: {others} lines of kinds that this graphduel does not know were left alone")
     return records
 

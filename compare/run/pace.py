@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.kinds import ELSEWHERE, KINDS
 
 Group = tuple[str, str]
-"""A kind and a size, both empty where nothing is known of a job."""
+"""A kind and a size, or ELSEWHERE of another engine than ours; both empty where nothing is known of a job."""
 
 OTHER = {"": 2.0}
 """What is typical of jobs of which nothing is known."""
@@ -90,7 +90,7 @@ class Pace:
 
 
 def _group(job: Job | None) -> Group:
-    return ("", "") if job is None else (job.kind, str(job.size))
+    return ("", "") if job is None else (job.kind, ELSEWHERE if job.arm else str(job.size))
 
 
 def _typical(group: Group) -> float:

@@ -17,6 +17,7 @@ from compare.errors import CompareError, described
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.record import Arm, OfArms, Record
+from compare.records.results import unfolded
 from compare.records.runs import Failure, Run, Setting, error_of
 from compare.run.environment import affinity
 from compare.run.executors import Pool, Serial, opened
@@ -96,7 +97,8 @@ class Runner:
                 if late is not None and isinstance(record, Failure) and record.overran:
                     late.append((job, refused))
                 else:
-                    self.journal.keep(record)
+                    for each in unfolded(record):
+                        self.journal.keep(each)
                 self.reporter.label = job.label  # another job may have started since
                 self.reporter.finish(error_of(record), job)
 

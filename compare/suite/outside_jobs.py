@@ -12,7 +12,7 @@ from compare import workloads
 from compare.claims import CLAIMS
 from compare.engines import Engine, heap, named
 from compare.engines.framework import PADDED
-from compare.instruments.outside.measure import COLD
+from compare.instruments.time.measure import COLD
 from compare.records.job import Job
 from compare.records.parity import Parity
 from compare.records.record import Cell, kind_of
@@ -101,7 +101,7 @@ def cell_job(
 ) -> Job:
     """One process of arms on a workload, with variables for counting bytes."""
     outside = settings.limits.outside
-    job = settings.job("framework cell", cell, process, outside.budget)
+    job = settings.job("time", cell, process, outside.budget)
     limit = outside.limit if process == COLD else outside.limit / 2  # what is compiled already is found
     variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
     asked = {"limit": limit, "device": settings.device}

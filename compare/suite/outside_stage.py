@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from compare.engines import named
-from compare.instruments.outside.measure import COLD
-from compare.records.framework_cells import FrameworkArm, FrameworkCell
+from compare.instruments.time.measure import COLD
 from compare.records.job import Job
 from compare.records.record import Cell, Record, of
+from compare.records.time import Time, TimeArm
 from compare.run.runner import Runner, Wanted
 from compare.suite import outside_jobs as jobs
 from compare.suite.settings import Settings
@@ -64,7 +64,7 @@ def ended(records: Iterable[Record], job: Job) -> bool:
     return bool(found) and not any(row.whole for row in found)
 
 
-def rows(records: Iterable[Record], job: Job, process: int) -> list[FrameworkArm]:
+def rows(records: Iterable[Record], job: Job, process: int) -> list[TimeArm]:
     """What another process of a job has found of its arms, but for the eager one if there are others."""
     name = replace(job, process=process).name
-    return [r.arms[arm] for r in of(records, FrameworkCell) if r.job == name for arm in job.arms[1:] or job.arms]
+    return [r.arms[arm] for r in of(records, Time) if r.job == name for arm in job.arms[1:] or job.arms]

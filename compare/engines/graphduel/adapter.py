@@ -37,6 +37,7 @@ class GraphDuel(Engine):
 
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
     looks_for_effects, takes_apart = True, True
+    costly = False
     modes = (
         DYNAMIC,
         Mode("static-exact", traces=True),

@@ -26,6 +26,7 @@ from compare.records.job import Budget, Job
 from compare.records.memory import Memory
 from compare.records.parity import Parity
 from compare.records.record import Record
+from compare.records.results import to_json
 from compare.records.time import Time, TimeArm
 from compare.workloads.base import Case, Example
 
@@ -90,7 +91,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         clock=NAME if on_cpu else "wall",
         eager=base,
     )
-    record.beside = list(_beside(job, runnable, base, is_cold, each))
+    record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, each)))
     return record
 
 

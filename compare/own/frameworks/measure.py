@@ -8,23 +8,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from compare.engines.limit import within
-from compare.instruments.outside.measure import COLD, Within, arms_of
-from compare.instruments.outside.subjects import FunctionSubject
+from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.time.first import Limited
+from compare.instruments.time.measure import COLD, answer
 from compare.own import traffic
+from compare.own.bundle import SIZE
 from compare.own.faults import answered
 from compare.own.frameworks.asked import Asked, Calls, Function
 from compare.own.frameworks.notes import Notes
-from compare.records.framework_cells import FrameworkStep
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault
+from compare.records.time import Time
 from compare.steps import now
 
 
-def measure(job: Job) -> FrameworkStep | FunctionFault:
+def measure(job: Job) -> Time | FunctionFault:
     """What a worker answers; what is wrong with the user's file is an answer too."""
     asked = Asked.from_dict(job.asked)
 
-    def measured() -> FrameworkStep:
+    def measured() -> Time:
         now(f"started {asked.adapter.title}")
         asked.started()
         now(f"imported {asked.function.rpartition(':')[0]}")
@@ -39,21 +41,19 @@ def job_of(asked: Asked, arms: tuple[str, ...], process: int | None) -> Job:
     """The job of one process, the first of which finds no compiled code; None is one that measures all by itself."""
     seconds = asked.seconds * len(arms)
     budget = Budget(rounds=15, least=5, seconds=seconds, block_seconds=0.03)
-    return Job("framework step", asked.name, arms[-1], process, seed=asked.seed, arms=arms, budget=budget)
+    return Job(STEP, asked.name, SIZE, process, arm=arms[-1], seed=asked.seed, arms=arms, budget=budget)
 
 
-def step(asked: Asked, function: Function, calls: Calls, job: Job) -> FrameworkStep:
+def step(asked: Asked, function: Function, calls: Calls, job: Job) -> Time:
     """The arms of a job in this process: checked and counted where it is the first, timed in the others."""
-    framework, first = asked.adapter, job.process in (COLD, None)
-    subject = FunctionSubject(framework, asked.arms[0], asked.function, function, calls, asked.argnum, checks=first)
-    rows = arms_of(subject, job, _limits(asked), counts=first, times=job.process != COLD, clock=asked.clock)
-    found = FrameworkStep(**job.head, version=framework.version, arms=rows, eager=asked.arms[0])
-    if first:
-        found.random, found.undoubled = subject.random, subject.undoubled
-    return found
+    checks = job.process in (COLD, None)
+    runnable = FunctionRunnable(
+        asked.adapter, asked.arms[0], asked.function, function, calls, asked.argnum, checks=checks
+    )
+    return answer(job, runnable, _limits(asked), {arm: asked.mode(arm) for arm in asked.arms})
 
 
-def _limits(asked: Asked) -> Within:
+def _limits(asked: Asked) -> Limited:
     """The limit of each mode but the eager one, at which a worker is ended: a compiler may be in native code."""
 
     @contextmanager
@@ -73,7 +73,7 @@ def _limits(asked: Asked) -> Within:
     return limited
 
 
-def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> FrameworkStep:
+def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> Time:
     """What this process finds by itself; the state that the arguments hold is as before."""
     alone, restore = replace(asked, notes=""), asked.adapter.state(list(calls))
     try:
