@@ -65,8 +65,8 @@ def _arm(cell: Cell, arm: str, eager: str, records: Sequence[Record]) -> ArmOfCe
         steady=timed.mean(arm, steady),
         ratio=timed.ratio(arm, eager, steady) if arm != eager else None,
         compiles=max(row.compiles for row in rows),
-        peak=counted and counted.peak,
-        held=counted and counted.held,
+        peak=counted.peak if counted else None,
+        held=counted.held if counted else None,
     )
 
 

@@ -31,7 +31,7 @@ def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
     """
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
         look = looked(replace(asked, folder=folder), limit, reporter)
-        *records, look = unfolded(look)
+        records = unfolded(look)[:-1]
         what = Job(
             "parity",
             look.name,

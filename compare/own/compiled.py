@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from compare.page.blocks import Section, Table, section
-from compare.records.framework_cells import Compilations
+from compare.records.compilations import Compilations
 from compare.records.parity import Parity
 from compare.records.record import Records, of
 from compare.words import text

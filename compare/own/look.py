@@ -18,7 +18,6 @@ from compare.own.faults import answered
 from compare.own.question import Question
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault, FunctionLook
-from compare.records.record import Record
 from compare.records.results import to_json
 from compare.records.runs import Setting
 from compare.run.progress import Reporter

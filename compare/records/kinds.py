@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from compare.records.compilations import Compilations
 from compare.records.control_flow import Programs
 from compare.records.crossover import Crossover, CrossoverMemory
 from compare.records.debugging import Faults
-from compare.records.compilations import Compilations
 from compare.records.framework_work import FrameworkWork
 from compare.records.gradients import Gradients
 from compare.records.ladder import Ladder
@@ -47,7 +47,9 @@ _TABLE = (
     Kind(Failure),
     Kind(Bare, "compare.run.environment:measure"),
     # instruments
-    Kind(Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0}),
+    Kind(
+        Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0}
+    ),
     Kind(Ladder, "compare.instruments.ladder.measure:measure", typical={"small": 1.7, "": 3.5}),
     Kind(Parts, "compare.instruments.parts.measure:measure", typical={"": 2.5}),
     Kind(Crossover, "compare.instruments.crossover.measure:measure", typical={"coarse": 2.5, "": 18.0}),

@@ -81,8 +81,8 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
-    source = job.source if job.claim is not None else KINDS[job.kind].measure
-    return partial(_named(source), job)
+    maker = job.source if job.claim is not None else job.maker or KINDS[job.kind].measure
+    return partial(_named(maker), job)
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:

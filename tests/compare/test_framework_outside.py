@@ -21,15 +21,15 @@ from compare.claims.evidence import cells
 from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
-from compare.instruments.outside import measure
+from compare.instruments.time import measure
 from compare.page import frameworks as section
 from compare.records import results
-from compare.records.framework_cells import FrameworkArm, FrameworkCell
+from compare.records.compilations import Compilations
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.memory import Memory, MemoryArm
 from compare.records.parity import Parity, ParityArm
-from compare.records.record import Cell, JobName
+from compare.records.record import Cell, JobName, of
 from compare.records.runs import Failure
 from compare.records.time import Time, TimeArm
 from compare.run.progress import Reporter
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 def job(workload="tiny_mlp", arms=PAIR, process=1, limit=20.0):
     return Job(
-        "framework cell", workload, "small", process, arm=arms[-1], arms=arms, budget=BUDGET,
+        "time", workload, "small", process, arm=arms[-1], arms=arms, budget=BUDGET,
         source=workloads.source(workload), asked={"limit": limit},
     )  # fmt: skip
 
@@ -60,9 +60,13 @@ def measured(**options):
     return measure.measure(job(**options))
 
 
-def framework_cell(workload, size, process, rows, arm="toy-jit"):
+def beside(record, kind):
+    return of(results.unfolded(record), kind)
+
+
+def time_of(workload, size, process, rows, arm="toy-jit"):
     cache = "warm" if process else "cold"
-    return FrameworkCell(workload, size, rows, process=process, version="1.0", cache=cache, arm=arm)
+    return Time(workload, size, rows, process=process, cache=cache, arm=arm, eager="toy-eager")
 
 
 # What one process measures
@@ -73,12 +77,15 @@ def test_a_cold_process_checks_and_a_warm_one_times():
     assert (cold.cache, warm.cache) == ("cold", "warm")
     for record in (cold, warm):
         assert {row.status for row in record.arms.values()} == {"ok"}
-        assert all(0 <= row.gradient_error < 1e-4 for row in record.arms.values())
     assert not any(row.blocks for row in cold.arms.values())
     assert len(warm.arms["toy-jit"].blocks) == len(warm.arms["toy-eager"].blocks) > 0  # they are paired
-    assert warm.arms["toy-jit"].compiles == 1
-    assert warm.arms["toy-jit"].compilations[0].reason == "a new shape"
-    assert warm.arms["toy-eager"].compiles == 0
+    assert {arm: row.compiles for arm, row in warm.arms.items()} == {"toy-eager": 0, "toy-jit": 1}
+    (told,) = beside(cold, Compilations)
+    assert [made.reason for made in told.arms["toy-jit"].made] == ["a new shape"]
+    (parity,) = beside(warm, Parity)
+    assert parity.agree
+    assert all(0 <= row.gradient_error < 1e-4 for row in parity.arms.values())
+    assert parity.eager == warm.eager == "toy-eager"
 
 
 def test_an_arm_that_is_wrong_or_refuses_is_not_timed():
@@ -183,8 +190,8 @@ def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
 
 
 def test_what_the_cold_process_refused_is_not_timed():
-    right, wrong = FrameworkArm("ok", None), FrameworkArm("disagree", "off")
-    cold = [framework_cell(*TINY, 0, {"toy-eager": right, arm: row}, arm)
+    right, wrong = TimeArm("ok", None), TimeArm("disagree", "off")
+    cold = [time_of(*TINY, 0, {"toy-eager": right, arm: row}, arm)
             for arm, row in (("toy-jit", right), ("toy-wrong", wrong))]  # fmt: skip
     assert stage.worthwhile(cold, job())
     assert not stage.worthwhile(cold, job(arms=("toy-eager", "toy-wrong")))
@@ -192,10 +199,10 @@ def test_what_the_cold_process_refused_is_not_timed():
 
 
 def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_nothing():
-    right, cut = FrameworkArm("ok", None), FrameworkArm("ok", "1 of 9 examples", whole=False)
+    right, cut = TimeArm("ok", None), TimeArm("ok", "1 of 9 examples", whole=False)
     later = replace(job(), process=2)
     for process, row, expected in ((0, cut, False), (1, right, False), (1, cut, True)):
-        known = framework_cell(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
+        known = time_of(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
         assert stage.ended([known], later) == expected
 
 
@@ -212,21 +219,24 @@ def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
 # Judged by the rules that our engines are judged by
 
 
-def cell(workload, process, eager, jit, size="small", **row):
+def cell(workload, process, eager, jit, size="small", peak=None):
     arms = {"toy-eager": [eager] * 5, "toy-jit": [jit] * 5}
     rows = {
-        arm: FrameworkArm("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8,
-                          output_error=0.0, gradient_error=0.0, tolerance=1e-4, **row)
+        arm: TimeArm("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8)
         for arm, blocks in arms.items()
-    }  # fmt: skip
-    return framework_cell(workload, size, process, rows)
+    }
+    place = {"workload": workload, "size": size, "arm": "toy-jit", "eager": "toy-eager"}
+    yield time_of(workload, size, process, rows)
+    yield Parity(**place, arms={arm: right() for arm in arms}, agree=True, same_graph=None, kernel_calls={})
+    if peak is not None:
+        yield Memory(**place, arms={arm: MemoryArm("ok", None, peak=peak, held=0) for arm in arms}, counted="malloc")
 
 
 def records(eager=2.0, jit=1.0, sizes=("small",)):
     names = ("tiny_mlp", "deep_chain", "elementwise_chain", "mlp_digits")
     places = [(name, size) for name in names for size in sizes]
-    slow = [cell(n, p, eager, jit, size, peak=None if p else PEAKS[size]) for n, size in places for p in range(4)]
-    return [*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4))]
+    slow = [cell(n, p, eager, jit, size, None if p else PEAKS[size]) for n, size in places for p in range(4)]
+    return [*chain(*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4)))]
 
 
 def test_the_eager_arm_is_the_base_of_its_records():
@@ -339,7 +349,7 @@ def test_a_run_writes_verdicts_on_frameworks_beside_ours(ran):
     (found,) = json.loads((ran.directory / results.FRAMEWORKS).read_text())
     assert found["framework"] == "toy"
     assert [one["claim"] for one in found["agreement"]] == list(CLAIMS)
-    kept = [r for r in results.read(ran.directory / results.RESULTS) if isinstance(r, FrameworkCell)]
+    kept = [r for r in results.read(ran.directory / results.RESULTS) if isinstance(r, Time)]
     assert [(r.process, r.cache, r.arm) for r in kept] == [(0, "cold", "toy-jit")] + [
         (p, "warm", "toy-jit") for p in (1, 2, 3)
     ]
@@ -357,7 +367,7 @@ def test_the_report_has_a_section_on_them(ran):
 def test_the_report_says_how_it_is_made_again_and_lists_the_jobs_that_were_lost(ran):
     text = (ran.directory / "report.md").read_text()
     assert "graphduel run --quick --only tiny_mlp --frameworks toy --out" in text
-    lost = Failure(JobName("framework cell", *TINY, process=0, arm="toy-jit"), "it died", arm="toy-jit")
+    lost = Failure(JobName("time", *TINY, process=0, arm="toy-jit"), "it died", arm="toy-jit")
     assert roles.inside([lost]) == [lost]
 
 

@@ -24,12 +24,13 @@ from compare.own.frameworks.asked import Asked, arms_of
 from compare.own.frameworks.notes import Notes
 from compare.own.verdict import verdict
 from compare.records import results
-from compare.records.framework_cells import Compilations, FrameworkArm, FrameworkStep
+from compare.records.compilations import Compilations, CompiledArm
+from compare.records.memory import Memory, MemoryArm
 from compare.records.own import FunctionFault
-from compare.records.parity import Parity
+from compare.records.parity import Parity, ParityArm
 from compare.records.record import Environment, kind_of, of
 from compare.records.runs import Bare, Run
-from compare.records.time import Call, Time
+from compare.records.time import Call, Time, TimeArm
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework
@@ -96,19 +97,27 @@ def test_the_gradient_may_be_left_out():
     assert ": value over 3 inputs" in flat(found)
 
 
-def row(first, block=None, **more):
+def row(first, block=None):
     stream = [Call(8, first, True, True), Call(8, first, True, True)]
-    return FrameworkArm("ok", None, stream=stream, first=first, blocks=[block] * 5 if block else [], **more)
+    return TimeArm("ok", None, stream=stream, first=first, blocks=[block] * 5 if block else [])
 
 
 def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0)):
     """What a worker answers: compiled code takes so long to make, and half of that with a cache."""
     cold, spread = job.process == 0, 1 + (job.process or 0) / 100
-    checked = {"output_error": 0.0, "gradient_error": 0.0, "peak": 100} if cold else {}
     block = {arm: None if cold else (eager if arm == ARMS[0] else compiled) * spread for arm in job.arms}
     starts = {arm: eager if arm == ARMS[0] else first[not cold] for arm in job.arms}
-    arms = {arm: row(starts[arm], block[arm], **checked) for arm in job.arms}
-    return FrameworkStep(**job.head, version="1.0", arms=arms)
+    place = {"workload": job.workload, "size": job.size, "eager": "eager"}
+    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm]) for arm in job.arms}
+    answer = Time(**place, process=job.process or 0, arms=arms, cache="cold" if cold else "warm")
+    checked = Parity(**place, agree=True, arms={mode: ParityArm("ok", None, 0.0, 0.0, 1e-4) for mode in arms},
+                     same_graph=None, kernel_calls={})  # fmt: skip
+    found = [checked]
+    if cold:
+        found.append(Compilations(**place, version="1.0", arms={mode: CompiledArm("ok", None) for mode in arms}))
+        found.append(Memory(**place, arms={mode: MemoryArm("ok", None, peak=100) for mode in arms}, counted="malloc"))
+    answer.beside = list(map(results.to_json, found))
+    return answer
 
 
 class Workers:

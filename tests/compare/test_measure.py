@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compare import engines
 from compare.engines.graphduel.steps import GraphStep
+from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time import rounds
+from compare.instruments.time.first import unlimited
 from compare.records.job import Budget
 from compare.records.record import JobName
 from tests.helpers import fake_workloads
@@ -108,10 +111,11 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
-    steps = {"a": GraphStep(lambda *_: None, None, case.examples), "b": GraphStep(len, None, case.examples)}
-    steps["b"].function = lambda *_: None
-    epoch = plain(timing.first_epoch(steps, case, Random(0)))
-    for calls in epoch.values():
+    build = lambda arm, case: GraphStep(lambda *_: None, None, case.examples)  # noqa: E731
+    runnable = WorkloadRunnable(engines.named(engines.OWN), case, build)
+    epochs = timing.first_epochs(job("time", "STREAM", arms=("a", "b")), runnable, unlimited)
+    for epoch in epochs.values():
+        calls = plain(epoch.calls)
         assert [call["length"] for call in calls] == [3, 5, 3, 8]
         assert [call["new"] for call in calls] == [True, True, False, True]
         assert not any(call["compiled"] for call in calls)

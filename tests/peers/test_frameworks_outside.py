@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
 from compare import workloads
 from compare.engines import frameworks, of_arm
-from compare.engines.limit import within
-from compare.instruments.outside.measure import first
-from compare.instruments.outside.subjects import WorkloadSubject
+from compare.instruments.parity.measure import expectations
+from compare.instruments.runnables import WorkloadRunnable
+from compare.instruments.time.first import first_epoch, seconds_for
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")
 """Torch compiles for seconds to minutes a shape; `graphduel run --full --frameworks torch` tries them all."""
@@ -22,12 +20,6 @@ ARMS = {
 }
 
 
-@contextmanager
-def limited(_arm, _calls):
-    with within(60):
-        yield lambda _: None
-
-
 @pytest.mark.parametrize("workload", workloads.names())
 @pytest.mark.parametrize("arm", [arm for name in frameworks() for arm in ARMS[name]])
 def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
@@ -37,6 +29,7 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     pytest.importorskip(framework.module)
     framework.start(0)
     source = workloads.source(workload)
-    subject = WorkloadSubject(framework, framework.workload(source).case("small"), workloads.load(source).case("small"))
-    row, _ = first(subject, arm, limited)
-    assert row.status in ("ok", "unsupported"), row.reason
+    case = framework.workload(source).case("small")
+    references = {each.example: (each.reference,) for each in expectations(workloads.load(source).case("small"))}
+    epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda *_: seconds_for(60))
+    assert epoch.status in ("ok", "unsupported"), epoch.reason

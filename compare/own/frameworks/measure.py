@@ -18,8 +18,11 @@ from compare.own.frameworks.asked import Asked, Calls, Function
 from compare.own.frameworks.notes import Notes
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault
+from compare.records.record import kind_of
 from compare.records.time import Time
 from compare.steps import now
+
+MAKER = "compare.own.frameworks.measure:measure"
 
 
 def measure(job: Job) -> Time | FunctionFault:
@@ -41,7 +44,9 @@ def job_of(asked: Asked, arms: tuple[str, ...], process: int | None) -> Job:
     """The job of one process, the first of which finds no compiled code; None is one that measures all by itself."""
     seconds = asked.seconds * len(arms)
     budget = Budget(rounds=15, least=5, seconds=seconds, block_seconds=0.03)
-    return Job(STEP, asked.name, SIZE, process, arm=arms[-1], seed=asked.seed, arms=arms, budget=budget)
+    return Job(
+        kind_of(Time), asked.name, SIZE, process, arm=arms[-1], seed=asked.seed, arms=arms, budget=budget, maker=MAKER
+    )
 
 
 def step(asked: Asked, function: Function, calls: Calls, job: Job) -> Time:

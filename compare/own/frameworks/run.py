@@ -10,19 +10,23 @@ from typing import Any
 
 from compare.engines import heap, named
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
-from compare.instruments.outside.measure import COLD
+from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.time.first import TOLERANCE
+from compare.instruments.time.measure import COLD
 from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked, Calls, Function, arms_of
 from compare.own.frameworks.measure import job_of, measured_here
+from compare.own.frameworks.merged import merged
 from compare.own.frameworks.notes import Notes, reached
-from compare.own.frameworks.parts import parts
 from compare.own.measure import HERE
 from compare.own.result import Result
-from compare.records.framework_cells import FrameworkArm, FrameworkStep
+from compare.records.compilations import Compilations
 from compare.records.job import Job
-from compare.records.record import Record
+from compare.records.parity import Parity, ParityArm
+from compare.records.record import Record, Records, of
+from compare.records.results import to_json, unfolded
 from compare.records.runs import OWN, Bare, Failure, Setting, error_of
-from compare.records.time import Call
+from compare.records.time import Call, Time, TimeArm
 from compare.run import environment
 from compare.run.processes import ask, run_job
 from compare.run.progress import Reporter
@@ -49,17 +53,18 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         workers = _Workers(asked, Path(folder), reporter)
         if not processes:
-            answers: list[Record] = [workers.answer(arms, None) for arms in _pairs(eager, asked.arms)]
-            return result(asked, answers, processes, run_job(Job("environment"), asked.limit))
-        answers = [workers.answer(arms, COLD) for arms in _pairs(eager, asked.arms)]
-        if not any(isinstance(answer, FrameworkStep) and eager in answer.arms for answer in answers):
-            answers.append(workers.answer((eager,), COLD))
-        right = _right(answers, asked.arms)
+            alone = [record for arms in _pairs(eager, asked.arms) for record in workers.answer(arms, None)]
+            return result(asked, alone, processes, run_job(Job("environment"), asked.limit))
+        answers = [record for arms in _pairs(eager, asked.arms) for record in workers.answer(arms, COLD)]
+        if not any(asked.mode(eager) in time.arms for time in of(answers, Time)):
+            answers += workers.answer((eager,), COLD)
+        right = _right(asked, answers, asked.arms)
         reporter.pace.total = reporter.pace.done + len(_pairs(eager, right)) * processes
         for process in range(COLD + 1, COLD + 1 + processes):
             for arms in _pairs(eager, right):
-                answers.append(workers.answer(arms, process))
-                right = [arm for arm in right if arm in _right(answers[-1:], arms) or arm not in arms]
+                answer = workers.answer(arms, process)
+                right = [arm for arm in right if arm in _right(asked, answer, arms) or arm not in arms]
+                answers += answer
         header = run_job(Job("environment"), asked.limit)
     return result(asked, answers, processes, header)
 
@@ -69,18 +74,17 @@ def here(asked: Asked, function: Function, calls: Calls) -> Result:
     adapter = asked.started()
     arrays = [adapter.arrays(call) for call in calls]
     pairs = _pairs(asked.arms[0], asked.arms)
-    answers: list[Record] = [measured_here(asked, function, arrays, arms) for arms in pairs]
+    answers = [record for arms in pairs for record in unfolded(measured_here(asked, function, arrays, arms))]
     return result(asked, answers, 0, Bare(environment=environment.environment()))
 
 
-def result(asked: Asked, answers: Sequence[Record], processes: int, environment: Record) -> Result:
-    """The result of what the processes answered, as records of a run on a function of the user's.
+def result(asked: Asked, answers: Records, processes: int, environment: Record) -> Result:
+    """The result of the records that the processes left, as those of a run on a function of the user's.
 
     Raises FunctionError where none has an answer.
     """
-    steps = [answer for answer in answers if isinstance(answer, FrameworkStep)]
-    lost = [answer for answer in answers if isinstance(answer, Failure)]
-    if lost and not steps:
+    times, lost, told = of(answers, Time), of(answers, Failure), of(answers, Compilations)
+    if lost and not times:
         raise FunctionError(f"{asked.function}: {lost[0].error}")
     settings: dict[str, Setting] = {
         "preset": OWN,
@@ -88,15 +92,15 @@ def result(asked: Asked, answers: Sequence[Record], processes: int, environment:
         "only": None,
         "where": "fresh processes" if processes else HERE,
         "function": asked.name,
-        "inputs": max((len(row.stream or (0,)) for step in steps for row in step.arms.values()), default=0),
+        "inputs": max((len(row.stream or (0,)) for time in times for row in time.arms.values()), default=0),
         "gradient": asked.argnum is not None,
         "framework": asked.framework,
-        "version": steps[0].version if steps else "",
+        "version": told[0].version if told else "",
         "device": asked.device,
         "processes": processes or 1,
         "command": asked.command or None,
     }
-    records = (started(settings, environment), *parts(asked, steps), *lost)
+    records = (started(settings, environment), *merged(answers), *lost)
     return Result(asked.name, tuple(map(asked.mode, asked.arms)), records)
 
 
@@ -108,11 +112,11 @@ def _pairs(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
     return [(eager, arm) for arm in others] or [(eager,)]
 
 
-def _right(answers: Sequence[Record], arms: Sequence[str]) -> list[str]:
-    """Of these arms, those that every answer found right and whole."""
-    rows = [(arm, row) for answer in answers if isinstance(answer, FrameworkStep) for arm, row in answer.arms.items()]
-    wrong = {arm for arm, row in rows if row.status != "ok" or not row.whole}
-    return [arm for arm in arms if arm in {arm for arm, _ in rows} - wrong]
+def _right(asked: Asked, answers: Records, arms: Sequence[str]) -> list[str]:
+    """Of these arms, those that every process has timed, and none has refused."""
+    rows = [row for time in of(answers, Time) for row in time.arms.items()]
+    right = {mode for mode, _ in rows} - {mode for mode, row in rows if row.status != "ok" or not row.whole}
+    return [arm for arm in arms if asked.mode(arm) in right]
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,8 @@ class _Workers:
         """What the worker that was asked last has written of its first pass."""
         return Notes(str(self.folder / "notes"))
 
-    def answer(self, arms: tuple[str, ...], process: int | None) -> Record:
-        """What a worker answers: a FrameworkStep, also where it was ended at its limit, or a failure.
+    def answer(self, arms: tuple[str, ...], process: int | None) -> list[Record]:
+        """The records that a worker leaves, also where it was ended at its limit; a failure where it left none.
 
         Raises FunctionError where it gave no answer, and no compiled mode has a part in it.
         """
@@ -147,25 +151,30 @@ class _Workers:
             overran = isinstance(error, OverrunError) and self.notes.path.exists()
             answer = self._overrun(job) if overran else failure(job, str(error))
         said = error_of(answer)
-        self.reporter.finish(said or self._limit(answer, arms[-1]))
+        self.reporter.finish(said or _limit(answer))
         self.reporter.cause(answer.ended)
-        if isinstance(answer, Failure):
-            return answer
-        found: Record = checked(answer, asked.function)
-        return found
+        return [answer] if isinstance(answer, Failure) else unfolded(checked(answer, asked.function))
 
     def _is_of_mode(self, arm: str, step: str) -> bool:
         """Whether a compiled mode may be why there is no answer; the user's function itself runs eager first."""
         return arm != self.asked.arms[0] and step.endswith(f" in {arm}")
 
-    def _overrun(self, job: Job) -> FrameworkStep:
+    def _overrun(self, job: Job) -> Time:
         """What a mode came to whose process was ended at its limit."""
         calls, done = self.notes.read()
+        reason, status = reached(len(done), calls, self.asked.limit), FunctionRunnable.cut
+        eager, mode = map(self.asked.mode, (self.asked.arms[0], job.arms[-1]))
+        head = {**job.head, "eager": eager, "process": job.process or 0}
         stream = [Call(0, seconds, True, True) for seconds in done]
-        row = FrameworkArm("ok", reached(len(done), calls, self.asked.limit), whole=False, stream=stream)
-        return FrameworkStep(**job.head, version=self.asked.adapter.version, arms={job.arms[-1]: row})
+        time = Time(
+            **head, arms={mode: TimeArm(status, reason, whole=False, stream=stream)}, clock=self.asked.clock_name
+        )
+        head.pop("process")
+        refused = {mode: ParityArm(status, reason, None, None, TOLERANCE)}
+        time.beside = [to_json(Parity(**head, agree=True, arms=refused, same_graph=None, kernel_calls={}))]
+        return time
 
-    @staticmethod
-    def _limit(answer: Record, arm: str) -> str | None:
-        whole = not isinstance(answer, FrameworkStep) or arm not in answer.arms or answer.arms[arm].whole
-        return None if whole else "ended at its limit"
+
+def _limit(answer: Record) -> str | None:
+    is_whole = not isinstance(answer, Time) or all(row.whole for row in answer.arms.values())
+    return None if is_whole else "ended at its limit"
