@@ -1,0 +1,48 @@
+"""Lines of kinds that earlier versions wrote: what they say is what today's records say."""
+
+import pytest
+
+from compare.records import results
+from compare.records.compilations import Compilations
+from compare.records.memory import Memory
+from compare.records.parity import Parity
+from compare.records.record import of
+from compare.records.time import Time
+
+
+def line(process, **eager):
+    """What a process that ran a framework on a workload left."""
+    checked = {"output_error": 1e-7, "gradient_error": 2e-7, "tolerance": 1e-4}
+    jit = {
+        "status": "ok", "reason": None, "first": 2.0, "blocks": [0.25] if process else [], "compiles": 1, "useful": 8,
+        "compilations": [{"reason": "a new shape", "seconds": 1.5}], "breaks": {"a print": 2}, "peak": 100, "held": 7,
+    }  # fmt: skip
+    return {
+        "schema": 1, "kind": "framework cell", "workload": "tiny_mlp", "size": "small", "process": process,
+        "arms": {"toy-eager": {"status": "ok", "reason": None, **checked, **eager}, "toy-jit": {**jit, **checked}},
+        "version": "1.0", "cache": "warm" if process else "cold", "arm": "toy-jit", "host": "there", "seed": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("process", [0, 1])
+def test_the_process_of_a_framework_is_times_and_what_stands_beside_them(process):
+    records = results.unfolded(results.of_json(line(process)))
+    (time,), (parity,) = of(records, Time), of(records, Parity)
+    assert records[-1] is time  # it tells that the job is done
+    assert (time.process, time.cache, time.clock) == (process, "warm" if process else "cold", "wall")
+    assert (time.base, time.seed, {record.host for record in records}) == ("toy-eager", 3, {"there"})
+    assert (time.arms["toy-jit"].first, time.arms["toy-jit"].blocks) == (2.0, [0.25] if process else [])
+    assert parity.agree
+    assert parity.arms["toy-jit"].gradient_error == 2e-7
+    assert {record.arm for record in records} == {"toy-jit"}
+    if process:
+        assert len(records) == 2
+    else:
+        (told,), (memory,) = of(records, Compilations), of(records, Memory)
+        assert (told.arms["toy-jit"].made[0].seconds, told.arms["toy-jit"].breaks) == (1.5, {"a print": 2})
+        assert (memory.counted, memory.arms["toy-jit"].peak, memory.arms["toy-jit"].held) == ("malloc", 100, 7)
+
+
+def test_an_arm_that_was_wrong_disagrees():
+    (parity,) = of(results.unfolded(results.of_json(line(1, status="disagree", reason="off"))), Parity)
+    assert (parity.agree, parity.arms["toy-eager"].status) == (False, "disagree")
