@@ -9,6 +9,7 @@ import pytest
 import dynamic
 import graphs
 from compare.claims.c2_gradients import measure as gradients
+from dynamic import tapes
 from graphs.testing import samples
 from tests.helpers.claim_records import models, parity, said, sweep, verdict
 from tests.helpers.jobs import check_of
@@ -87,21 +88,22 @@ def test_what_has_no_floating_result_is_not_checked():
 
 
 @pytest.fixture
-def unkept():
-    """The compiled tape keeps what it has made of a rule; a rule that a test replaces is not kept, before or after."""
-    try:
-        from dynamic.fast.pullbacks import pullback
-    except ImportError:  # the tape in Python is all there is
-        from graphs.pullback import pullback
-    pullback.cache_clear()
-    yield
-    pullback.cache_clear()
+def rule_of_tanh(monkeypatch):
+    """The rule of tanh, to be replaced: what the compiled tape makes of it is of this test alone."""
+    if tapes.is_compiled():
+        from dynamic.fast import pullbacks, records
+
+        pullbacks.pullback.cache_clear()
+        monkeypatch.setattr(graphs.tanh, "recorder", records.recorder(graphs.tanh))
+        monkeypatch.setitem(graphs.tanh.shortcuts, dynamic.Tensor, records.record(graphs.tanh))
+    yield graphs.tanh.rule(0)
+    if tapes.is_compiled():
+        pullbacks.pullback.cache_clear()
 
 
-@pytest.mark.usefixtures("unkept")
-def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch):
+def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch, rule_of_tanh):
     monkeypatch.setattr(gradients, "differentiable", lambda: ["sin", "tanh"])
-    monkeypatch.setattr(graphs.tanh.rule(0), "apply", graphs.multiply)
+    monkeypatch.setattr(rule_of_tanh, "apply", graphs.multiply)
     record = plain(gradients.measure(check_of()))
     assert any(line.startswith("tanh-matrix in input 0: tape against finite") for line in record["failures"])
     assert not any("\n" in line for line in record["failures"])
@@ -111,13 +113,12 @@ def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch):
     assert verdict("C2", [record])["verdict"] == "refuted"
 
 
-@pytest.mark.usefixtures("unkept")
-def test_a_crash_is_a_failed_check_and_not_the_end(monkeypatch):
+def test_a_crash_is_a_failed_check_and_not_the_end(monkeypatch, rule_of_tanh):
     def crash(g, out):
         raise ZeroDivisionError
 
     monkeypatch.setattr(gradients, "differentiable", lambda: ["tanh"])
-    monkeypatch.setattr(graphs.tanh.rule(0), "apply", crash)
+    monkeypatch.setattr(rule_of_tanh, "apply", crash)
     record = plain(gradients.measure(check_of()))
     assert record["passed"] == 0
     assert all("ZeroDivisionError" in line for line in record["failures"])
