@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
+from compare.engines.base import Compilation, Observed
 from compare.engines.source import Loader, namespace
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled
@@ -72,6 +73,24 @@ def test_eager_and_compiled_are_gated_and_timed():
     assert not found.verdict.of_base["jit"].known  # one process tells no interval
     assert "jit (2 ×) compiled: a new shape" in flat(found)
     assert "jit (2 ×) broke the graph: a print" in flat(found)
+
+
+def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monkeypatch):
+    made, build = [], toy_framework.Toy.build
+
+    def counting(self, arm, loss, argnum):
+        step = build(self, arm, loss, argnum)
+
+        def run(*args):
+            made.extend([Compilation("a call")] * (arm == ARMS[1]))
+            return step(*args)
+
+        return run
+
+    monkeypatch.setattr(toy_framework.Toy, "build", counting)
+    monkeypatch.setattr(toy_framework.Toy, "observed", lambda *_: Observed(tuple(made)))
+    (told,) = only(here(), Compilations)
+    assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 3}
 
 
 def test_a_mode_that_is_wrong_or_refuses_is_not_timed():

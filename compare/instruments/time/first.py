@@ -53,7 +53,8 @@ class FirstEpoch:
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
-    there before; both null where the process does not count.
+    there before; both null where the process does not count. `observed` is what the engine told as the epoch
+    ended: it may count all steps of a process together.
     """
 
     status: Status = "ok"
@@ -66,16 +67,12 @@ class FirstEpoch:
     whole: bool = True
     peak: int | None = None
     held: int | None = None
+    observed: Observed = field(default_factory=Observed)
 
     @property
     def right(self) -> Step | None:
         """The step, if it is right and ready to be timed."""
         return self.step if self.status == "ok" and self.whole else None
-
-    @property
-    def observed(self) -> Observed:
-        """What the engine tells of the step."""
-        return self.step.observed if self.step else Observed()
 
     def compare(self, result: Any, reference: Any) -> None:
         """Note how far a result is off, if that is further than those before."""
@@ -157,6 +154,8 @@ def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
             raise
         refused = isinstance(error, UnsupportedError) or runnable.engine.refuses(error, arm)
         epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
+    if epoch.step:
+        epoch.observed = epoch.step.observed
     if epoch.status == "ok":
         epoch.judge()
     return epoch
