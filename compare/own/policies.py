@@ -53,10 +53,16 @@ def look(what: Job, case: Case) -> ShapePolicies | None:
 
 
 def _asked(case: Case) -> Iterator[dict[str, Any]]:
-    """The options of `static.jit` for each policy. Where one axis varies, its largest size is what `pad` pads to."""
-    dims = {} if case.dims is None else {"dims": case.dims}
-    names = {name for axes in case.dims or () for name in axes or () if name}
+    """The options of `static.jit` for each policy; those that pad need the names of the axes that vary.
+
+    Where one axis varies, its largest size is what `pad` pads to.
+    """
     yield {"shapes": DEFAULT}
+    if case.dims is None:
+        yield {"shapes": "symbolic"}
+        return
+    dims = {"dims": case.dims}
+    names = {name for axes in case.dims for name in axes or () if name}
     yield {"shapes": "symbolic", **dims}
     yield {"shapes": "bucket", **dims}
     yield {"shapes": "pad", **dims, **({"buckets": (max(case.lengths),)} if len(names) == 1 else {})}
@@ -120,7 +126,8 @@ def _advice(records: Records, record: ShapePolicies, best: str) -> str:
     shapes = f"{'the first ' if record.left_out else ''}{text.counted(record.shapes, 'shape')}"
     needs = text.counted(len(row.compiles), "compile")
     if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
-        return f"No shape policy saves a compile: {shapes} of calls need {needs}."
+        kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
+        return f"No shape policy saves a compile: {kinds} of calls need {needs}."
     instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
     padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
     side, timed = _timed(records, best)

@@ -92,6 +92,24 @@ def test_static_values_are_compiled_for_under_every_policy():
     assert policies.why(record.policies["symbolic"]) == "a static value: 0, 1, 2, 3"
 
 
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [((1, 2, 3), "1, 2, 3"), ((True, False, True), "True, False"), (("a", "b"), "'a', 'b'"), ((None, 2), None)],
+)
+def test_calls_that_differ_only_in_a_value_of_pythons_compile_once_for_each(values, why):
+    def f(params, x, value):
+        return g.mean(x @ params["w"]) * (2 if value in (None, "a") else 1)
+
+    record = look(f, [(*own.inputs[0], value) for value in values])
+    kinds = len(dict.fromkeys(values))
+    assert compiled(record) == dict.fromkeys(("exact", "auto", "symbolic"), kinds)
+    assert (
+        policies.sentence([record]) == f"No shape policy saves a compile: {kinds} kinds of calls need {kinds} compiles."
+    )
+    if why:
+        assert policies.why(record.policies["auto"]) == f"a static value: {why}"
+
+
 def test_calls_of_one_shape_ask_no_question():
     assert look(own.loss, own.inputs * 3) is None
     assert policies.sentence([]) == ""
