@@ -87,9 +87,17 @@ def by_line(result: Measured) -> list[tuple[str, ...]]:
         arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
         shown = ranked(list(arms.values()))[:MOST_LINES]
         body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
-        elsewhere = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
-        return [("line", *arms, "source"), *body, elsewhere] if body else []
+        rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
+        whole = ("a step", *(text.seconds(row.step) for row in arms.values()), _whole(result))
+        return [("line", *arms, "source"), *body, rest, whole] if body else []
     return []
+
+
+def _whole(result: Measured) -> str:
+    """Why the step that was read line by line is not the call of the first table."""
+    return (
+        "of the input of median length" if settings_of(result.records)["inputs"] > 1 else "timed between watched ones"
+    )
 
 
 def _of_step(row: SourceLinesArm, line: str) -> str:

@@ -20,6 +20,9 @@ from compare.own.measure import closer_jobs
 from compare.page.figures import lines as figure
 from compare.page.summary import summarise
 from compare.records.job import Job
+from compare.records.lines import SourceLines
+from compare.records.record import of
+from compare.words import text
 
 ARMS = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first
@@ -170,6 +173,10 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
     assert max(map(len, shown)) <= 80
     assert any(row.startswith(line(mlp, FIRST)) and "h = g.tanh(" in row for row in shown)
     assert line(mlp, FIRST) in found._repr_html_()
+    (lines,) = of(found.records, SourceLines)
+    steps = [text.seconds(row.step) for row in lines.arms.values()]
+    assert next(row for row in shown if row.startswith("a step")).split("  ")[-1] == "timed between watched ones"
+    assert all(step in next(row for row in shown if row.startswith("a step")) for step in steps)
 
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
