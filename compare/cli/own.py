@@ -30,12 +30,12 @@ Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
     "--framework",
     metavar="NAME",
     shell_complete=complete.frameworks,
-    help="Compare the modes of this framework: torch, tensorflow, jax or autograd.",
+    help="Compare modes of this framework: torch, tensorflow, jax, autograd. By default the one that FILE imports.",
 )
 @click.option(
     "--modes",
     shell_complete=complete.modes,
-    help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or modes of the framework.",
+    help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or eager,compile and their like.",
 )
 @options.default(
     "--limit", type=Seconds(1), default=300.0,
@@ -74,9 +74,6 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
 
     if out is not None:
         empty(out)
-    device = asked["device"]
-    if device != "cpu" and not asked["framework"]:
-        raise click.UsageError(f"--device {device} needs a --framework; graphduel's engines run on the CPU")
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     modes, base, measured = _asked(function, apart=out is not None, **asked)
@@ -153,6 +150,9 @@ def _asked(function: str, *, framework: str | None, modes: str | None, **asked: 
     """
     from compare import engines
 
+    framework = _framework(function, framework)
+    if asked["device"] != "cpu" and not framework:
+        raise click.UsageError(f"--device {asked['device']} needs a --framework; graphduel's engines run on the CPU")
     if framework and asked["allow_effects"] and not engines.named(framework).looks_for_effects:
         raise click.UsageError(
             "--allow-effects works with graphduel's engines: effects in a --framework are not looked for"
@@ -169,6 +169,23 @@ def _asked(function: str, *, framework: str | None, modes: str | None, **asked: 
         if framework
         else _own(function, named, again, **asked)
     )
+
+
+def _framework(function: str, framework: str | None) -> str | None:
+    """The framework that is asked for, or the one that the file imports; None stands for graphduel's own engines."""
+    from compare import engines
+    from compare.own import origin
+
+    if framework:
+        return None if engines.named(framework).name == engines.OWN else framework
+    imported = engines.of_imports(origin.source(function))
+    if imported:
+        title = engines.named(imported).title
+        echo(
+            f"{function.rpartition(':')[0]} imports {imported}: its step runs in {title} (--framework {imported})",
+            err=True,
+        )
+    return imported
 
 
 def _in_framework(framework: str, function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:

@@ -7,6 +7,8 @@ knows a framework by name.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 
@@ -15,10 +17,14 @@ from compare.errors import UnknownNameError
 from compare.workloads import nearest
 from compare.workloads.base import Case
 
-__all__ = ["OWN", "Engine", "frameworks", "named", "names", "of_arm", "refuses", "step"]
+__all__ = [
+    "OWN", "Engine", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "refuses", "step",
+]  # fmt: skip
 
 OWN = "graphduel"
 """The engine that is two: ours."""
+PACKAGES = ("graphs", "dynamic", "static")
+"""What a program for our engine imports."""
 _OURS = "compare.engines.graphduel.adapter:GraphDuel"
 _FRAMEWORKS = {
     "torch": "compare.engines.torch.adapter:Torch",
@@ -64,3 +70,32 @@ def named(name: str) -> Engine:
     module, _, attribute = (_OURS if name == OWN else _FRAMEWORKS[name]).partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
+
+
+def of_imports(text: str) -> str | None:
+    """The one framework that a program imports; None where there are none or several, or where it imports ours."""
+    packages = {name.partition(".")[0] for name in _imported(text)}
+    if not packages.isdisjoint(PACKAGES):
+        return None
+    imported = [name for name in frameworks() if named(name).module in packages]
+    return imported[0] if len(imported) == 1 else None
+
+
+def _imported(text: str) -> Iterator[str]:
+    """The modules that a program names in its imports; none of what is no program, which says so when it is run."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError):
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def of_values(leaves: Iterable[object]) -> str | None:
+    """The framework whose arrays or modules are among these values; nothing is imported to find it."""
+    kinds = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__}
+    owners = (name for name in frameworks() if not kinds.isdisjoint({named(name).module, named(name).arrays_of}))
+    return next(owners, None)

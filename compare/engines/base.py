@@ -42,8 +42,8 @@ def loss_in(returned: Any) -> Any:
 class Mode:
     """A way for an engine to run a function.
 
-    A `usual` one is among those that a user's function is compared in unless others are asked for, and one of the
-    `suite` among those that workloads are measured in.
+    One of the `suite` is among those that workloads are measured in, and a `usual` one also in a quick run. A function
+    of the user's is compared in the first two modes unless others are asked for.
     One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
     workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
     One that `relaxes` compiles for shapes that vary, and is measured where they do.
@@ -138,6 +138,7 @@ class Engine(ABC):
     title    what the framework calls itself
     module   what is imported
     package  what is installed, as a requirement
+    arrays_of  the package that defines its arrays, where that is not `module`
     remark   what a reader of its numbers must know
     costly   whether compiling costs so much that one process is gate, clock and scales at once, and keeps what it made
     shares   whether modes can share a process without changing what another one compiles
@@ -152,6 +153,7 @@ class Engine(ABC):
     package: str
     modes: tuple[Mode, ...]
     prefix: str = ""
+    arrays_of: str = ""
     remark: str = ""
     costly: bool = True
     shares: bool = True

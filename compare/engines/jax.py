@@ -27,6 +27,7 @@ class Jax(Framework):
     """Gradients come from `jax.value_and_grad`; loops and branches are those of `jax.lax` where the loss has them."""
 
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
+    arrays_of = "jaxlib"
     modes = (EAGER, JIT)
     remark = (
         "JAX's eager arm compiles each primitive alone, and is slow. "

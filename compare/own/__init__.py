@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compare import engines
 from compare.errors import InputsError, refused
 from compare.own import look, measure
 from compare.own.result import Result
 from compare.records.job import Job
 from compare.run.progress import Reporter
+from graphs import tree
 
 __all__ = ["Result", "compare"]
 
@@ -35,7 +37,8 @@ def compare(
     """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
 
     With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
-    0 are taken: arrays in containers, or a module of PyTorch. `modes` are then its own, by default eager and compiled.
+    0 are taken: arrays in containers, or a module of PyTorch. None takes the framework whose arrays are in the inputs,
+    if there is one. `modes` are then its own, by default eager and the first that compiles.
     f runs in this process: `graphduel compare --framework` uses fresh ones, which tell cold caches from warm ones, and
     has intervals.
 
@@ -59,7 +62,8 @@ def compare(
     A mode that refuses f, or whose outputs or gradients disagree, is not timed: the result says why. What f raises
     by itself is raised. Raises InputsError for inputs or modes that cannot be used.
     """
-    if framework is not None:
+    framework = framework or engines.of_values(tree.leaves(inputs))
+    if framework not in (None, engines.OWN):
         from compare.own.frameworks import run
 
         title = str(name or getattr(f, "__name__", type(f).__name__))

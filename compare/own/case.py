@@ -12,6 +12,7 @@ import numpy as np
 
 import dynamic
 import static
+from compare import engines
 from compare.engines.graphduel import functions
 from compare.errors import InputsError
 from compare.own import modules
@@ -156,6 +157,10 @@ def checked(inputs: Any) -> Examples:
                 f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(inputs[0])}"
             )
         if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in tree.leaves(example)):
+            owner = engines.of_values(tree.leaves(example))
+            if owner:
+                title = engines.named(owner).title
+                raise InputsError(f"inputs[{i}] holds values of {title}: compare its modes with --framework {owner}")
             raise InputsError(f"inputs[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
     return tuple(tree.tree_map(_as_array, example) for example in inputs)
 

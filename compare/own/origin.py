@@ -97,6 +97,14 @@ def named(written: str) -> Any:
     return PlaceInFile.of(written).load()
 
 
+def source(written: str) -> str:
+    """The text of the file of `FILE.py:name`, which is not run; "" where it cannot be read."""
+    try:
+        return PlaceInFile.of(written).path.read_text("utf-8", errors="replace")
+    except (InputsError, OSError):
+        return ""
+
+
 def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
 

@@ -143,6 +143,8 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
     fast, early = warm.leaders[0], first.leaders[0]
+    if fast not in first.values:
+        return None  # its first run was ended at a limit
     if fast == early and warm.outcome == "wins":
         return BreakEven("at once", 1.0)
     if early in warm.leaders:

@@ -20,6 +20,7 @@ from compare.engines.base import Compilation, Observed
 from compare.engines.source import Loader, namespace
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled
+from compare.own.case import checked
 from compare.own.frameworks import run
 from compare.own.frameworks.asked import Asked, arms_of
 from compare.own.frameworks.notes import Notes
@@ -38,6 +39,8 @@ from tests.helpers import toy_framework
 
 ARMS = ("toy-eager", "toy-jit")
 MODES = ("eager", "jit")
+KINDS = dict(frameworks._FRAMEWORKS)
+"""Every framework that has an adapter."""
 
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -241,11 +244,30 @@ def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_aske
 
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
-    workers = Workers(monkeypatch, {(0, "toy-slow"), (0, "toy-jit")})
+    workers = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
     found = run.in_workers(asked("jit", "slow"), 3, Reporter())
     assert found.verdict.refused == dict.fromkeys(("jit", "slow"), "unsupported: 2 of 8 calls in 300 s")
     assert (0, ("toy-eager",)) in workers.jobs
     assert set(found.verdict.steady.values) == {"eager"}
+
+
+def test_a_mode_that_was_ended_with_a_cold_cache_is_timed_with_what_it_left_there(monkeypatch):
+    Workers(monkeypatch, {(0, "toy-jit")})
+    found = run.in_workers(asked("jit"), 3, Reporter())
+    assert found.verdict.refused == {}
+    assert set(found.verdict.steady.values) == {"eager", "jit"}
+    assert found.verdict.cached.values["jit"] == pytest.approx(2.0)
+    assert "jit" not in found.verdict.first.values
+
+
+def test_what_is_known_is_told_after_each_process(monkeypatch):
+    Workers(monkeypatch)
+    reporter = Reporter()
+    reporter.notice = (told := []).append
+    run.in_workers(asked("jit"), 5, reporter)
+    assert told[0] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
+    assert told[3].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
+    assert len(told) == 4
 
 
 def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypatch):
@@ -280,7 +302,7 @@ def test_what_is_asked_survives_its_way_to_a_worker():
 
 def test_modes_are_those_of_the_framework():
     toy = frameworks.named("toy")
-    assert arms_of(toy, ()) == ARMS
+    assert arms_of(toy, ()) == ARMS  # the eager mode and the first that compiles
     assert arms_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
     with pytest.raises(InputsError, match="Toy has no mode 'jti'; did you mean 'jit'"):
         arms_of(toy, ("jti",))
@@ -381,3 +403,45 @@ class Number(int):
 
     def __matmul__(self, other):
         return Number(self * other)
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("import torch\nfrom torch.nn import functional as F", "torch"),
+        ("def f():\n    import jax.numpy as jnp", "jax"),
+        ("import torch, jax", None),
+        ("import dynamic as torch\nimport torch", None),
+        ("import numpy as np", None),
+        ("from . import torch", None),
+        ("import torch as", None),
+        ("", None),
+    ],
+)
+def test_a_file_is_of_the_one_framework_that_it_imports(text, framework, monkeypatch):
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", KINDS)
+    frameworks.named.cache_clear()
+    assert frameworks.of_imports(text) == framework
+
+
+def test_values_are_of_the_framework_that_defines_their_type(monkeypatch):
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", KINDS)
+    frameworks.named.cache_clear()
+    tensor = type("Tensor", (), {"__module__": "torch._tensor"})
+    array = type("ArrayImpl", (), {"__module__": "jaxlib._jax"})
+    module = type("Mine", (type("Module", (), {"__module__": "torch.nn.modules"}),), {})
+    assert [frameworks.of_values([1, np.ones(2), kind()]) for kind in (tensor, array, module, object)] == [
+        "torch", "jax", "torch", None
+    ]  # fmt: skip
+    with pytest.raises(InputsError, match=r"inputs\[0\] holds values of PyTorch: .* --framework torch"):
+        checked([(tensor(),)])
+
+
+def test_the_command_takes_the_framework_that_the_file_imports(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("import autograd.numpy as np\ndef loss(w):\n    return w @ w", "utf-8")
+    monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"autograd": "compare.engines.autograd:Autograd"})
+    frameworks.named.cache_clear()
+    done = CliRunner().invoke(graphduel, ["compare", f"{tmp_path / 'mine.py'}:loss", "--modes", "fast"])
+    assert done.exit_code == 2, done.output
+    assert "mine.py imports autograd: its step runs in HIPS autograd (--framework autograd)" in done.output
+    assert "HIPS autograd has no mode 'fast'" in done.output

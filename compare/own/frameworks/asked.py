@@ -104,11 +104,15 @@ class Asked:
 
 
 def arms_of(framework: Engine, modes: tuple[str, ...]) -> tuple[str, ...]:
-    """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError."""
+    """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError.
+
+    Without names they are two, the second being the first that compiles.
+    """
     by_name = {mode.name or "eager": mode for mode in framework.modes}
     for mode in modes:
         if mode not in by_name:
             raise InputsError(f"{framework.title} has no mode {mode!r}; {nearest(mode, tuple(by_name))}")
     eager, *others = framework.arms
-    wanted = [mode.usual if not modes else mode.name in modes for mode in framework.modes[1:]]
-    return (eager, *(arm for arm, is_wanted in zip(others, wanted, strict=True) if is_wanted))
+    if not modes:
+        return (eager, *others[:1])
+    return (eager, *(arm for arm in others if framework.mode(arm).name in modes))

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from compare.instruments.runnables import FunctionRunnable
 from compare.records.compilations import Compilations
 from compare.records.memory import Memory, MemoryArm
 from compare.records.parity import Parity
@@ -17,7 +18,10 @@ R = TypeVar("R", bound=OfArms)
 
 
 def merged(records: Records) -> Iterator[Record]:
-    """The records, those of a kind as one but for times. What a process refused stands, else what the first found."""
+    """The records, those of a kind as one but for times. What a process refused stands, else what the first found.
+
+    A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
+    """
     for parity in _together(of(records, Parity)):
         yield replace(parity, agree=all(row.status in ("ok", "unsupported") for row in parity.arms.values()))
         refused = {mode: row for mode, row in parity.arms.items() if row.status != "ok"}
@@ -33,6 +37,6 @@ def _together(records: list[R]) -> list[R]:
     rows: dict[str, Arm] = {}
     for record in records:
         for arm, row in record.arms.items():
-            if arm not in rows or row.status != "ok":
+            if arm not in rows or row.status != "ok" or rows[arm].status == FunctionRunnable.cut:
                 rows[arm] = row
     return [replace(records[0], arms=rows)] if records else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from compare.run.processes import ask, run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started
 from compare.run.worker import failure
+from compare.words import text
 
 
 def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Asked:
@@ -45,8 +46,10 @@ def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], *
 def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     """The result of fresh processes: for each compiled mode a first one that meets an empty cache, then so many.
 
-    A mode that is not right, or reached its limit, is not asked again. No processes are one that measures all. Raises
-    InputsError and FunctionError for what is wrong with the user's file or function.
+    A mode that is not right is not asked again. One that reached its limit is asked once more: what it compiled by then
+    may be in its cache. What is known is told after each process. No processes are one that measures all.
+
+    Raises InputsError and FunctionError for what is wrong with the user's file or function.
     """
     eager = asked.arms[0]
     reporter.pace.total = len(_pairs(eager, asked.arms)) * (1 + processes)
@@ -58,13 +61,17 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
         answers = [record for arms in _pairs(eager, asked.arms) for record in workers.answer(arms, COLD)]
         if not any(asked.mode(eager) in time.arms for time in of(answers, Time)):
             answers += workers.answer((eager,), COLD)
-        right = _right(asked, answers, asked.arms)
+        refused = _refused(asked, answers, asked.arms, cut=False)
+        right = [arm for arm in asked.arms if arm not in refused]
         reporter.pace.total = reporter.pace.done + len(_pairs(eager, right)) * processes
         for process in range(COLD + 1, COLD + 1 + processes):
             for arms in _pairs(eager, right):
                 answer = workers.answer(arms, process)
-                right = [arm for arm in right if arm in _right(asked, answer, arms) or arm not in arms]
+                refused = _refused(asked, answer, arms, cut=True)
+                right = [arm for arm in right if arm not in refused]
                 answers += answer
+            for words in _so_far(asked, answers, process - COLD, processes):
+                reporter.notice(words)
         header = run_job(Job("environment"), asked.limit)
     return result(asked, answers, processes, header)
 
@@ -112,11 +119,30 @@ def _pairs(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
     return [(eager, arm) for arm in others] or [(eager,)]
 
 
-def _right(asked: Asked, answers: Records, arms: Sequence[str]) -> list[str]:
-    """Of these arms, those that every process has timed, and none has refused."""
-    rows = [row for time in of(answers, Time) for row in time.arms.items()]
-    right = {mode for mode, _ in rows} - {mode for mode, row in rows if row.status != "ok" or not row.whole}
-    return [arm for arm in arms if asked.mode(arm) in right]
+def _refused(asked: Asked, answer: Records, arms: Sequence[str], *, cut: bool) -> set[str]:
+    """Of these arms, those that were refused, and with `cut` those that reached their limit.
+
+    Where a process left no times, the last is lost.
+    """
+    times = of(answer, Time)
+    if not times:
+        return set(arms[-1:])
+    rows = [row for time in times for row in time.arms.items()]
+    bad = {mode for mode, row in rows if (row.whole and row.status != "ok") or (cut and not row.whole)}
+    return {arm for arm in arms if asked.mode(arm) in bad}
+
+
+def _so_far(asked: Asked, answers: Records, done: int, processes: int) -> Iterator[str]:
+    """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
+    if done == processes:
+        return
+    verdict = result(asked, answers, processes, Bare()).verdict
+    for mode, ratio in verdict.of_base.items():
+        bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.known else ""
+        yield (
+            f"after {done} of {processes} processes: a call of {mode} takes "
+            f"{text.ratio(ratio.estimate)}{bounds} the time of {verdict.steady.base}"
+        )
 
 
 @dataclass(frozen=True)
