@@ -67,9 +67,9 @@ def chosen(name: str) -> Backend:
 
 def _native() -> Backend:
     from static.backends.native import binding as native
-    from static.backends.native import program, show, step, target
+    from static.backends.native import layouts, program, show, target
 
     target.host()
-    step.check_layout()
+    layouts.checked()
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
     return Backend("native", passes, program.lower, native.bind, show.of)

@@ -8,7 +8,8 @@ A graph goes through these files in this order:
     groups       a recipe becomes loop IR (`ir`): groups by rows (`rows`) and `steps`, with `functions` for each op;
                  `products` in tiles, `copies` turned in registers
     emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
-    step         the segment as one function that Python calls: a table of addresses and a list of kernels
+    step         the segment as one function that Python calls: a table of addresses and a list of kernels. Its code is
+                 in `entry` and `drivers`, written with `assembler`; `layouts` says where they find what they read
 
-`reference` runs loop IR in plain Python. `static` imports none of this before somebody asks for the backend.
+`static` imports none of this before somebody asks for the backend.
 """

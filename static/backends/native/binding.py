@@ -9,8 +9,8 @@ import numpy as np
 
 from graphs.ir import Graph, Node
 from static import memory
-from static.backends.native import control, flow, link, reference, step
-from static.backends.native.flow import Place
+from static.backends.native import control, flow, link, step
+from static.backends.native.flow import Place, Work
 from static.backends.native.frames import Frame
 from static.backends.native.program import Segment, inner_of
 from static.backends.native.work import Worker
@@ -71,16 +71,18 @@ def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Ca
     work = flow.with_scratch(worker.work, scratch)
     made = [step.Made(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, worker.kept, frame.values
-    if reference.is_on():
-        return step.interpreted(work, made, {recipe: recipe.lower() for recipe in dict.fromkeys(used)}, keeps), used
+    return compiled(work, len(segment.given), made, used, keeps), used
+
+
+def compiled(work: Work, arguments: int, made: Sequence[step.Made], used: Sequence[Any], keeps: Any) -> Any:
+    """The function of so many arrays that does the work with machine code of the kernels it uses."""
     kernels = link.kernels(used)
     drivers = {name: code.address for name, code in link.drivers().items()} if flow.has_flow(work) else {}
 
     def address(recipe: Any) -> int:
         return kernels[recipe].address
 
-    entry = link.entry().address
-    return step.make(work, len(segment.given), made, address, entry, drivers, (keeps, kernels)), used
+    return step.make(work, arguments, made, address, link.entry().address, drivers, (keeps, kernels))
 
 
 def _scratch(used: Sequence[Any]) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:

@@ -1,135 +1,108 @@
-"""The machine code that runs loops and branches, as LLVM IR: `flow` says what the tables hold that it reads.
+"""The machine code that runs loops and branches, as LLVM IR: `flow` says what they do, and `layouts` what they read.
 
 A loop looks every so many operations whether Ctrl-C was pressed, by Python's own PyErr_CheckSignals. Then it stops, and
 so does every loop of this call that comes after; the step ends with the exception.
 """
 
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from llvmlite import ir
+
+from static.backends.native.assembler import BYTE, INT, LONG, POINTER, Function, number
+from static.backends.native.flow import DECIDING, LISTS, SWITCH, WHILE
+from static.backends.native.layouts import KERNEL, BranchHeader, Call, Calls, Context, LoopHeader
+
 LOOK = 1 << 24  # operations between two looks: some milliseconds
+VOID = ir.VoidType()
 
-DRIVERS = f"""
-define internal void @run_all(i64 %count, ptr %calls) {{
-start:
-  %idle = icmp eq i64 %count, 0
-  br i1 %idle, label %done, label %run
-run:
-  %c = phi i64 [ 0, %start ], [ %c1, %run ]
-  %cp = getelementptr [2 x ptr], ptr %calls, i64 %c
-  %fn = load ptr, ptr %cp
-  %row_p = getelementptr ptr, ptr %cp, i64 1
-  %row = load ptr, ptr %row_p
-  call void %fn(ptr %row)
-  %c1 = add i64 %c, 1
-  %more = icmp ult i64 %c1, %count
-  br i1 %more, label %run, label %done
-done:
-  ret void
-}}
 
-define internal void @run_list(ptr %table, i64 %number) {{
-  %p = getelementptr [2 x i64], ptr %table, i64 %number
-  %count = load i64, ptr %p
-  %calls_p = getelementptr i64, ptr %p, i64 1
-  %calls = load ptr, ptr %calls_p
-  call void @run_all(i64 %count, ptr %calls)
-  ret void
-}}
+def module() -> str:
+    """The LLVM IR of both."""
+    module = ir.Module("drivers")
+    run, look = run_calls(module).function, _look(module)
+    _loop(module, run, look)
+    _branches(module, run)
+    return str(module)
 
-define internal void @look(ptr %context, i64 %operations) {{
-start:
-  %since_p = getelementptr i64, ptr %context, i64 1
-  %since = load i64, ptr %since_p
-  %sum = add i64 %since, %operations
-  store i64 %sum, ptr %since_p
-  %due = icmp ugt i64 %sum, {LOOK}
-  br i1 %due, label %check, label %done
-check:
-  store i64 0, ptr %since_p
-  %ensure_p = getelementptr i64, ptr %context, i64 2
-  %ensure = load ptr, ptr %ensure_p
-  %check_p = getelementptr i64, ptr %context, i64 3
-  %check_signals = load ptr, ptr %check_p
-  %release_p = getelementptr i64, ptr %context, i64 4
-  %release = load ptr, ptr %release_p
-  %state = call i32 %ensure()
-  %bad = call i32 %check_signals()
-  call void %release(i32 %state)
-  %raised = icmp ne i32 %bad, 0
-  br i1 %raised, label %stop, label %done
-stop:
-  store i64 1, ptr %context
-  br label %done
-done:
-  ret void
-}}
 
-define void @loop_while(ptr %row) {{
-start:
-  %context = load ptr, ptr %row
-  %truths_p = getelementptr i64, ptr %row, i64 1
-  %truths = load ptr, ptr %truths_p
-  %operations_p = getelementptr i64, ptr %row, i64 2
-  %operations = load i64, ptr %operations_p
-  %lists = getelementptr i64, ptr %row, i64 3
-  br label %turn
-turn:
-  %t = phi i64 [ 0, %start ], [ %other, %body ]
-  %stopped = load i64, ptr %context
-  %stops = icmp ne i64 %stopped, 0
-  br i1 %stops, label %done, label %ask
-ask:
-  %first = mul i64 %t, 3
-  call void @run_list(ptr %lists, i64 %first)
-  %truth_p = getelementptr ptr, ptr %truths, i64 %t
-  %truth_at = load ptr, ptr %truth_p
-  %truth = load i8, ptr %truth_at
-  %holds = icmp ne i8 %truth, 0
-  br i1 %holds, label %body, label %out
-body:
-  %second = add i64 %first, 1
-  call void @run_list(ptr %lists, i64 %second)
-  call void @look(ptr %context, i64 %operations)
-  %other = sub i64 1, %t
-  br label %turn
-out:
-  %third = add i64 %first, 2
-  call void @run_list(ptr %lists, i64 %third)
-  br label %done
-done:
-  ret void
-}}
+def run_calls(module: Any) -> Function:
+    """The function that makes the calls of a list, one after the other."""
+    f = Function(module, "run_calls", VOID, [POINTER])
+    (calls,) = f.arguments
+    first = f.field(calls, Calls, "first")
 
-define void @switch(ptr %row) {{
-start:
-  %places_p = getelementptr i64, ptr %row, i64 1
-  %places = load ptr, ptr %places_p
-  %at = load ptr, ptr %places
-  %kind_p = getelementptr i64, ptr %row, i64 2
-  %kind = load i64, ptr %kind_p
-  %count_p = getelementptr i64, ptr %row, i64 3
-  %count = load i64, ptr %count_p
-  %lists = getelementptr i64, ptr %row, i64 4
-  switch i64 %kind, label %truth [ i64 1, label %int
-                                   i64 2, label %long ]
-truth:
-  %b = load i8, ptr %at
-  %is = icmp ne i8 %b, 0
-  %bw = zext i1 %is to i64
-  br label %chosen
-int:
-  %i = load i32, ptr %at, align 1
-  %iw = sext i32 %i to i64
-  br label %chosen
-long:
-  %l = load i64, ptr %at, align 1
-  br label %chosen
-chosen:
-  %index = phi i64 [ %bw, %truth ], [ %iw, %int ], [ %l, %long ]
-  %negative = icmp slt i64 %index, 0
-  %above = select i1 %negative, i64 0, i64 %index
-  %last = sub i64 %count, 1
-  %beyond = icmp sgt i64 %above, %last
-  %number = select i1 %beyond, i64 %last, i64 %above
-  call void @run_list(ptr %lists, i64 %number)
-  ret void
-}}
-"""
+    def turn(i: Any) -> None:
+        one = f.item(first, Call, i)
+        f.call(one, Call, "function", f.field(one, Call, "row"), kind=KERNEL)
+
+    f.each(f.field(calls, Calls, "count"), turn)
+    f.b.ret_void()
+    return f
+
+
+def _look(module: Any) -> Any:
+    """The function that asks Python, when it is time, whether to stop."""
+    f = Function(module, "look", VOID, [POINTER, LONG])
+    context, operations = f.arguments
+    since = f.b.add(f.field(context, Context, "since"), operations)
+    f.set_field(context, Context, "since", since)
+    with f.where(">", since, number(LOOK)):
+        f.set_field(context, Context, "since", number(0))
+        state = f.call(context, Context, "ensure")
+        raised = f.call(context, Context, "check")
+        f.call(context, Context, "release", state)
+        with f.where("!=", raised, number(0, INT)):
+            f.set_field(context, Context, "stopped", number(1))
+    f.b.ret_void()
+    return f.function
+
+
+def _loop(module: Any, run: Any, look: Any) -> None:
+    """Two turns alternate, each with its truth and its lists: the condition, the body, and what follows the loop."""
+    f = Function(module, WHILE, VOID, [POINTER], is_internal=False)
+    (header,) = f.arguments
+    context, truths, operations, lists = (f.field(header, LoopHeader, name) for name, _ in LoopHeader._fields_)
+    before, turn = f.b.block, f.b.append_basic_block("turn")
+    f.b.branch(turn)
+    f.b.position_at_end(turn)
+    which = f.b.phi(LONG)
+    which.add_incoming(number(0), before)
+    with f.where("!=", f.field(context, Context, "stopped"), number(0)):
+        f.b.ret_void()
+    condition, body, after = (f.b.add(f.b.mul(which, number(len(LISTS))), number(i)) for i in range(len(LISTS)))
+    f.b.call(run, [f.item(lists, Calls, condition)])
+    truth = f.b.load(f.b.load(f.item(truths, ctypes.c_void_p, which), typ=POINTER), typ=BYTE)
+    with f.where("==", truth, number(0, BYTE)):
+        f.b.call(run, [f.item(lists, Calls, after)])
+        f.b.ret_void()
+    f.b.call(run, [f.item(lists, Calls, body)])
+    f.b.call(look, [context, operations])
+    which.add_incoming(f.b.sub(number(1), which), f.b.block)
+    f.b.branch(turn)
+
+
+def _branches(module: Any, run: Any) -> None:
+    """The list of the number that chooses: the first where it is below 0, the last where it is too large."""
+    f = Function(module, SWITCH, VOID, [POINTER], is_internal=False)
+    (header,) = f.arguments
+    at = f.b.load(f.field(header, BranchHeader, "number"), typ=POINTER)
+    chosen = f.b.alloca(LONG)
+    for dtype, kind in enumerate(DECIDING):
+        with f.where("==", f.field(header, BranchHeader, "dtype"), number(dtype)):
+            f.b.store(_whole(f, at, kind), chosen)
+    index, last = f.b.load(chosen, typ=LONG), f.b.sub(f.field(header, BranchHeader, "count"), number(1))
+    index = f.b.select(f.b.icmp_signed("<", index, number(0)), number(0), index)
+    index = f.b.select(f.b.icmp_signed(">", index, last), last, index)
+    f.b.call(run, [f.item(f.field(header, BranchHeader, "lists"), Calls, index)])
+    f.b.ret_void()
+
+
+def _whole(f: Function, at: Any, dtype: str) -> Any:
+    """The number of this dtype at an address, as int64."""
+    loaded = f.b.load(at, align=1, typ=ir.IntType(8 * int(dtype[1:])))
+    if dtype == "b1":
+        return f.b.zext(f.b.icmp_unsigned("!=", loaded, number(0, BYTE)), LONG)
+    return loaded if dtype == "i8" else f.b.sext(loaded, LONG)

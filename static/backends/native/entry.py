@@ -1,164 +1,117 @@
-"""The machine code that Python calls, as LLVM IR: `step` says what it does, and what the table holds that it reads."""
+"""The machine code that Python calls, as LLVM IR: `step` says what it does, and `layouts` what it reads."""
 
-ENTRY = """
-define ptr @entry(ptr %self, ptr %args, i64 %given) {
-start:
-  %tp = getelementptr i8, ptr %self, i64 16
-  %table = load ptr, ptr %tp
-  %count = load i64, ptr %table
-  %made_p = getelementptr i64, ptr %table, i64 1
-  %made = load i64, ptr %made_p
-  %all = add i64 %count, %made
-  %io = alloca ptr, i64 %all
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %allocate, label %read
-read:
-  %i = phi i64 [ 0, %start ], [ %i1, %fine ]
-  %ap = getelementptr ptr, ptr %args, i64 %i
-  %a = load ptr, ptr %ap
-  %fp = getelementptr i8, ptr %a, i64 64
-  %f = load i32, ptr %fp
-  %m = and i32 %f, 257
-  %whole = icmp eq i32 %m, 257
-  br i1 %whole, label %fine, label %refuse
-fine:
-  %dp = getelementptr i8, ptr %a, i64 16
-  %d = load ptr, ptr %dp
-  %ip = getelementptr ptr, ptr %io, i64 %i
-  store ptr %d, ptr %ip
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %count
-  br i1 %more, label %read, label %allocate
-refuse:
-  %no_p = getelementptr i64, ptr %table, i64 9
-  %no = load ptr, ptr %no_p
-  %rinc_p = getelementptr i64, ptr %table, i64 10
-  %rinc = load ptr, ptr %rinc_p
-  call void %rinc(ptr %no)
-  ret ptr %no
-allocate:
-  %inc_p = getelementptr i64, ptr %table, i64 10
-  %inc = load ptr, ptr %inc_p
-  %tuple_p = getelementptr i64, ptr %table, i64 11
-  %new_tuple = load ptr, ptr %tuple_p
-  %set_p = getelementptr i64, ptr %table, i64 12
-  %set = load ptr, ptr %set_p
-  %empty_p = getelementptr i64, ptr %table, i64 13
-  %empty = load ptr, ptr %empty_p
-  %specs_p = getelementptr i64, ptr %table, i64 2
-  %specs = load ptr, ptr %specs_p
-  %nothing = icmp eq i64 %made, 0
-  br i1 %nothing, label %yes, label %tuple
-yes:
-  %yes_p = getelementptr i64, ptr %table, i64 8
-  %yes_o = load ptr, ptr %yes_p
-  call void %inc(ptr %yes_o)
-  br label %patches
-tuple:
-  %t = call ptr %new_tuple(i64 %made)
-  %bad_t = icmp eq ptr %t, null
-  br i1 %bad_t, label %fail, label %make
-make:
-  %j = phi i64 [ 0, %tuple ], [ %j1, %made_one ]
-  %sp = getelementptr [4 x i64], ptr %specs, i64 %j
-  %nd = load i64, ptr %sp
-  %nd32 = trunc i64 %nd to i32
-  %dims_p = getelementptr i64, ptr %sp, i64 1
-  %dims = load ptr, ptr %dims_p
-  %dt_p = getelementptr i64, ptr %sp, i64 2
-  %dt = load ptr, ptr %dt_p
-  call void %inc(ptr %dt)
-  %o = call ptr %empty(i32 %nd32, ptr %dims, ptr %dt, i32 0)
-  %bad_o = icmp eq ptr %o, null
-  br i1 %bad_o, label %drop, label %made_one
-made_one:
-  %ignored = call i32 %set(ptr %t, i64 %j, ptr %o)
-  %odp = getelementptr i8, ptr %o, i64 16
-  %od = load ptr, ptr %odp
-  %place = add i64 %count, %j
-  %op = getelementptr ptr, ptr %io, i64 %place
-  store ptr %od, ptr %op
-  %j1 = add i64 %j, 1
-  %more_made = icmp ult i64 %j1, %made
-  br i1 %more_made, label %make, label %patches
-drop:
-  %dec_p = getelementptr i64, ptr %table, i64 14
-  %dec = load ptr, ptr %dec_p
-  call void %dec(ptr %t)
-  br label %fail
-fail:
-  ret ptr null
-patches:
-  %result = phi ptr [ %yes_o, %yes ], [ %t, %made_one ]
-  %np_p = getelementptr i64, ptr %table, i64 3
-  %np = load i64, ptr %np_p
-  %patch_p = getelementptr i64, ptr %table, i64 4
-  %patch = load ptr, ptr %patch_p
-  %unpatched = icmp eq i64 %np, 0
-  br i1 %unpatched, label %unlock, label %write
-write:
-  %k = phi i64 [ 0, %patches ], [ %k1, %write ]
-  %wp = getelementptr [3 x i64], ptr %patch, i64 %k
-  %slot = load ptr, ptr %wp
-  %which_p = getelementptr i64, ptr %wp, i64 1
-  %which = load i64, ptr %which_p
-  %off_p = getelementptr i64, ptr %wp, i64 2
-  %off = load i64, ptr %off_p
-  %src_p = getelementptr ptr, ptr %io, i64 %which
-  %src = load ptr, ptr %src_p
-  %at = getelementptr i8, ptr %src, i64 %off
-  store ptr %at, ptr %slot
-  %k1 = add i64 %k, 1
-  %more_w = icmp ult i64 %k1, %np
-  br i1 %more_w, label %write, label %unlock
-unlock:
-  %nc_p = getelementptr i64, ptr %table, i64 5
-  %nc = load i64, ptr %nc_p
-  %calls_p = getelementptr i64, ptr %table, i64 6
-  %calls = load ptr, ptr %calls_p
-  %long_p = getelementptr i64, ptr %table, i64 7
-  %long = load i64, ptr %long_p
-  %is_long = icmp ne i64 %long, 0
-  br i1 %is_long, label %release, label %begin
-release:
-  %save_p = getelementptr i64, ptr %table, i64 15
-  %save = load ptr, ptr %save_p
-  %thread = call ptr %save()
-  br label %begin
-begin:
-  %state = phi ptr [ null, %unlock ], [ %thread, %release ]
-  %idle = icmp eq i64 %nc, 0
-  br i1 %idle, label %ran, label %run
-run:
-  %c = phi i64 [ 0, %begin ], [ %c1, %run ]
-  %cp = getelementptr [2 x ptr], ptr %calls, i64 %c
-  %fn = load ptr, ptr %cp
-  %row_p = getelementptr ptr, ptr %cp, i64 1
-  %row = load ptr, ptr %row_p
-  call void %fn(ptr %row)
-  %c1 = add i64 %c, 1
-  %more_c = icmp ult i64 %c1, %nc
-  br i1 %more_c, label %run, label %ran
-ran:
-  br i1 %is_long, label %acquire, label %done
-acquire:
-  %restore_p = getelementptr i64, ptr %table, i64 16
-  %restore = load ptr, ptr %restore_p
-  call void %restore(ptr %state)
-  br label %done
-done:
-  %context_p = getelementptr i64, ptr %table, i64 17
-  %context = load ptr, ptr %context_p
-  %flag = load i64, ptr %context
-  %stopped = icmp ne i64 %flag, 0
-  br i1 %stopped, label %interrupted, label %whole_step
-whole_step:
-  ret ptr %result
-interrupted:
-  store i64 0, ptr %context
-  %drop_p = getelementptr i64, ptr %table, i64 14
-  %drop_it = load ptr, ptr %drop_p
-  call void %drop_it(ptr %result)
-  ret ptr null
-}
-"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from llvmlite import ir
+
+from static.backends.native.assembler import INT, LONG, NULL, POINTER, Function, number
+from static.backends.native.drivers import run_calls
+from static.backends.native.layouts import ALIGNED, ROW_MAJOR, ArrayObject, Context, Patch, Python, Result, Table
+
+NAME = "entry"
+ADDRESS = ctypes.c_void_p
+
+
+def module() -> str:
+    """The LLVM IR of the entry: a function of Python's fast calling convention, whose `self` is an array, the table."""
+    module = ir.Module(NAME)
+    parts = [_read(module), _made(module), _patched(module), run_calls(module)]
+    _entry(module, *(part.function for part in parts))
+    return str(module)
+
+
+def _entry(module: Any, read: Any, make: Any, patch: Any, run: Any) -> None:
+    f = Function(module, NAME, POINTER, [POINTER, POINTER, LONG], is_internal=False)
+    owner, arguments, _ = f.arguments
+    table = f.field(owner, ArrayObject, "data")
+    python, context = f.field(table, Table, "python"), f.field(table, Table, "context")
+    count = f.b.add(f.field(table, Table, "arguments"), f.field(table, Table, "result_count"))
+    data = f.b.alloca(POINTER, count)
+    with f.where("==", f.b.call(read, [table, arguments, data]), number(0)):
+        no = f.field(python, Python, "false")
+        f.call(python, Python, "incref", no)
+        f.b.ret(no)
+    result = f.b.call(make, [table, data])
+    with f.where("==", result, NULL):
+        f.b.ret(NULL)
+    f.b.call(patch, [table, data])
+    calls = f.at(table, Table, "calls")
+    with f.b.if_else(f.b.icmp_signed("!=", f.field(table, Table, "is_long"), number(0))) as (long, short):
+        with long:  # other threads run meanwhile
+            thread = f.call(python, Python, "save_thread")
+            f.b.call(run, [calls])
+            f.call(python, Python, "restore_thread", thread)
+        with short:
+            f.b.call(run, [calls])
+    with f.where("!=", f.field(context, Context, "stopped"), number(0)):
+        f.set_field(context, Context, "stopped", number(0))
+        f.call(python, Python, "decref", result)
+        f.b.ret(NULL)
+    f.b.ret(result)
+
+
+def _read(module: Any) -> Function:
+    """Notes where the data of arguments lie; 0 if one is not in row-major order, or not aligned."""
+    f = Function(module, "read", LONG, [POINTER, POINTER, POINTER])
+    table, arguments, data = f.arguments
+
+    def turn(i: Any) -> None:
+        array = f.b.load(f.item(arguments, ADDRESS, i), typ=POINTER)
+        needed = number(ROW_MAJOR | ALIGNED, INT)
+        with f.where("!=", f.b.and_(f.field(array, ArrayObject, "flags"), needed), needed):
+            f.b.ret(number(0))
+        f.b.store(f.field(array, ArrayObject, "data"), f.item(data, ADDRESS, i))
+
+    f.each(f.field(table, Table, "arguments"), turn)
+    f.b.ret(number(1))
+    return f
+
+
+def _made(module: Any) -> Function:
+    """Makes the tuple of results, or gives True if there are none; null after an exception. Notes where data lie."""
+    f = Function(module, "make", POINTER, [POINTER, POINTER])
+    table, data = f.arguments
+    python = f.field(table, Table, "python")
+    count, specs = f.field(table, Table, "result_count"), f.field(table, Table, "results")
+    with f.where("==", count, number(0)):
+        yes = f.field(python, Python, "true")
+        f.call(python, Python, "incref", yes)
+        f.b.ret(yes)
+    results = f.call(python, Python, "new_tuple", count)
+    with f.where("==", results, NULL):
+        f.b.ret(NULL)
+    first = f.item(data, ADDRESS, f.field(table, Table, "arguments"))
+
+    def turn(i: Any) -> None:
+        spec = f.item(specs, Result, i)
+        axes, shape, dtype = (f.field(spec, Result, name) for name in ("axes", "shape", "dtype"))
+        f.call(python, Python, "incref", dtype)  # PyArray_Empty takes the reference
+        array = f.call(python, Python, "empty", axes, shape, dtype, number(0, INT))
+        with f.where("==", array, NULL):
+            f.call(python, Python, "decref", results)
+            f.b.ret(NULL)
+        f.call(python, Python, "set_item", results, i, array)
+        f.b.store(f.field(array, ArrayObject, "data"), f.item(first, ADDRESS, i))
+
+    f.each(count, turn)
+    f.b.ret(results)
+    return f
+
+
+def _patched(module: Any) -> Function:
+    """Writes the addresses of this call into the rows that kernels read."""
+    f = Function(module, "patch", ir.VoidType(), [POINTER, POINTER])
+    table, data = f.arguments
+    patches = f.field(table, Table, "patches")
+
+    def turn(i: Any) -> None:
+        patch = f.item(patches, Patch, i)
+        start = f.b.load(f.item(data, ADDRESS, f.field(patch, Patch, "array")), typ=POINTER)
+        f.b.store(f.moved(start, f.field(patch, Patch, "offset")), f.field(patch, Patch, "slot"))
+
+    f.each(f.field(table, Table, "patch_count"), turn)
+    f.b.ret_void()
+    return f

@@ -6,10 +6,13 @@ and decides by the values at its places how often, or which of it, runs.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from static.backends.native import layouts
 
 Place = tuple[int, int]
 Work = list[tuple[Any, list[Place]]]
@@ -81,59 +84,66 @@ def with_scratch(work: Work, scratch: Any) -> Work:
     return found
 
 
-CONTEXT = 5  # numbers: whether to stop, the operations since the last look, and three functions of Python
-
 WHILE, SWITCH = "loop_while", "switch"
+LISTS = ("condition", "body", "after")
+"""The lists of calls of each of a loop's two turns."""
 
 
 class CallTable:
-    """A segment's work as numbers that machine code reads.
+    """A segment's work as structures that machine code reads.
 
-    `row` has an address for each place, `patches` say which of them are of this call, `calls` are pairs of a function
-    and where its addresses lie. The row of a flow is a table again, which starts with the context.
+    `row` has an address for each place, `patches` say which of them are of this call, and `calls` pairs functions with
+    where their addresses lie. A flow is called with a header, which has lists of calls of its own.
     """
 
-    def __init__(self, work: Work, address: Any, drivers: Any, context: np.ndarray[Any, Any]) -> None:
+    def __init__(self, work: Work, address: Any, drivers: Any, context: layouts.Context) -> None:
         self.address, self.drivers, self.context = address, drivers, context
         self.row = np.zeros(_slots(work) or 1, np.int64)
         self.used = 0
-        self.patches: list[int] = []
+        self.patches: list[tuple[int, int, int]] = []
         self.keeps: list[Any] = [self.row, context]
-        self.count, self.calls = self.listed(work)
+        self.calls = self.listed(work)
 
-    def listed(self, work: Work) -> tuple[int, int]:
-        """How many calls the work is, and where they are listed."""
-        numbers: list[int] = []
+    def listed(self, work: Work) -> layouts.Calls:
+        """The calls that the work is."""
+        pairs: list[tuple[int, int]] = []
         for recipe, places in work:
             if isinstance(recipe, Flow):
-                numbers += [self.drivers[WHILE if recipe.kind == "while" else SWITCH], self._flow(recipe, places)]
+                driver = self.drivers[WHILE if recipe.kind == "while" else SWITCH]
+                pairs.append((driver, ctypes.addressof(self._flow(recipe, places))))
             else:
-                numbers += [self.address(recipe), self._places(places)]
-        return len(work), self.kept(numbers)
+                pairs.append((self.address(recipe), self._places(places)))
+        return layouts.Calls(len(pairs), self.array(layouts.Call, pairs))
 
-    def kept(self, numbers: Sequence[int]) -> int:
-        """Where these numbers lie."""
-        array = np.array(numbers or [0], np.int64)
+    def array(self, kind: type[Any], items: Sequence[Any]) -> int:
+        """Where an array of these structures lies, which this object keeps."""
+        array = (kind * len(items))(*items)
         self.keeps.append(array)
-        return int(array.ctypes.data)
+        return ctypes.addressof(array)
 
     def _places(self, places: Sequence[Place]) -> int:
         """Where the addresses of these places lie."""
         start = int(self.row.ctypes.data) + 8 * self.used
-        for which, offset in places:
+        for number, (which, offset) in enumerate(places, self.used):
             if which >= 0:
-                self.patches += [int(self.row.ctypes.data) + 8 * self.used, which, offset]
+                self.patches.append((start + 8 * (number - self.used), which, offset))
             else:
-                self.row[self.used] = offset
-            self.used += 1
+                self.row[number] = offset
+        self.used += len(places)
         return start
 
-    def _flow(self, flow: Flow, places: Sequence[Place]) -> int:
-        lists = [number for work in flow.lists for number in self.listed(work)]
-        own = [int(self.context.ctypes.data), self._places(places)]
+    def _flow(self, flow: Flow, places: Sequence[Place]) -> Any:
+        """The header of a loop or of branches."""
+        lists = self.array(layouts.Calls, [self.listed(work) for work in flow.lists])
+        at = self._places(places)
+        header: Any
         if flow.kind == "while":
-            return self.kept([*own, sum(operations(work) for work in flow.lists) // 2 + 1, *lists])
-        return self.kept([*own, DECIDING.index(flow.dtype), len(flow.lists), *lists])
+            operated = sum(operations(work) for work in flow.lists) // 2 + 1
+            header = layouts.LoopHeader(ctypes.addressof(self.context), at, operated, lists)
+        else:
+            header = layouts.BranchHeader(at, DECIDING.index(flow.dtype), len(flow.lists), lists)
+        self.keeps.append(header)
+        return header
 
 
 def _slots(work: Work) -> int:

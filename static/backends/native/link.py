@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import itertools
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from static.backends.native import cache, emit, flow
-from static.backends.native.drivers import DRIVERS
-from static.backends.native.entry import ENTRY
 from static.backends.native.target import Target, host, lock
 
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
@@ -91,18 +90,24 @@ def module(names: Mapping[Any, str]) -> str:
 @functools.cache
 def entry() -> Code:
     """The function that Python calls."""
-    return _fixed("entry", ENTRY, ["entry"])["entry"]
+    return _fixed("entry", ["entry"])["entry"]
 
 
 @functools.cache
 def drivers() -> Mapping[str, Code]:
     """The functions that run loops and branches."""
-    return _fixed("drivers", DRIVERS, [flow.WHILE, flow.SWITCH])
+    return _fixed("drivers", [flow.WHILE, flow.SWITCH])
 
 
-def _fixed(name: str, text: str, functions: list[str]) -> dict[str, Code]:
+def _fixed(name: str, functions: list[str]) -> dict[str, Code]:
+    """The functions of a module of this package, which is imported only to compile it."""
+
+    def write() -> str:
+        text: str = importlib.import_module(f"static.backends.native.{name}").module()
+        return text
+
     with lock:
-        return _linked(host(), cache.key([name, text], host()), lambda: text, functions)
+        return _linked(host(), cache.key([name], host()), write, functions)
 
 
 def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, Code]:

@@ -15,6 +15,8 @@ from graphs import TensorSpec
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
+from tests.helpers.native_reference import in_python
+
 rng = np.random.default_rng(0)
 W, U = (rng.normal(size=(4, 4)).astype("f4") / 2 for _ in range(2))
 
@@ -223,12 +225,12 @@ def test_loops_and_branches_decide_as_numpys_do(f):
 
 
 @pytest.mark.parametrize("f", [rotated, inner_loop, in_a_scan, branches])
-def test_the_reference_in_python_loops_and_branches_too(f, monkeypatch):
+def test_the_reference_in_python_loops_and_branches_too(f):
     native = static.compile(f, X, np.array(2), backend="native")
-    monkeypatch.setenv("GRAPHDUEL_NATIVE_REFERENCE", "1")
-    reference = static.compile(f, X, np.array(2), backend="native")
-    for n in (2, 0, 5):
-        near(reference(X, np.array(n)), native(X, np.array(n)))
+    with in_python():
+        reference = static.compile(f, X, np.array(2), backend="native")
+        for n in (2, 0, 5):
+            near(reference(X, np.array(n)), native(X, np.array(n)))
 
 
 def test_results_of_a_loop_are_the_callers():

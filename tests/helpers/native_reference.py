@@ -1,20 +1,20 @@
 """Loop IR run in plain Python, vector by vector: what machine code is compared with, and where a kernel is debugged.
 
-`GRAPHDUEL_NATIVE_REFERENCE=1` in the environment has every kernel bound from then on run this way. A fused
-multiply-add is made of float64 here, so that of float32 the last bit may differ in rare cases, and of float64 it is
-rounded twice.
+`in_python` has every program bound inside run this way. A fused multiply-add is made of float64 here, so that of
+float32 the last bit may differ in rare cases, and of float64 it is rounded twice.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
-from static.backends.native import operations
+from static.backends.native import binding, operations
 from static.backends.native.flow import Flow, Work
 from static.backends.native.ir import (
     Builder,
@@ -31,9 +31,33 @@ from static.backends.native.ir import (
     Type,
     Value,
 )  # fmt: skip
+from static.backends.native.step import Made
 
-SWITCH = "GRAPHDUEL_NATIVE_REFERENCE"
 Vector = np.ndarray[Any, Any]
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """What is bound inside runs its kernels in Python, wherever it is called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(binding, "compiled", _interpreted)
+        yield
+
+
+def _interpreted(work: Work, arguments: int, made: Sequence[Made], used: Sequence[Any], keeps: Any) -> Any:
+    """What `binding.compiled` gives, with kernels of loop IR that plain Python runs."""
+    kernels = {recipe: recipe.lower() for recipe in dict.fromkeys(used)}
+
+    def run(*arrays: np.ndarray[Any, Any]) -> Any:
+        assert len(arrays) == arguments
+        if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+            return False
+        results = tuple(np.empty(one.shape, one.dtype) for one in made)
+        follow(work, kernels, [array.ctypes.data for array in (*arrays, *results)])
+        return results or True
+
+    run.keeps = keeps  # type: ignore[attr-defined]
+    return run
 
 
 def follow(work: Work, kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> None:
@@ -64,11 +88,6 @@ def _loop(lists: Sequence[Work], truths: Sequence[int], kernels: Mapping[Any, Ke
 def _number(address: int, dtype: str) -> Any:
     kind = np.dtype(bool if dtype == "b1" else dtype)
     return np.frombuffer(memoryview((ctypes.c_char * kind.itemsize).from_address(address)), kind)[0]
-
-
-def is_on() -> bool:
-    """Whether kernels run in Python."""
-    return os.environ.get(SWITCH, "") not in ("", "0")
 
 
 def run(kernel: Kernel, addresses: Sequence[int]) -> None:
