@@ -57,7 +57,8 @@ def caller(
     """A function `call(room, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
 
     `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. Where shapes
-    are `fixed` it must have the shape of its spec too, and `room.run` is what runs.
+    are `fixed` it must have the shape of its spec too, and `room.run` is what runs. One of NumPy's scalars is an array
+    where the spec has no axes.
     """
     given = _numbered(inputs)
     if not _is_plain(given) or inputs.num_leaves != len(specs):
@@ -66,6 +67,7 @@ def caller(
     types: dict[str, type] = {}
     lines = [
         *_read(given, types, ordered=False),
+        *_scalars([x for x, spec in zip(leaves, specs, strict=True) if not spec.shape]),
         *_checked(dict.fromkeys(leaves, np.ndarray)),
         f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
         *(_of_shapes(dict(zip(leaves, specs, strict=True))) if fixed else _bound(leaves)),
@@ -75,6 +77,12 @@ def caller(
     call: Callable[[Room, tuple[Any, ...]], Any]
     call = _function("room, args", lines, dtypes=dtypes, outputs=outputs, **types)
     return call
+
+
+def _scalars(leaves: Sequence[str]) -> Iterator[str]:
+    """Statements that make arrays of NumPy's scalars, as which losses and learning rates often come."""
+    for x in leaves:
+        yield f"if isinstance({x}, generic): {x} = asarray({x})"
 
 
 def _bound(leaves: Sequence[str]) -> Iterator[str]:
@@ -133,7 +141,8 @@ def kind(leaves: Sequence[Any], number: int) -> Hashable:
 
 
 def _function(parameters: str, lines: Sequence[str], **names: Any) -> Any:
-    known = {"ndarray": np.ndarray, "asarray": np.asarray, "static_key": static_key, "unflatten": tree.unflatten}
+    known = {"ndarray": np.ndarray, "generic": np.generic, "asarray": np.asarray}
+    known |= {"static_key": static_key, "unflatten": tree.unflatten}
     found: dict[str, Any] = {**known, **names}
     source = f"def made({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
     exec(source, found)  # noqa: S102  (made of structures: keys are literals)
