@@ -32,6 +32,7 @@ from static.backends.native.ir import (
     Value,
 )  # fmt: skip
 from static.backends.native.step import Made
+from static.backends.native.target import Target
 
 Vector = np.ndarray[Any, Any]
 
@@ -44,9 +45,11 @@ def in_python() -> Iterator[None]:
         yield
 
 
-def _interpreted(work: Work, arguments: int, made: Sequence[Made], used: Sequence[Any], keeps: Any) -> Any:
+def _interpreted(
+    work: Work, arguments: int, made: Sequence[Made], used: Sequence[Any], keeps: Any, target: Target
+) -> Any:
     """What `binding.compiled` gives, with kernels of loop IR that plain Python runs."""
-    kernels = {recipe: recipe.lower() for recipe in dict.fromkeys(used)}
+    kernels = {recipe: recipe.lower(target) for recipe in dict.fromkeys(used)}
 
     def run(*arrays: np.ndarray[Any, Any]) -> Any:
         assert len(arrays) == arguments

@@ -13,6 +13,7 @@ from static.backends.native import control, flow, link, step
 from static.backends.native.flow import Place, Work
 from static.backends.native.frames import Frame
 from static.backends.native.program import Segment, inner_of
+from static.backends.native.target import Target, host
 from static.backends.native.work import Worker
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
@@ -37,7 +38,7 @@ class _Binder(Binder):
             return super().default(slot, program, values, runs)
         if self._latest is None or self._latest.values is not values:
             self._latest = Frame(program, values, self.sizes)  # one for all segments of a program
-        function, recipes = _made(slot[3], self._latest, runs)
+        function, recipes = _made(slot[3], self._latest, runs, host())
         self.kernels += recipes
         return function
 
@@ -56,7 +57,9 @@ class _Binder(Binder):
         return Frame(body, values, self.sizes), inner
 
 
-def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Callable[..., Any], list[Any]]:
+def _made(
+    segment: Segment, frame: Frame, runs: Mapping[Node, Runs], target: Target
+) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
     number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
     worker = Worker(frame, runs, control.ADDING)
@@ -67,27 +70,29 @@ def _made(segment: Segment, frame: Frame, runs: Mapping[Node, Runs]) -> tuple[Ca
     for node in segment.nodes:
         worker.add(node, start)
     used = list(flow.kernels(worker.work))
-    scratch, block = _scratch(used)
+    scratch, block = _scratch(used, target)
     work = flow.with_scratch(worker.work, scratch)
     made = [step.Made(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, worker.kept, frame.values
-    return compiled(work, len(segment.given), made, used, keeps), used
+    return compiled(work, len(segment.given), made, used, keeps, target), used
 
 
-def compiled(work: Work, arguments: int, made: Sequence[step.Made], used: Sequence[Any], keeps: Any) -> Any:
+def compiled(
+    work: Work, arguments: int, made: Sequence[step.Made], used: Sequence[Any], keeps: Any, target: Target
+) -> Any:
     """The function of so many arrays that does the work with machine code of the kernels it uses."""
-    kernels = link.kernels(used)
-    drivers = {name: code.address for name, code in link.drivers().items()} if flow.has_flow(work) else {}
+    kernels = link.kernels(used, target)
+    drivers = {name: code.address for name, code in link.drivers(target).items()} if flow.has_flow(work) else {}
 
     def address(recipe: Any) -> int:
         return kernels[recipe].address
 
-    return step.make(work, arguments, made, address, link.entry().address, drivers, (keeps, kernels))
+    return step.make(work, arguments, made, address, link.entry(target).address, drivers, (keeps, kernels))
 
 
-def _scratch(used: Sequence[Any]) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:
+def _scratch(used: Sequence[Any], target: Target) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:
     """For each recipe the addresses of its scratch buffers: kernels run one after the other, and share the memory."""
-    wanted = {recipe: recipe.scratch() for recipe in dict.fromkeys(used)}
+    wanted = {recipe: recipe.scratch(target) for recipe in dict.fromkeys(used)}
     sizes = {r: [-(-n * np.dtype(d).itemsize // 64) * 64 for d, n in buffers] for r, buffers in wanted.items()}
     block = np.empty(max(map(sum, sizes.values()), default=0) + memory.ALIGNMENT, np.uint8)
     start = block.ctypes.data + -block.ctypes.data % memory.ALIGNMENT

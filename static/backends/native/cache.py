@@ -34,7 +34,7 @@ def folder() -> Path | None:
         return None
 
 
-def key(recipes: Iterable[Any], target: tuple[str, str]) -> str:
+def key(recipes: Iterable[Any], target: tuple[str, ...]) -> str:
     """What stands for these kernels on this machine, made by this emitter and this LLVM."""
     parts = [_maker(), *target, *map(repr, recipes)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Matrices turned in registers: 16 rows of 16 elements become 16 columns by interleaving vectors four times.
 
 Interleaving row i with row i + 8 moves each element a step nearer to its place, as a perfect shuffle does with cards;
-after four of them element j of row i is element i of row j.
+after four of them element j of row i is element i of row j. Where registers are few, blocks are smaller.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
+from static.backends.native.target import Target
 
 Placed = Callable[[Index, Index, int, int, int], Place]
 
@@ -28,47 +29,58 @@ class Turn(NamedTuple):
         """About how many operations a call takes."""
         return self.rows * self.columns
 
-    def scratch(self) -> list[tuple[str, int]]:
+    def scratch(self, target: Target) -> list[tuple[str, int]]:
         """There is no scratch buffer."""
+        del target
         return []
 
-    def lower(self) -> Kernel:
+    def lower(self, target: Target) -> Kernel:
         """The kernel: its parameters are the matrix and the copy."""
         b = Builder([self.dtype] * 2)
-        source, target = b.parameters
+        matrix, copy = b.parameters
 
         def read(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Place:
             offset = more_rows * self.row + more_columns * self.column
-            return b.place(source, [(row, self.row), (column, self.column)], self.row, active, offset)
+            return b.place(matrix, [(row, self.row), (column, self.column)], self.row, active, offset)
 
         def write(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Place:
             offset = more_rows * self.columns + more_columns
-            return b.place(target, [(row, self.columns), (column, 1)], 1, active, offset)
+            return b.place(copy, [(row, self.columns), (column, 1)], 1, active, offset)
 
-        turn(b, self.rows, self.columns, read, write)
+        turn(b, self.rows, self.columns, read, write, target)
         return b.kernel()
 
 
-def turn(b: Builder, rows: int, columns: int, read: Placed, write: Placed) -> None:
+def turn(b: Builder, rows: int, columns: int, read: Placed, write: Placed, target: Target) -> None:
     """Copy a matrix in blocks: `read` gives the place of elements down a column, `write` that of elements along a row.
 
     Both take the counters of row and column, what is to be added to each, and how many elements there are.
     """
+    dtype = b.parameters[0].type.dtype
+    lanes = _side(dtype, target)
 
     def blocks(size: int, visit: Callable[[Index, int], None]) -> None:
-        whole = size // LANES * LANES
-        b.loop(whole, LANES, (), lambda counter, _: visit(counter, LANES))
-        if size % LANES:
-            visit(whole, size % LANES)
+        whole = size // lanes * lanes
+        b.loop(whole, lanes, (), lambda counter, _: visit(counter, lanes))
+        if size % lanes:
+            visit(whole, size % lanes)
 
     def block(row: Index, height: int, column: Index, width: int) -> None:
-        zero = b.constant(0, Type(b.parameters[0].type.dtype, LANES))
-        down: list[Value] = [b.load(read(row, column, 0, j, height)) for j in range(width)]
-        turned = transposed(b, down + [zero] * (LANES - width))
+        zero = b.constant(0, Type(dtype, lanes))
+        down: list[Value] = [b.load(read(row, column, 0, j, height), lanes) for j in range(width)]
+        turned = transposed(b, down + [zero] * (lanes - width))
         for i in range(height):
             b.store(write(row, column, i, 0, width), turned[i])
 
     blocks(rows, lambda row, height: blocks(columns, lambda column, width: block(row, height, column, width)))
+
+
+def _side(dtype: str, target: Target) -> int:
+    """The rows and columns of a block: half of the registers hold it, and the others what it becomes."""
+    side = LANES
+    while side > 1 and 2 * side * target.parts(dtype, side) > target.registers:
+        side //= 2
+    return side
 
 
 def transposed(b: Builder, vectors: Sequence[Value]) -> list[Value]:

@@ -11,6 +11,7 @@ from typing import Any
 from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Type
 from static.backends.native.ir import Value as Node
 from static.backends.native.spelling import conversion, in_memory, literal, llvm_type, mask, sign, suffix, width
+from static.backends.native.target import Target
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _CALLS = {"fma", "sqrt", "abs", "floor", "ceil", "trunc", "rint", "copysign"}
@@ -18,7 +19,7 @@ _INTRINSIC = {"abs": "fabs", "rint": "roundeven"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "ugt": "ugt"}
 
 
-def emit(name: str, kernel: Kernel, declared: set[str]) -> str:
+def emit(name: str, kernel: Kernel, declared: set[str], target: Target) -> str:
     """The function of a kernel: it takes the address of a row of addresses, one for each parameter."""
     writer = _Writer(declared)
     for parameter in kernel.parameters:
@@ -26,7 +27,8 @@ def emit(name: str, kernel: Kernel, declared: set[str]) -> str:
         writer.names[parameter] = writer.new(f"getelementptr ptr, ptr %row, i64 {n}")
         writer.names[parameter] = writer.new(f"load ptr, ptr {writer.names[parameter]}")
     writer.statements(kernel.body)
-    return "\n".join([f"define void @{name}(ptr %row) nounwind {{", "entry:", *writer.lines, "  ret void", "}"])
+    order = f" {target.in_order}" if kernel.takes_turns else ""
+    return "\n".join([f"define void @{name}(ptr %row) nounwind{order} {{", "entry:", *writer.lines, "  ret void", "}"])
 
 
 class _Writer:

@@ -18,6 +18,7 @@ from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value
 from static.backends.native.rows import Context, Laid, Row
 from static.backends.native.steps import Array, Step
+from static.backends.native.target import Target
 
 
 class Group(NamedTuple):
@@ -37,8 +38,9 @@ class Group(NamedTuple):
         """About how many operations a call takes."""
         return math.prod(self.sizes) * len(self.steps)
 
-    def scratch(self) -> list[tuple[str, int]]:
+    def scratch(self, target: Target) -> list[tuple[str, int]]:
         """The dtype and elements of each buffer that the kernel needs beside operands and results."""
+        del target  # the same on every machine
         row = math.prod(self.sizes[self.split :])
         return [(self.steps[number].gives, row) for number in self.kept()]
 
@@ -56,13 +58,13 @@ class Group(NamedTuple):
         source = self.steps[number]
         return not source.row and not source.over and source.stage < stage
 
-    def lower(self) -> Kernel:
+    def lower(self, target: Target) -> Kernel:
         """The kernel: its parameters are operands, results and scratch buffers, in this order."""
-        return _Lowering(self).run()
+        return _Lowering(self, target).run()
 
 
 class _Lowering:
-    def __init__(self, recipe: Group) -> None:
+    def __init__(self, recipe: Group, target: Target) -> None:
         self.recipe, kept = recipe, recipe.kept()
         arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
         self.b = Builder([*(array.dtype for array in arrays), *(recipe.steps[n].gives for n in kept)])
@@ -72,7 +74,7 @@ class _Lowering:
         self.results: dict[int, list[Laid]] = {}
         for one, n in zip(laid[len(recipe.operands) :], [*(n for _, n in recipe.results), *kept], strict=True):
             self.results.setdefault(n, []).append(one)
-        self.context = Context(self.b, recipe.sizes, recipe.steps, laid[: len(recipe.operands)], self.results)
+        self.context = Context(self.b, target, recipe.sizes, recipe.steps, laid[: len(recipe.operands)], self.results)
 
     def run(self) -> Kernel:
         """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
@@ -83,7 +85,7 @@ class _Lowering:
         for n in late:
             if self.recipe.steps[n].name == "mean":
                 self._each(n, lambda n, place: self.b.store(place, self._divided(n, self.b.load(place, 1))))
-        return self.b.kernel()
+        return self.b.kernel(takes_turns=True)
 
     def _each(self, n: int, visit: Callable[[int, Place], None]) -> None:
         """Visit every element of a result, a number at a time."""

@@ -120,10 +120,14 @@ Index = Value | int
 
 @dataclass(slots=True)
 class Kernel:
-    """A function of addresses: its parameters, and what it does."""
+    """A function of addresses: its parameters, what it does, and whether vectors that it computes take turns.
+
+    Then instructions should stay in about the order in which the body has them.
+    """
 
     parameters: Sequence[Parameter]
     body: list[Statement]
+    takes_turns: bool = False
 
 
 class Builder:
@@ -134,9 +138,9 @@ class Builder:
         self.body: list[Statement] = []
         self._constants: dict[tuple[Any, str, Type], Constant] = {}
 
-    def kernel(self) -> Kernel:
+    def kernel(self, *, takes_turns: bool = False) -> Kernel:
         """What was written."""
-        return Kernel(self.parameters, self.body)
+        return Kernel(self.parameters, self.body, takes_turns)
 
     def constant(self, number: Any, like: Type) -> Constant:
         """A number in every lane."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from static.backends.native import cache, emit, flow
-from static.backends.native.target import Target, host, lock
+from static.backends.native.target import Target, lock
 
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
 
@@ -61,45 +61,47 @@ class Code:
         self.address, self.library = address, library
 
 
-_known: weakref.WeakValueDictionary[Any, Code] = weakref.WeakValueDictionary()  # the kernels in use, by recipe
+_known: weakref.WeakValueDictionary[Any, Code] = (
+    weakref.WeakValueDictionary()
+)  # the kernels in use, by recipe and target
 _number = itertools.count()
 
 
-def kernels(recipes: Iterable[Any]) -> Mapping[Any, Code]:
+def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, Code]:
     """The kernel of each recipe; those that are new are compiled together, or come from the cache."""
     with lock:
         _unload(_gone)
         wanted = dict.fromkeys(recipes)
-        found = {recipe: code for recipe in wanted if (code := _known.get(recipe)) is not None}
+        found = {recipe: code for recipe in wanted if (code := _known.get((recipe, target))) is not None}
         new = [recipe for recipe in wanted if recipe not in found]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
-            made = _linked(host(), cache.key(new, host()), lambda: module(names), list(names.values()))
+            made = _linked(target, cache.key(new, target), lambda: module(names, target), list(names.values()))
             found |= {recipe: made[name] for recipe, name in names.items()}
-            _known.update({recipe: found[recipe] for recipe in new})
+            _known.update({(recipe, target): found[recipe] for recipe in new})
         return found
 
 
-def module(names: Mapping[Any, str]) -> str:
-    """The LLVM IR of these recipes' kernels."""
+def module(names: Mapping[Any, str], target: Target) -> str:
+    """The LLVM IR of these recipes' kernels for a target."""
     declared: set[str] = set()
-    functions = [emit.emit(name, recipe.lower(), declared) for recipe, name in names.items()]
+    functions = [emit.emit(name, recipe.lower(target), declared, target) for recipe, name in names.items()]
     return "\n".join([*functions, *sorted(declared)])
 
 
 @functools.cache
-def entry() -> Code:
+def entry(target: Target) -> Code:
     """The function that Python calls."""
-    return _fixed("entry", ["entry"])["entry"]
+    return _fixed("entry", target, ["entry"])["entry"]
 
 
 @functools.cache
-def drivers() -> Mapping[str, Code]:
+def drivers(target: Target) -> Mapping[str, Code]:
     """The functions that run loops and branches."""
-    return _fixed("drivers", [flow.WHILE, flow.SWITCH])
+    return _fixed("drivers", target, [flow.WHILE, flow.SWITCH])
 
 
-def _fixed(name: str, functions: list[str]) -> dict[str, Code]:
+def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, Code]:
     """The functions of a module of this package, which is imported only to compile it."""
 
     def write() -> str:
@@ -107,7 +109,7 @@ def _fixed(name: str, functions: list[str]) -> dict[str, Code]:
         return text
 
     with lock:
-        return _linked(host(), cache.key([name], host()), write, functions)
+        return _linked(target, cache.key([name], target), write, functions)
 
 
 def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, Code]:
@@ -139,22 +141,27 @@ def compiled(target: Target, text: str) -> bytes:
     return code
 
 
-def assembly(text: str) -> str:
-    """The module as instructions of this machine."""
+def assembly(text: str, target: Target) -> str:
+    """The module as instructions of a target, which may be another machine than this."""
     import llvmlite.binding as llvm
 
     with lock:
-        return str(machine(host()).emit_assembly(llvm.parse_assembly(text)))
+        return str(machine(target).emit_assembly(llvm.parse_assembly(text)))
 
 
 def machine(target: Target) -> Any:
     """LLVM's generator of code for this target."""
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    triple = llvm.Target.from_default_triple()
-    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
+    if target.triple:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        system = llvm.Target.from_triple(target.triple)
+    else:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        system = llvm.Target.from_default_triple()
+    return system.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
 
 
 @functools.lru_cache(maxsize=1)

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from static.backends.native.copies import turn
 from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
+from static.backends.native.target import Target
 
 LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
-ROWS = {32: {1: 16, 2: 12, 3: 8, 4: 6}, 16: {1: 8, 2: 6, 3: 4, 4: 2}}  # of a tile, by registers and vectors
+ROWS, VECTORS = 16, 4  # of a tile at most
+CHAINS = 8  # multiplications that have to be under way at once: two begin in a cycle, and each takes four
 FAR = 64  # elements between rows of the right matrix from which on packing pays
 
 
@@ -28,8 +30,16 @@ class Matrix(NamedTuple):
     column: int
 
 
+class Panel(NamedTuple):
+    """The vectors and rows of a tile, and the length of k in one go."""
+
+    vectors: int
+    rows: int
+    length: int
+
+
 class Product(NamedTuple):
-    """A recipe: `batch` products of f[rows, inner] and f[inner, columns], on a machine with so many registers."""
+    """A recipe: `batch` products of f[rows, inner] and f[inner, columns]."""
 
     dtype: str
     batch: tuple[int, ...]
@@ -39,7 +49,6 @@ class Product(NamedTuple):
     left: Matrix
     right: Matrix
     out: Matrix
-    registers: int
 
     @property
     def operations(self) -> int:
@@ -51,43 +60,53 @@ class Product(NamedTuple):
         """Whether the right matrix is turned before it is read."""
         return self.right.column != 1 and self.columns > 1
 
-    def scratch(self) -> list[tuple[str, int]]:
+    def scratch(self, target: Target) -> list[tuple[str, int]]:
         """The dtype and elements of each buffer that the kernel needs beside operands and result."""
         if self.turns:
             return [(self.dtype, self.inner * self.columns)]
-        return [(self.dtype, self._panel()[2] * self._panel()[0] * LANES)] if self.packs else []
+        panel = self.panel(target)
+        return [(self.dtype, panel.length * panel.vectors * LANES)] if self.packs(panel) else []
 
-    @property
-    def packs(self) -> bool:
+    def packs(self, panel: Panel) -> bool:
         """Whether panels of the right matrix are packed."""
-        vectors, rows, _ = self._panel()
-        far = self.right.row > vectors * LANES and self.right.row >= FAR
-        return not self.turns and far and self.rows >= 3 * rows and self.inner >= 16
+        far = self.right.row > panel.vectors * LANES and self.right.row >= FAR
+        return not self.turns and far and self.rows >= 3 * panel.rows and self.inner >= 16
 
-    def _panel(self) -> tuple[int, int, int]:
-        """The vectors and rows of a tile, and the length of k in one go."""
-        vectors, rows = tile(self.rows, self.columns, self.registers * 4 // int(self.dtype[1:]))
+    def panel(self, target: Target) -> Panel:
+        """How the product is cut on a target."""
+        vectors, rows = tile(self.rows, self.columns, self.dtype, target)
         pieces = max(1, -(-self.inner // LONGEST))
-        return vectors, rows, -(-self.inner // pieces)
+        return Panel(vectors, rows, -(-self.inner // pieces))
 
-    def lower(self) -> Kernel:
+    def lower(self, target: Target) -> Kernel:
         """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
-        return _Lowering(self, *self._panel()).run()
+        return _Lowering(self, target).run()
 
 
-def tile(rows: int, columns: int, registers: int) -> tuple[int, int]:
-    """The vectors and rows of a tile: what wastes fewest lanes, and loads least for each multiplication."""
+def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]:
+    """The vectors and rows of a tile: what wastes fewest lanes, keeps multipliers busy, and loads least."""
     wanted = max(1, -(-columns // LANES))
     best = (float("inf"), 1, 1)
-    for vectors, most in ROWS[max(16, registers)].items():
-        most = most if registers >= 16 else max(1, most // 2)
-        if vectors <= wanted:
-            count = max(1, min(rows, most))
-            count = -(-rows // -(-rows // count)) if rows else 1  # as many in each tile
-            waste = -(-wanted // vectors) * vectors / wanted
-            cost = waste * (vectors * count + 0.6 * vectors + 0.75 * count) / (vectors * count)
-            best = min(best, (cost, vectors, count))
+    for vectors in range(1, min(wanted, VECTORS) + 1):
+        across = target.parts(dtype, vectors * LANES)
+        if vectors > 1 and not _fits(1, across, target):
+            break
+        most = max(count for count in range(1, ROWS + 1) if count == 1 or _fits(count, across, target))
+        count = max(1, min(rows, most))
+        count = -(-rows // -(-rows // count)) if rows else 1  # as many in each tile
+        waste = -(-wanted // vectors) * vectors / wanted
+        sums = across * count
+        cost = waste * max(1, CHAINS / sums) * (sums + 0.6 * across + 0.75 * count) / sums
+        best = min(best, (cost, vectors, count))
     return best[1], best[2]
+
+
+def _fits(count: int, across: int, target: Target) -> bool:
+    """Whether a tile of so many rows, each of so many registers, leaves a quarter of all, and room for its operands.
+
+    Those are a row of the right matrix and a number of the left one; a single row is loaded as it is used.
+    """
+    return 4 * count * across <= 3 * target.registers and (count == 1 or (count + 1) * across < target.registers)
 
 
 class _Tile(NamedTuple):
@@ -103,9 +122,12 @@ class _Tile(NamedTuple):
 
 
 class _Lowering:
-    def __init__(self, recipe: Product, vectors: int, rows: int, length: int) -> None:
-        self.recipe, self.vectors, self.rows, self.length = recipe, vectors, rows, length
-        self.b = Builder([recipe.dtype] * (3 + len(recipe.scratch())))
+    def __init__(self, recipe: Product, target: Target) -> None:
+        self.recipe, self.target = recipe, target
+        panel = recipe.panel(target)
+        self.vectors, self.rows, self.length = panel
+        self.packs = recipe.packs(panel)
+        self.b = Builder([recipe.dtype] * (3 + len(recipe.scratch(target))))
         self.left, self.right, self.out = self.b.parameters[:3]
         self.type = Type(recipe.dtype, LANES)
         self.beside = recipe.right
@@ -137,7 +159,7 @@ class _Lowering:
             terms = [(row, recipe.columns), (column, 1)]
             return self.b.place(scratch, terms, 1, active, rows * recipe.columns + columns)
 
-        turn(self.b, recipe.inner, recipe.columns, read, write)
+        turn(self.b, recipe.inner, recipe.columns, read, write, self.target)
         self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
 
     def _columns(self, first: int, stop: int) -> None:
@@ -150,7 +172,7 @@ class _Lowering:
             self._panel(whole, -(-rest // LANES), rest % LANES or LANES, first, stop)
 
     def _panel(self, column: Index, vectors: int, lanes: int, first: int, stop: int) -> None:
-        if self.recipe.packs:
+        if self.packs:
             self._pack(column, vectors, lanes, first, stop)
         whole = self.recipe.rows // self.rows * self.rows
 
@@ -195,7 +217,7 @@ class _Lowering:
     def _multiply(self, one: _Tile, k: Index, totals: Sequence[Value]) -> list[Value]:
         """One more k for each accumulator of a tile."""
         left = self.recipe.left
-        if self.recipe.packs:
+        if self.packs:
             width = one.vectors * LANES
             places = [self.b.place(self.b.parameters[3], [(k, width)], 1, LANES, v * LANES) for v in range(one.vectors)]
         else:

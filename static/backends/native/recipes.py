@@ -20,7 +20,6 @@ from static.backends.native.flow import Place, Work
 from static.backends.native.groups import Group
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import Array, Step
-from static.backends.native.target import host
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
 
@@ -217,7 +216,6 @@ def _product(operands: Sequence[Laid], out: Laid) -> Work:
         Matrix(_stack(right, batch), right.steps[-2 if len(right.shape) > 1 else -1],
                right.steps[-1] if columns > 1 else 1),
         Matrix(out.steps[: len(batch)], out_row, out_column if columns > 1 else 1),
-        host().registers,
     )  # fmt: skip
     return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
 

@@ -15,6 +15,7 @@ import numpy as np
 from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Builder, Constant, Index, Parameter, Place, Type, Value
 from static.backends.native.steps import Argument, Array, Step, identity
+from static.backends.native.target import Target
 
 BLOCK = 1 << 13  # elements that are summed by themselves in a long row, so that rounding errors do not add up
 WIDE = 4 * LANES  # the lanes of vectors in long rows
@@ -27,6 +28,7 @@ class Context:
     """What the loops of a kernel share: arrays by the numbers of operands and steps, and the numbers of this row."""
 
     b: Builder
+    target: Target
     sizes: Sequence[int]
     steps: Sequence[Step]
     operands: Sequence[Laid]
@@ -56,12 +58,13 @@ class Context:
 
 
 class _Chunk(NamedTuple):
-    """A vector along the last axis: where it lies (a start, a counter), its lanes, and how many of these count."""
+    """A vector along the last axis: at a start, a counter and a shift; its lanes, and how many of these count."""
 
     start: Index
     counter: Index
     lanes: int
     active: int
+    shift: int = 0
 
 
 class Row:
@@ -122,14 +125,28 @@ class Row:
         """All vectors of so many elements from a start on: wide ones, those of 16 lanes, and what is left."""
         done = size // WIDE * WIDE if wide else 0
         if done:
-            parts = self._loop(start, 0, done, WIDE, self._starts(WIDE))
-            carried = self._joined(carried, [self._halved(n, p) for n, p in zip(self.carried, parts, strict=True)])
+            carried = self._joined(carried, self._wide(start, done))
         whole = size // LANES * LANES
         carried = self._loop(start, done, whole, LANES, carried)
         if size % LANES:
             fixed = self._spread(LANES)
             carried = self._vector(_Chunk(start, whole, LANES, size % LANES), carried, fixed)
         return carried
+
+    def _wide(self, start: Index, stop: int) -> list[Value]:
+        """What wide vectors reduce, in 16 lanes. Each is computed in parts that take four registers, one by one."""
+        lanes = min(WIDE, 4 * self.context.target.lanes)
+        count, size, fixed = WIDE // lanes, len(self.carried), self._spread(lanes)
+
+        def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
+            given: list[Value] = []
+            for i in range(count):
+                chunk = _Chunk(start, counter, lanes, lanes, i * lanes)
+                given += self._vector(chunk, carried[i * size : (i + 1) * size], fixed)
+            return given
+
+        totals = self.b.loop(stop, WIDE, self._starts(lanes) * count, turn)
+        return [self._halved(n, totals[i::size]) for i, n in enumerate(self.carried)]
 
     def _loop(self, start: Index, first: int, stop: int, lanes: int, totals: Sequence[Value]) -> list[Value]:
         fixed = self._spread(lanes) if stop > first else {}
@@ -143,12 +160,16 @@ class Row:
         """What is the same along the axis, in every lane."""
         return {arg: self.b.splat(number, lanes) for arg, number in self.once.items()}
 
-    def _halved(self, n: int, wide: Value) -> Value:
-        """The parts of a reduction in 16 lanes: the upper half of a vector joined with the lower."""
+    def _halved(self, n: int, parts: Sequence[Value]) -> Value:
+        """The parts of a reduction in 16 lanes: the upper half of a wide vector joined with the lower."""
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [self.context.joined(n, a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+        (wide,) = parts
         while wide.type.lanes > LANES:
-            half = Type(wide.type.dtype, wide.type.lanes // 2)
-            parts = [self.b.op(name, wide, type=half) for name in ("front", "back")]
-            wide = self.context.joined(n, *parts)
+            type = Type(wide.type.dtype, wide.type.lanes // 2)
+            front, back = (self.b.op(name, wide, type=type) for name in ("front", "back"))
+            wide = self.context.joined(n, front, back)
         return wide
 
     def _vector(self, chunk: _Chunk, totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
@@ -180,7 +201,7 @@ class Row:
         parameter, array = laid
         step = array.strides[-1]
         terms = [*zip(self.counters, array.strides, strict=False), (chunk.start, step), (chunk.counter, step)]
-        return self.b.place(parameter, terms, step, chunk.active)
+        return self.b.place(parameter, terms, step, chunk.active, chunk.shift * step)
 
     def _write(self, n: int, value: Value, chunk: _Chunk) -> None:
         for laid in self.context.results.get(n, ()):

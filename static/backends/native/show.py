@@ -9,28 +9,29 @@ from typing import Any
 
 from static.backends.native import link
 from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Value
+from static.backends.native.target import Target, host
 
 
 class Shown:
     """A kernel of an executable, and how often a call runs it: in a `while_loop`, how often two turns do."""
 
-    def __init__(self, recipe: Any, count: int) -> None:
-        self.recipe, self.count = recipe, count
+    def __init__(self, recipe: Any, count: int, target: Target) -> None:
+        self.recipe, self.count, self.target = recipe, count, target
 
     @cached_property
     def ir(self) -> str:
         """The loop IR, a node a line."""
-        return format_kernel(self.recipe.lower())
+        return format_kernel(self.recipe.lower(self.target))
 
     @cached_property
     def llvm(self) -> str:
         """The LLVM IR."""
-        return link.module({self.recipe: "kernel"})
+        return link.module({self.recipe: "kernel"}, self.target)
 
     @cached_property
     def assembly(self) -> str:
-        """The instructions of this machine."""
-        return link.assembly(self.llvm)
+        """The instructions of the target."""
+        return link.assembly(self.llvm, self.target)
 
     def __repr__(self) -> str:
         return f"<kernel {type(self.recipe).__name__.lower()}, called {self.count} times>"
@@ -41,7 +42,7 @@ class Shown:
 
 def of(recipes: Sequence[Any]) -> tuple[Shown, ...]:
     """The kernels of these recipes, each once."""
-    return tuple(Shown(recipe, count) for recipe, count in Counter(recipes).items())
+    return tuple(Shown(recipe, count, host()) for recipe, count in Counter(recipes).items())
 
 
 def format_kernel(kernel: Kernel) -> str:

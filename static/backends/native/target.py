@@ -1,8 +1,9 @@
 """The machine that code is made for: its name and features as LLVM knows them, tried once in a process of its own.
 
-On a virtual machine the processor may name features that the system has not switched on, and code for them is an
-illegal instruction. So a child process first compiles and runs a kernel with all of them; if it dies, AVX2 and FMA
-alone are tried.
+`GRAPHDUEL_NATIVE_TARGET` names one of `TARGETS` whose code runs here instead. What binds a program asks for the target,
+and all that makes code is given it. On a virtual machine the processor may name features that the system has not
+switched on, and code for them is an illegal instruction. So a child process first compiles and runs a kernel with all
+of them; if it dies, AVX2 and FMA alone are tried.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
-SAFE = "+avx,+avx2,+fma"
+SWITCH = "GRAPHDUEL_NATIVE_TARGET"
 PROBE = """
 import sys
 from static.backends.native import link, target
-link.probe(target.Target(*sys.argv[1:3]))
+link.probe(target.Target(*sys.argv[1:]))
 """
 
 
@@ -36,20 +37,57 @@ class NativeError(GraphError):
 
 
 class Target(NamedTuple):
-    """A processor and its features, in LLVM's words."""
+    """A processor, its features and its system, in LLVM's words; without a triple the system is this one."""
 
     cpu: str
     features: str
+    triple: str = ""
+
+    @property
+    def _has_avx512(self) -> bool:
+        return "+avx512f" in self.features.split(",")
 
     @property
     def registers(self) -> int:
-        """How many vectors of 16 float32 the registers hold, counted as `products` does."""
-        return 32 if "+avx512f" in self.features.split(",") else 16
+        """How many vector registers there are."""
+        return 32 if self._has_avx512 or self.triple.startswith("aarch64") else 16
+
+    @property
+    def width(self) -> int:
+        """The bytes of a vector register."""
+        if self.triple.startswith("aarch64"):
+            return 16
+        return 64 if self._has_avx512 else 32
+
+    @property
+    def lanes(self) -> int:
+        """The float32 in a vector register."""
+        return self.width // 4
+
+    @property
+    def in_order(self) -> str:
+        """The attribute of functions whose instructions stay in about the order in which they are written.
+
+        LLVM's scheduler would else finish one vector before it begins the next, which each wait for themselves. It
+        keeps vectors side by side for a processor that cannot reorder instructions, as Intel's first Atom.
+        """
+        return "" if self.triple.startswith("aarch64") else '"tune-cpu"="atom"'
+
+    def parts(self, dtype: str, lanes: int) -> int:
+        """How many registers so many elements take."""
+        return max(1, lanes * int(dtype[1:]) // self.width)
+
+
+AVX2 = Target("x86-64-v3", "+avx,+avx2,+fma")
+AVX512 = Target("x86-64-v4", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl")
+NEON = Target("generic", "+neon", "aarch64-unknown-linux-gnu")
+TARGETS = {target.cpu: target for target in (AVX2, AVX512)}
+"""What the switch may say: any of these runs on a machine that has its features."""
 
 
 @functools.cache
 def host() -> Target:
-    """This machine. Raises NativeError where llvmlite is missing, the machine has no FMA, or code must not be run."""
+    """This machine, or what the switch says. Raises NativeError where llvmlite or FMA is missing, or code fails."""
     try:
         import llvmlite.binding as llvm
     except ImportError as error:
@@ -60,14 +98,23 @@ def host() -> Target:
         name, found = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
     if not found.get("fma") or not found.get("avx2"):
         raise NativeError("backend='native' needs a processor with AVX2 and FMA; use backend='numpy'")
-    whole = Target(name, found.flatten())
     reasons = []
-    for one in (whole, Target("x86-64-v3", SAFE)):
+    for one in _wanted(Target(name, found.flatten())):
         reason = _tried(one)
         if not reason:
             return one
         reasons.append(reason)
     raise NativeError(f"backend='native' cannot run code here: {'; '.join(reasons)}; use backend='numpy'")
+
+
+def _wanted(whole: Target) -> tuple[Target, ...]:
+    """What may be tried, the first that runs is taken."""
+    said = os.environ.get(SWITCH, "")
+    if not said:
+        return whole, AVX2
+    if said not in TARGETS:
+        raise NativeError(f"{SWITCH} is {said!r}: it names one of {', '.join(TARGETS)}, or nothing")
+    return (TARGETS[said],)
 
 
 def _tried(one: Target) -> str:

@@ -14,7 +14,7 @@ import static
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.backends.native import cache, link
-from static.backends.native.target import Target
+from static.backends.native.target import Target, host
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kernels are kept where owners of files are known")
 HERE = Target("here", "")
@@ -124,7 +124,7 @@ def test_the_key_tells_machines_and_kernels_apart():
 
 def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
-    link.entry()
+    link.entry(host())
     made = []
     compiled = link.compiled
     monkeypatch.setattr(link, "compiled", lambda *args: made.append(1) or compiled(*args))

@@ -26,7 +26,7 @@ def compiled(factor):
 
 def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
-    link.entry()  # has a library of its own, which stays
+    link.entry(target.host())  # has a library of its own, which stays
     libraries = weakref.WeakSet()
     loaded = link._Library
 

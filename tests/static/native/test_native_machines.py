@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 import pytest
 
@@ -13,19 +11,17 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import cache, link, recipes, target
+from static.backends.native import binding, cache, show
+from static.backends.native.target import AVX2
 from tests.helpers.slow import mostly_slow
-
-NARROW = target.Target("x86-64-v3", target.SAFE)
 
 
 @pytest.fixture
 def narrow(monkeypatch):
     """Code for AVX2 alone, and 16 registers."""
     monkeypatch.setenv(cache.SWITCH, "off")
-    for module in (link, recipes):
-        monkeypatch.setattr(module, "host", lambda: NARROW)
-    monkeypatch.setattr(link, "_known", weakref.WeakValueDictionary())
+    for module in (binding, show):
+        monkeypatch.setattr(module, "host", lambda: AVX2)
 
 
 def bits(f, *args):
