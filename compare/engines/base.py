@@ -131,6 +131,22 @@ class Step:
         del self.built, self.run
 
 
+class TrainingFunction(ABC):
+    """A whole training step: a function that differentiates, and changes the state that it holds, by itself."""
+
+    @abstractmethod
+    def build(self, arm: str) -> Function:
+        """`step(*call) -> (what the function returns, the state after it)`, as the arm runs it."""
+
+    @abstractmethod
+    def snapshot(self) -> Callable[[], None]:
+        """What brings back the state that there is now."""
+
+    @abstractmethod
+    def nudge(self) -> None:
+        """Change every parameter by as much as rounding does."""
+
+
 class Engine(ABC):
     """An adapter. One process runs one engine, and `start` comes before all else in it.
 
@@ -259,6 +275,10 @@ class Engine(ABC):
     @abstractmethod
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+
+    def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
+        """The function as a whole training step, where it is one; None where it is a loss."""
+        return None
 
     def compiled(self, arm: str, function: Function) -> Function:
         """A function compiled by itself, to be called by others; nothing of it may stay in Python."""

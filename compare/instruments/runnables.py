@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Engine, Step
+from compare.engines.base import Engine, Step, TrainingFunction
 from compare.engines.cases import signature
 from compare.errors import described
-from compare.instruments.parity.measure import tree_error
+from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
 
+TOLERANCE = TOLERANCES["float32"]
+MULTIPLE = 10.0
+"""How many times as far from what is right as eager a mode may be: PyTorch allows its own backends two to ten."""
 SEEDS = (1, 2)
 Build = Callable[[str, Case], Step]
 """Makes the step of an arm over a case."""
@@ -36,13 +39,21 @@ class Runnable(ABC):
     engine     what runs it
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
+    second     what each call gives beside its value
+    tolerances how far the value, and what is beside it, may be off
     cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
     """
 
     engine: Engine
     lengths: Sequence[int]
     varies: bool
+    second: str = "a gradient"
     cut: Status = "ok"
+
+    @property
+    def tolerances(self) -> tuple[float, float]:
+        """See the class."""
+        return TOLERANCE, TOLERANCE
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -114,6 +125,13 @@ class WorkloadRunnable(Runnable):
 class FunctionRunnable(Runnable):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
+    A whole training step goes through the calls as through batches: what it gives is its value and the state after it,
+    and each epoch begins with the state that there was at first. Its references are eager, and eager from parameters
+    that differ by rounding: an optimizer has no copy in float64.
+
+    Where eager is far from its second reference the step is ill-conditioned. Then a mode may be several times as far
+    off, as PyTorch judges its backends (`torch._dynamo.utils.same`).
+
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
     function is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients
     are those in the argument `argnum`, and without `checks` nothing is expected.
@@ -129,15 +147,37 @@ class FunctionRunnable(Runnable):
         self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
+        self.training = engine.training(function, calls)
+        self._begin = self.training.snapshot() if self.training else None
 
     @property
     def notes(self) -> dict[str, Any]:
         """Whether the function is random, and why it has no reference in float64, where it has none."""
-        return {"random": self.random, "undoubled": self.undoubled} if self.checks else {}
+        told = {"random": self.random, "undoubled": self.undoubled} if self.checks else {}
+        return {**told, "trains": self.training is not None, "conditioning": max(self._eagers_errors)}
+
+    @property
+    def tolerances(self) -> tuple[float, float]:
+        """Those of float32, and more where eager itself is further off: an ill-conditioned step says so in `notes`."""
+        output, gradient = (max(TOLERANCE, min(MULTIPLE * error, 1.0)) for error in self._eagers_errors)
+        return output, gradient
+
+    @property
+    def _eagers_errors(self) -> tuple[float, float]:
+        """How far eager is from its second reference; nothing where it is so far that nothing can be told."""
+        pairs = [references for references in self.expected.values() if len(references) > 1]
+        errors = [tuple(map(tree_error, eager, exact)) for eager, exact, *_ in pairs]
+        output, gradient = map(max, zip(*errors, strict=True)) if errors else (0.0, 0.0)
+        return (output, gradient) if max(output, gradient) <= 1 else (0.0, 0.0)
 
     def step(self, arm: str) -> Step:
         """See the base."""
-        return Step(self.engine, self.engine.build(arm, self.function, self.argnum), self.calls)
+        return Step(self.engine, self._built(arm), self.calls)
+
+    def _built(self, arm: str) -> Callable[..., Any]:
+        if self.training:
+            return self.training.build(arm)
+        return self.engine.build(arm, self.function, self.argnum)
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
         """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""
@@ -151,7 +191,13 @@ class FunctionRunnable(Runnable):
 
     @contextmanager
     def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
-        """From the same seed and the same state of modules, which is brought back."""
+        """From the same seed and the same state of modules, which is brought back; a training goes on in its own."""
+        if self._begin:
+            if index == 0:
+                self._begin()
+            self._reset(seed)
+            yield
+            return
         restore = self.engine.state(self.calls[index])
         self._reset(seed)
         yield
@@ -175,6 +221,8 @@ class FunctionRunnable(Runnable):
         """Those of every call: eager, and in float64 where the function runs in it; none without `checks`."""
         if not self.checks:
             return {}
+        if self.training:
+            return self._of_training(self.training)
         if self.random:
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
@@ -185,13 +233,30 @@ class FunctionRunnable(Runnable):
             return {index: (result,) for index, result in enumerate(self._eager)}
         return dict(enumerate(zip(self._eager, exact, strict=True)))
 
+    def _of_training(self, training: TrainingFunction) -> Mapping[int, Sequence[Reference]]:
+        """Eager, and eager from other parameters; an epoch that is under way goes on where it was."""
+        self.undoubled = "a training step changes its own state"
+        back, begin = training.snapshot(), self._begin
+
+        def otherwise() -> None:
+            if begin:
+                begin()
+            training.nudge()
+
+        eager = self._eager
+        self._begin = otherwise
+        nudged = [self._result(index, SEEDS[0]) for index in self._indices]
+        self._begin = begin
+        back()
+        return dict(enumerate(zip(eager, nudged, strict=True)))
+
     @property
     def _indices(self) -> range:
         return range(len(self.calls))
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
-        return self.engine.build(self.eager, self.function, self.argnum)
+        return self._built(self.eager)
 
     @cached_property
     def _eager(self) -> list[Reference]:
@@ -203,7 +268,8 @@ class FunctionRunnable(Runnable):
     def _given(self, run: Callable[..., Any], index: int, seed: int, made: Callable[[Any], Any]) -> Reference:
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
-            return self.engine.numpy(run(*made(self.calls[index])))
+            result = self.engine.numpy(run(*made(self.calls[index])))
+            return optree.tree_map(np.array, result) if self.training else result  # the next call changes what it holds
 
     def _reset(self, seed: int) -> None:
         """Whatever a function may draw from."""

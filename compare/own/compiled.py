@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from compare.instruments.runnables import MULTIPLE, TOLERANCE
 from compare.page.blocks import Section, Table, section
 from compare.records.compilations import Compilations
 from compare.records.parity import Parity
@@ -46,6 +47,11 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     if errors:
         ulps = max(errors) / _ULP
         yield f"Outputs and gradients agree with {against} to {ulps:.1f} units in the last place of float32."
+    if record.conditioning > TOLERANCE:
+        yield (
+            f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
+            f"A mode may be off {MULTIPLE:g} times as far, so that smaller errors of a compiler are not seen."
+        )
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
     for limit, by in grouped(_limits(record)).items():

@@ -53,6 +53,7 @@ def heading(result: Measured) -> str:
     """`loss: value and gradients over 3 inputs; 3 × fresh workers`, and what is unusual of how the engines ran it."""
     settings = settings_of(result.records)
     step = "value and gradients" if settings["gradient"] else "value"
+    step = "a training step" if settings.get("trains") else step
     calls = text.counted(settings["inputs"], "input")
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""

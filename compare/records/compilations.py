@@ -28,10 +28,14 @@ class CompiledArm(Arm):
 class Compilations(OfArms, tag="compilations"):
     """What an engine tells of its arms, from nothing. A function is `random` where another seed gives another result.
 
-    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right.
+    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. One that
+    `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
+    how far eager itself is off, as `compare.instruments.parity.measure` scales errors.
     """
 
     version: str
     arms: dict[str, CompiledArm]
     random: bool = False
     undoubled: str | None = None
+    trains: bool = False
+    conditioning: float = 0.0

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
-from compare.engines.base import Compilation, Observed
+from compare.engines.base import Compilation, Observed, TrainingFunction
 from compare.engines.source import Loader, namespace
+from compare.engines.torch.training import is_training
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled
 from compare.own.case import checked
@@ -94,6 +95,89 @@ def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monke
     monkeypatch.setattr(toy_framework.Toy, "observed", lambda *_: Observed(tuple(made)))
     (told,) = only(here(), Compilations)
     assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 3}
+
+
+@pytest.mark.parametrize(("off", "status"), [(0.0, "ok"), (0.5, "ok"), (40.0, "disagree")])
+def test_a_mode_may_be_some_times_as_far_off_as_eager_itself_where_a_step_is_ill_conditioned(monkeypatch, off, status):
+    def loss(w, x):
+        return toy_framework.g.sum((w * 1e4 + x) - w * 1e4)  # which leaves x with the error of float32 at 1e4
+
+    build = toy_framework.Toy.build
+
+    def built(self, arm, loss, argnum):
+        step = build(self, arm, loss, argnum)
+        shift = off if arm == ARMS[1] else 0.0
+        return lambda *args: (step(*args)[0] * np.float32(1 + shift * 1e-2), step(*args)[1])
+
+    monkeypatch.setattr(toy_framework.Toy, "build", built)
+    found = run.here(asked("jit"), loss, [(np.linspace(1, 2, 5, dtype=np.float32), np.full(5, 0.01, np.float32))])
+    (parity,), (told,) = only(found, Parity), only(found, Compilations)
+    assert parity.arms["eager"].status == "ok"
+    assert parity.arms["jit"].status == status
+    assert 1e-3 < told.conditioning < 0.03
+    assert parity.arms["jit"].tolerance == pytest.approx(10 * told.conditioning)
+    assert "This step is ill-conditioned" in flat(found)
+
+
+class Descent(TrainingFunction):
+    """A step that moves `w` down the gradient of a square; the arm called jit may be off by a factor."""
+
+    def __init__(self, w, factor):
+        self.w, self.factor = w, factor
+
+    def build(self, arm):
+        def step(x):
+            loss = np.sum((self.w * x) ** 2)
+            self.w -= 0.1 * 2 * self.w * x * x * (self.factor if arm == ARMS[1] else 1.0)
+            return loss, [self.w]
+
+        return step
+
+    def snapshot(self):
+        before = self.w.copy()
+        return lambda: np.copyto(self.w, before)
+
+    def nudge(self):
+        self.w *= 1 + 2**-23
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "ok"), (1.5, "disagree")])
+def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch, factor, status):
+    w = np.ones(3)
+    monkeypatch.setattr(toy_framework.Toy, "training", lambda *_: Descent(w, factor))
+    found = run.here(asked("jit", gradient=None), None, [(np.full(3, x),) for x in (1.0, 2.0, 0.5)])
+    (parity,), (told,) = only(found, Parity), only(found, Compilations)
+    assert {mode: row.status for mode, row in parity.arms.items()} == {"eager": "ok", "jit": status}
+    assert told.trains
+    assert told.undoubled == "a training step changes its own state"
+    assert "a training step over 3 inputs" in flat(found)
+    assert "jit" not in found.verdict.refused or factor != 1.0
+
+
+def loses(x):
+    return differentiates_not(x)
+
+
+def differentiates_not(x):
+    return x * x
+
+
+def trains(x):
+    def closure():
+        helps(x)
+
+    return closure()
+
+
+def helps(x):
+    x.backward()
+
+
+def test_a_training_step_is_known_by_its_code():
+    assert not is_training(loses)
+    assert is_training(trains)
+    assert is_training(helps)
+    assert not is_training(len)
 
 
 def test_a_mode_that_is_wrong_or_refuses_is_not_timed():

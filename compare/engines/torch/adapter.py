@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode, Observed
+from compare.engines.base import Function, Mode, Observed, TrainingFunction
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.torch import counting, dynamo
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import stepped
+from compare.engines.torch.training import TorchTraining, is_training
 from compare.records.device import Device
 from compare.records.work import RanOp
 
@@ -75,9 +76,13 @@ class Torch(Framework):
         """Arrays, which share memory with tensors on the CPU."""
         import torch
 
-        return optree.tree_map(
-            lambda x: x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x, tree, none_is_leaf=True
-        )
+        def array(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            leaf = leaf.detach().cpu()
+            return (leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy()  # NumPy has no bfloat16
+
+        return optree.tree_map(array, tree, none_is_leaf=True)
 
     def wait(self, result: Any) -> None:
         """Return when the GPU has done all that it was given."""
@@ -90,11 +95,18 @@ class Torch(Framework):
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
         import torch
 
-        run = loss if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), loss)
+        run = self._run(arm, loss)
         if argnum is None:
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
         return stepped(run, argnum)
+
+    def _run(self, arm: str, function: Function) -> Function:
+        return function if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), function)
+
+    def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
+        """A function that calls `backward`."""
+        return TorchTraining(function, calls, lambda arm: self._run(arm, function)) if is_training(function) else None
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """As the dispatcher sees them."""

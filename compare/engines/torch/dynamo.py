@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from traceback import FrameSummary
 from typing import Any
 
 import optree
@@ -92,6 +94,7 @@ def forget() -> None:
     torch._dynamo.reset()
     dynamo.clear_compilation_metrics()
     dynamo.counters.clear()
+    dynamo.graph_break_reasons.clear()
 
 
 def bounded() -> None:
@@ -104,15 +107,18 @@ def bounded() -> None:
 
 def observed() -> Observed:
     """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit."""
-    from torch._dynamo.utils import counters, get_compilation_metrics
+    from torch._dynamo.utils import counters, get_compilation_metrics, graph_break_reasons
 
     # a backward pass that is compiled when it is first needed is recorded once more
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
     compiled = [_compilation(metrics) for metrics in records if metrics.graph_op_count is not None]
     limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]
     # a branch on a value, which breaks a graph as well, is counted among what is not implemented
-    found = Counter(counters["graph_break"]) + Counter(counters["unimplemented"])
-    breaks = {_break(reason): count for reason, count in found.items()}
+    counted = Counter(counters["graph_break"]) + Counter(counters["unimplemented"])
+    lines = {reason.reason: _users_line(reason.user_stack) for reason in graph_break_reasons}
+    breaks = Counter[str]()
+    for reason, count in counted.items():  # two reasons that differ in what is left out are one
+        breaks[_break(reason, lines.get(reason, ""))] += count
     return Observed(compiled, breaks, limits)
 
 
@@ -125,11 +131,26 @@ def _reason(metrics: Any) -> str:
     return _GUARD.sub("", " ".join((metrics.recompile_reason or "").split()))
 
 
-def _break(reason: str) -> str:
-    """What Dynamo calls it, and the last line that it names: `Data-dependent branching (mine.py:25: if x > 0:)`."""
-    places = _PLACE.findall(reason)
-    where = [f" ({Path(file).name}:{line}: {code.strip()})" for file, line, code in places]
-    return reason.partition("\n")[0].strip() + (where[-1] if where else "")
+def _break(reason: str, line: str) -> str:
+    """What Dynamo calls it, and the last line that it names: `Data-dependent branching (mine.py:25: if x > 0:)`.
+
+    Where it names none, `line` is that of the user's.
+    """
+    places = [_written(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
+    return reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
+
+
+def _users_line(stack: Iterable[FrameSummary]) -> str:
+    """The innermost line of a stack that is not PyTorch's own; "" where all are."""
+    import torch
+
+    own = str(Path(torch.__file__).parent)
+    users = [frame for frame in stack if not frame.filename.startswith(own)]
+    return _written(users[-1].filename, users[-1].lineno, users[-1].line or "") if users else ""
+
+
+def _written(file: str, line: Any, code: str) -> str:
+    return f"{Path(file).name}:{line}: {code.strip()}"
 
 
 def _limit(metrics: Any) -> str:

@@ -17,8 +17,8 @@ from compare.engines import heap
 from compare.engines.base import Observed, Step
 from compare.engines.limit import LimitError, within
 from compare.errors import UnsupportedError
-from compare.instruments.parity.measure import TOLERANCES, tree_error
-from compare.instruments.runnables import Runnable
+from compare.instruments.parity.measure import tree_error
+from compare.instruments.runnables import TOLERANCE, Runnable
 from compare.instruments.time.rounds import collected
 from compare.records.compilations import CompiledArm, Made
 from compare.records.memory import MemoryArm
@@ -27,7 +27,6 @@ from compare.records.record import Status
 from compare.records.time import Call, TimeArm
 from compare.steps import now
 
-TOLERANCE = TOLERANCES["float32"]
 LARGEST = 1e300  # JSON has no infinity
 
 Limited = Callable[[str, int], AbstractContextManager[Callable[[float], None]]]
@@ -80,15 +79,15 @@ class FirstEpoch:
         self.output_error = max(output, self.output_error or 0.0)
         self.gradient_error = max(gradient, self.gradient_error or 0.0)
 
-    def judge(self) -> None:
+    def judge(self, runnable: Runnable) -> None:
         """Note whether the errors are within what is allowed."""
         if self.output_error is None or self.gradient_error is None:
             return  # it was ended before there was anything to compare
-        output, gradient = self.output_error, self.gradient_error
-        if max(output, gradient) > TOLERANCE:
-            what, worst = ("the output", output) if output > TOLERANCE else ("a gradient", gradient)
-            self.status, self.reason = "disagree", f"{what} is off by {worst:.3g}, allowed {TOLERANCE:g}"
-        self.output_error, self.gradient_error = min(output, LARGEST), min(gradient, LARGEST)
+        errors = {"the output": self.output_error, runnable.second: self.gradient_error}
+        for (what, error), allowed in zip(errors.items(), runnable.tolerances, strict=True):
+            if error > allowed and self.status == "ok":
+                self.status, self.reason = "disagree", f"{what} is off by {error:.3g}, allowed {allowed:.3g}"
+        self.output_error, self.gradient_error = (min(error, LARGEST) for error in errors.values())
 
     def count_bytes(self) -> None:
         """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
@@ -118,7 +117,8 @@ class FirstEpoch:
     def parity(self, runnable: Runnable) -> ParityArm:
         """How far it is from what it must give."""
         status: Status = self.status if self.whole else runnable.cut
-        return ParityArm(status, self.reason, self.output_error, self.gradient_error, TOLERANCE)
+        allowed = TOLERANCE if self.output_error is None else max(runnable.tolerances)
+        return ParityArm(status, self.reason, self.output_error, self.gradient_error, allowed)
 
     def compiled(self, runnable: Runnable) -> CompiledArm:
         """What the engine tells of its compilations."""
@@ -157,7 +157,7 @@ def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
     if epoch.step:
         epoch.observed = epoch.step.observed
     if epoch.status == "ok":
-        epoch.judge()
+        epoch.judge(runnable)
     return epoch
 
 

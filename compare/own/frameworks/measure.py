@@ -80,7 +80,8 @@ def _limits(asked: Asked) -> Limited:
 
 def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> Time:
     """What this process finds by itself; the state that the arguments hold is as before."""
-    alone, restore = replace(asked, notes=""), asked.adapter.state(list(calls))
+    alone, training = replace(asked, notes=""), asked.adapter.training(function, calls)
+    restore = training.snapshot() if training else asked.adapter.state(list(calls))
     try:
         return step(alone, function, calls, job_of(alone, arms, None))
     finally:

@@ -10,8 +10,7 @@ from typing import Any
 
 from compare.engines import heap, named
 from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
-from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.first import TOLERANCE
+from compare.instruments.runnables import TOLERANCE, FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.faults import checked
 from compare.own.frameworks.asked import Asked, Calls, Function, arms_of
@@ -101,6 +100,7 @@ def result(asked: Asked, answers: Records, processes: int, environment: Record) 
         "function": asked.name,
         "inputs": max((len(row.stream or (0,)) for time in times for row in time.arms.values()), default=0),
         "gradient": asked.argnum is not None,
+        "trains": bool(told and told[0].trains),
         "framework": asked.framework,
         "version": told[0].version if told else "",
         "device": asked.device,

@@ -1,0 +1,122 @@
+"""Training steps as their authors wrote them: gated with their state, timed with their optimizer, and put back."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from compare import engines
+from compare.engines.torch import dynamo
+from compare.own.frameworks import run
+from compare.records.compilations import Compilations
+from compare.records.parity import Parity
+from compare.records.record import of
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def adapter():
+    found = engines.named("torch")
+    found.start(0)
+    found.bounded()
+    dynamo.forget()
+    return found
+
+
+def made(optimizer, *, norm=None, dropout=0.0, scheduled=False):
+    """A model, its optimizer, and a step that returns nothing."""
+    between = [norm(8)] if norm else []
+    model = torch.nn.Sequential(
+        torch.nn.Linear(6, 8), *between, torch.nn.Tanh(), torch.nn.Dropout(dropout), torch.nn.Linear(8, 2)
+    )
+    opt = optimizer(model.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 2) if scheduled else None
+
+    def step(x, y):
+        opt.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        opt.step()
+        if schedule is not None:
+            schedule.step()
+
+    return model, opt, step
+
+
+def calls(count=3):
+    return [(torch.randn(4, 6), torch.randint(0, 2, (4,))) for _ in range(count)]
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=0.01)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [(sgd, {"norm": torch.nn.BatchNorm1d}), (adam, {"scheduled": True}), (adam, {"dropout": 0.5})],
+    ids=str,
+)
+def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options):
+    model, opt, step = made(optimizer, **options)
+    before, state = copy.deepcopy(model.state_dict()), copy.deepcopy(opt.state_dict())
+    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    found = run.here(asked, step, calls())
+    (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
+    assert {row.status for row in parity.arms.values()} == {"ok"}
+    assert parity.arms["compile"].gradient_error < 1e-4  # of the parameters and buffers after each call
+    assert told.trains
+    assert any("backward" in reason for reason in told.arms["compile"].breaks)
+    assert all(".py:" in reason for reason in told.arms["compile"].breaks if "zero_grad" in reason)
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name].numpy(), err_msg=name)
+    assert opt.state_dict()["state"].keys() == state["state"].keys()
+
+
+def test_a_bias_before_a_norm_is_what_adam_makes_of_rounding():
+    """Its gradient is 0 but for rounding, and Adam divides by its size: PyTorch itself does not give it twice."""
+    *_, step = made(adam, norm=torch.nn.BatchNorm1d)
+    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    found = run.here(asked, step, calls())
+    (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
+    assert {row.status for row in parity.arms.values()} == {"ok"}
+    assert told.conditioning > 1e-4
+    assert "This step is ill-conditioned: eager itself is off by" in " ".join(repr(found).split())
+
+
+def test_a_step_that_another_mode_trains_otherwise_disagrees(monkeypatch):
+    model, _, step = made(sgd)
+
+    def wrong(mode, loss, **_):
+        def run(*args):
+            loss(*args)
+            with torch.no_grad():
+                next(model.parameters()).mul_(1.01)
+
+        return run
+
+    monkeypatch.setattr(dynamo, "made", wrong)
+    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    found = run.here(asked, step, calls())
+    assert found.verdict.refused["compile"].startswith("disagree: a gradient is off by")
+    assert found.exit_code == 4
+
+
+def test_a_step_in_mixed_precision_is_measured():
+    model, opt, _ = made(sgd)
+
+    def step(x, y):
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        return loss
+
+    asked = run.asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
+    found = run.here(asked, step, calls(1))
+    assert of(found.records, Parity)[0].arms["eager"].status == "ok"
