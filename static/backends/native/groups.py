@@ -15,10 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from static.backends.native import functions, operations
-from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value
+from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value, shifted
 from static.backends.native.rows import Context, Laid, Row
 from static.backends.native.steps import Array, Step
 from static.backends.native.target import Target
+
+ROWS = 2  # that run side by side
+SHORT, FEW = 1024, 32  # elements of a row, and steps, up to which they do: it saves less of more, and takes more code
 
 
 class Group(NamedTuple):
@@ -42,7 +45,14 @@ class Group(NamedTuple):
         """The dtype and elements of each buffer that the kernel needs beside operands and results."""
         del target  # the same on every machine
         row = math.prod(self.sizes[self.split :])
-        return [(self.steps[number].gives, row) for number in self.kept()]
+        return [(self.steps[number].gives, row) for number in self.kept()] * self.together
+
+    @property
+    def together(self) -> int:
+        """How many rows run side by side: some where each is short and waits for what it reduces."""
+        waits = any(step.over == "row" for step in self.steps)
+        is_short = math.prod(self.sizes[self.split :]) <= SHORT and len(self.steps) <= FEW
+        return ROWS if waits and is_short and self.split and self.sizes[self.split - 1] >= ROWS else 1
 
     def kept(self) -> list[int]:
         """The steps whose values a later stage reads again, and that are no results."""
@@ -66,26 +76,49 @@ class Group(NamedTuple):
 class _Lowering:
     def __init__(self, recipe: Group, target: Target) -> None:
         self.recipe, kept = recipe, recipe.kept()
-        arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
-        self.b = Builder([*(array.dtype for array in arrays), *(recipe.steps[n].gives for n in kept)])
         inner = (*[0] * recipe.split, *_row_major(recipe.sizes[recipe.split :]))
-        arrays += [Array(recipe.steps[n].gives, inner) for n in kept]
+        arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
+        arrays += [Array(recipe.steps[n].gives, inner) for n in kept] * recipe.together
+        self.b = Builder([array.dtype for array in arrays])
         laid = list(zip(self.b.parameters, arrays, strict=True))
         self.results: dict[int, list[Laid]] = {}
-        for one, n in zip(laid[len(recipe.operands) :], [*(n for _, n in recipe.results), *kept], strict=True):
+        for one, (_, n) in zip(laid[len(recipe.operands) :], recipe.results, strict=False):
             self.results.setdefault(n, []).append(one)
-        self.context = Context(self.b, target, recipe.sizes, recipe.steps, laid[: len(recipe.operands)], self.results)
+        scratch = laid[len(recipe.operands) + len(recipe.results) :]
+        self.contexts = [
+            Context(b=self.b, target=target, sizes=recipe.sizes, steps=recipe.steps,
+                    operands=laid[: len(recipe.operands)],
+                    results=self.results | {n: [one] for n, one in zip(kept, part, strict=True)})
+            for part in (scratch[len(kept) * i : len(kept) * (i + 1)] for i in range(recipe.together))
+        ]  # fmt: skip
 
     def run(self) -> Kernel:
         """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
         late = [n for n, step in enumerate(self.recipe.steps) if step.over == "memory"]
         for n in late:
-            self._each(n, lambda n, place: self.b.store(place, self.context.start(n, 1)))
-        self.b.nest(self.recipe.sizes[: self.recipe.split], self._row)
+            self._each(n, lambda n, place: self.b.store(place, self.contexts[0].start(n, 1)))
+        self._outer()
         for n in late:
             if self.recipe.steps[n].name == "mean":
                 self._each(n, lambda n, place: self.b.store(place, self._divided(n, self.b.load(place, 1))))
         return self.b.kernel(takes_turns=True)
+
+    def _outer(self) -> None:
+        """The loops over rows, of which some run side by side, and then those that are left."""
+        together, outer = self.recipe.together, self.recipe.sizes[: self.recipe.split]
+        if together == 1:
+            self.b.nest(outer, lambda counters: self._rows([counters]))
+            return
+        whole = outer[-1] // together * together
+
+        def inner(counters: Sequence[Index]) -> None:
+            def several(counter: Index, _: Sequence[Value]) -> None:
+                self._rows([(*counters, shifted(counter, i)) for i in range(together)])
+
+            self.b.loop(whole, together, (), several)
+            self.b.loop(outer[-1], 1, (), lambda row, _: self._rows([(*counters, row)]), whole)
+
+        self.b.nest(outer[:-1], inner)
 
     def _each(self, n: int, visit: Callable[[int, Place], None]) -> None:
         """Visit every element of a result, a number at a time."""
@@ -104,45 +137,48 @@ class _Lowering:
             return total
         return self.b.op("div", total, self.b.constant(float(step.taken), total.type))
 
-    def _row(self, counters: Sequence[Index]) -> None:
-        steps = self.recipe.steps
+    def _rows(self, rows: Sequence[Sequence[Index]]) -> None:
+        """Rows side by side: each stage of all of them, so that none waits for what it reduces by itself."""
+        steps, pairs = self.recipe.steps, list(zip(self.contexts, rows, strict=False))
         for stage in range(1 + max(step.stage for step in steps)):
             numbers = [n for n, step in enumerate(steps) if step.stage == stage]
-            for n in numbers:
-                if steps[n].row and not steps[n].over:
-                    self._number(n, counters)
-            self._stage([n for n in numbers if not steps[n].row or steps[n].over], counters)
+            for context, counters in pairs:
+                for n in numbers:
+                    if steps[n].row and not steps[n].over:
+                        self._number(n, context, counters)
+                self._stage([n for n in numbers if not steps[n].row or steps[n].over], context, counters)
 
-    def _number(self, n: int, counters: Sequence[Index]) -> None:
+    def _number(self, n: int, context: Context, counters: Sequence[Index]) -> None:
         """A step that gives a number a row."""
         step = self.recipe.steps[n]
-        args = [self.context.number(arg, counters) for arg in step.args]
-        self._known(n, functions.compute(self.b, step.name, step.dtype, args), counters)
+        args = [context.number(arg, counters) for arg in step.args]
+        self._known(n, functions.compute(self.b, step.name, step.dtype, args), context, counters)
 
-    def _known(self, n: int, value: Value, counters: Sequence[Index]) -> None:
+    def _known(self, n: int, value: Value, context: Context, counters: Sequence[Index]) -> None:
         """Note a number of this row, and write it where it is a result."""
-        self.context.rows[n] = value
+        context.rows[n] = value
         for laid in self.results.get(n, ()):
-            self.b.store(self.context.at(laid, counters), operations.cast(self.b, value, laid[1].dtype))
+            self.b.store(context.at(laid, counters), operations.cast(self.b, value, laid[1].dtype))
 
-    def _stage(self, numbers: Sequence[int], counters: Sequence[Index]) -> None:
+    def _stage(self, numbers: Sequence[int], context: Context, counters: Sequence[Index]) -> None:
         """The steps of a stage over one row; then what it reduces is known."""
         if not numbers:
             return
         folds = [n for n in numbers if self.recipe.steps[n].over == "row"]
-        totals = self._axes(self.recipe.split, numbers, counters, [self.context.start(n, LANES) for n in folds])
+        starts = [context.start(n, LANES) for n in folds]
+        totals = self._axes(self.recipe.split, numbers, context, counters, starts)
         for n, total in zip(folds, totals, strict=True):
-            self._known(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), counters)
+            self._known(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), context, counters)
 
     def _axes(
-        self, axis: int, numbers: Sequence[int], counters: Sequence[Index], totals: Sequence[Value]
+        self, axis: int, numbers: Sequence[int], context: Context, counters: Sequence[Index], totals: Sequence[Value]
     ) -> Sequence[Value]:
         """The loops over the axes of a row, which carry what is reduced."""
         if axis == len(self.recipe.sizes) - 1:
-            return Row(self.context, numbers, counters).run(totals)
+            return Row(context, numbers, counters).run(totals)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
-            return self._axes(axis + 1, numbers, (*counters, counter), carried)
+            return self._axes(axis + 1, numbers, context, (*counters, counter), carried)
 
         return self.b.loop(self.recipe.sizes[axis], 1, totals, turn)
 

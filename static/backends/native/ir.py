@@ -115,7 +115,23 @@ class Loop:
 
 Statement = Load | Store | Op | Fold | Loop
 COUNTER = Type("i8", 1)
-Index = Value | int
+
+
+class Shifted(NamedTuple):
+    """A counter and a number that is added to it."""
+
+    counter: Value
+    by: int
+
+
+Index = Value | Shifted | int
+
+
+def shifted(index: Index, by: int) -> Index:
+    """An index and a number added."""
+    if isinstance(index, int):
+        return index + by
+    return Shifted(index.counter, index.by + by) if isinstance(index, Shifted) else Shifted(index, by)
 
 
 @dataclass(slots=True)
@@ -154,10 +170,12 @@ class Builder:
     ) -> Place:
         """The place at these counters; a counter may be a number, where its loop has one turn."""
         kept = []
-        for counter, stride in terms:
+        for index, stride in terms:
+            counter, by = index if isinstance(index, Shifted) else (index, 0)
             if isinstance(counter, int):
                 offset += counter * stride
             elif stride:
+                offset += by * stride
                 kept.append((counter, stride))
         return Place(base, offset, tuple(kept), step, active)
 

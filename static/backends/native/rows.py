@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from static.backends.native import functions, operations
-from static.backends.native.ir import LANES, Builder, Constant, Index, Parameter, Place, Type, Value
+from static.backends.native.ir import LANES, Builder, Constant, Index, Parameter, Place, Type, Value, shifted
 from static.backends.native.steps import Argument, Array, Step, identity
 from static.backends.native.target import Target
 
@@ -58,13 +58,12 @@ class Context:
 
 
 class _Chunk(NamedTuple):
-    """A vector along the last axis: at a start, a counter and a shift; its lanes, and how many of these count."""
+    """A vector along the last axis: at a start and a counter; its lanes, and how many of these count."""
 
     start: Index
     counter: Index
     lanes: int
     active: int
-    shift: int = 0
 
 
 class Row:
@@ -141,7 +140,7 @@ class Row:
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
             given: list[Value] = []
             for i in range(count):
-                chunk = _Chunk(start, counter, lanes, lanes, i * lanes)
+                chunk = _Chunk(start, shifted(counter, i * lanes), lanes, lanes)
                 given += self._vector(chunk, carried[i * size : (i + 1) * size], fixed)
             return given
 
@@ -201,7 +200,7 @@ class Row:
         parameter, array = laid
         step = array.strides[-1]
         terms = [*zip(self.counters, array.strides, strict=False), (chunk.start, step), (chunk.counter, step)]
-        return self.b.place(parameter, terms, step, chunk.active, chunk.shift * step)
+        return self.b.place(parameter, terms, step, chunk.active)
 
     def _write(self, n: int, value: Value, chunk: _Chunk) -> None:
         for laid in self.context.results.get(n, ()):

@@ -11,7 +11,7 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import binding, cache, show
+from static.backends.native import binding, cache, groups, show
 from static.backends.native.target import AVX2
 from tests.helpers.slow import mostly_slow
 
@@ -55,3 +55,24 @@ def test_a_training_step_has_the_same_bits_with_narrow_registers(name, wide):
 @pytest.mark.usefixtures("narrow")
 def test_functions_have_the_same_bits_with_narrow_registers(wide):
     assert bits(functions, wide[0])[0] == wide[3]
+
+
+def rows_that_reduce(x):
+    """Softmax, a normalisation, and sums over rows that need what a row reduces."""
+    spread = x - g.mean(x, axis=-1, keepdims=True)
+    normed = spread / g.sqrt(g.mean(spread * spread, axis=-1, keepdims=True) + 1e-5)
+    weights = g.softmax(x, axis=-1)
+    return weights, normed, g.sum(weights * normed, axis=0), g.max(x, axis=-1), g.mean(normed, axis=(0, 1))
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 5), (3, 7, 33), (2, 2, 64), (1, 9, 150), (5, 2, 1024)])
+def test_rows_side_by_side_give_the_bits_of_one_after_the_other(shape, monkeypatch):
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    monkeypatch.setenv(cache.SWITCH, "off")
+    found, exe = bits(rows_that_reduce, x)
+    assert any(kernel.recipe.together > 1 for kernel in exe.kernels)
+    del exe
+    monkeypatch.setattr(groups, "SHORT", 0)
+    expected, exe = bits(rows_that_reduce, x)
+    assert all(kernel.recipe.together == 1 for kernel in exe.kernels)
+    assert found == expected
