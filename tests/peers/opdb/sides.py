@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from dynamic.pytorch import formats
 from graphs.errors import GraphError
 from tests.peers.opdb.samples import Call, retold
 
@@ -149,7 +150,7 @@ class Side:
             return tuple([(word, self.plain(item)) for word, item in sorted(value.items())])
         if isinstance(value, (list, tuple)):
             return tuple(map(self.plain, value))
-        if isinstance(value, (*_WORDS, np.dtype, type)):
+        if isinstance(value, (*_WORDS, formats.memory_format, np.dtype, type)):
             return "a dtype, layout or device"
         return value
 
