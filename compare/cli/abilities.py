@@ -46,6 +46,7 @@ ANSWER: dict[str, Able] = {
     "a call, ratio to the first mode, first run, memory": _always,
     "break-even": _compiles,
     "first run from compiled code that is kept on the disk": _keeps_code,
+    "a whole training step, with its optimizer": _has_its_own("training"),
     "compiles, each with its reason": _has_its_own("observed"),
     "graph breaks by reason": _has_its_own("pieces"),
     "seconds by line, drawn graphs, shape policies, rewrites": lambda engine: engine.takes_apart,

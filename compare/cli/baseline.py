@@ -54,9 +54,10 @@ def ended(records: Records, save: Path | None, against: Path | None) -> None:
 
     if against:
         from compare.cli.diff import show
+        from compare.page import changes
 
         echo(f"\nChanges since the baseline {against.name}:")
-        show(options.results_in(against), records)
+        show(changes.compared(options.results_in(against), records))
     if save:
         try:
             write_atomic(save / results.RESULTS, b"".join(map(results.encoded, records)))

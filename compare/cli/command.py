@@ -37,8 +37,16 @@ CHOSEN = {name: [name] for name in ("seed", "processes", "only", "claim", "pytho
 """The parameters of a run by the setting that they choose."""
 
 
+SHOWN = ("compare", "advise", "graph", "diff", "run", "report", "doctor", "lab")
+"""The commands that help lists, in the order in which a user meets them; the others are listed by `lab`."""
+
+
 class Group(click.Group):
     """A group whose commands end with the exit code of the error a user can act on."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """Those of SHOWN; each of the others has its name here too."""
+        return list(SHOWN)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -180,6 +188,11 @@ for command in (diff, advise, compare, export, graph, plan, schema, selftest, sh
     graphduel.add_command(command)
 
 
+@graphduel.group()
+def lab() -> None:
+    """Further commands, each of which works without `lab` as well."""
+
+
 @graphduel.command("list")
 def list_() -> None:
     """List the workloads and the claims."""
@@ -225,6 +238,11 @@ def doctor(ctx: click.Context) -> None:
     echo()
     tables.show(("environment of a worker", ""), environment)
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
+
+
+for name, command in sorted(graphduel.commands.items()):
+    if name not in SHOWN:
+        lab.add_command(command)
 
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:

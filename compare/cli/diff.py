@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,8 @@ from compare.cli import options
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
+    from compare.page.beside import RunColumn
     from compare.page.changes import Compared
-    from compare.records.record import Records
 
 
 @click.command()
@@ -20,46 +21,60 @@ if TYPE_CHECKING:
 @click.option("--out", type=options.FILE, help="Write all tables and the conditions of each run to this Markdown file.")
 @click.option("--all", "whole", is_flag=True, help="Show what did not change too.")
 @click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
+@options.JSON_ALONE
 @click.pass_context
 def diff(
-    ctx: click.Context, *, directories: tuple[Path, ...], out: Path | None, whole: bool, unlike_machines: bool
+    ctx: click.Context,
+    *,
+    directories: tuple[Path, ...],
+    out: Path | None,
+    whole: bool,
+    unlike_machines: bool,
+    path: Path | None,
 ) -> None:
     """Show the verdicts on the runs in DIRECTORIES side by side.
 
     All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and
     bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
     """
-    from compare.page import beside, changes, tables
+    from compare.page import beside, changes
     from compare.records.files import write_atomic
 
     if len(directories) < 2:
         raise click.UsageError("give two runs or more")
     runs = [options.results_in(path) for path in directories]
-    columns = [beside.column(str(path), run) for path, run in zip(directories, runs, strict=True)]
+    columns = [beside.column(str(folder), run) for folder, run in zip(directories, runs, strict=True)]
+    found = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
+    if str(path) != "-":
+        _print(columns, found, whole=whole)
+    changed = changes.plain(found) if found else {}
+    options.written(path, {"schema": 1, "runs": beside.plain(columns), **changed})
+    if out:
+        write_atomic(out, (beside.page(columns) + (changes.markdown(found) if found else "")).encode())
+    ctx.exit(int(bool(beside.differing(columns))))
+
+
+def _print(columns: Sequence[RunColumn], found: Compared | None, *, whole: bool) -> None:
+    from compare.page import beside, tables
+
     if beside.judged(columns):
-        found = beside.table(columns)
-        tables.show(found.headers, found.rows)
+        table = beside.table(columns)
+        tables.show(table.headers, table.rows)
     for one in columns:
         options.say(f"{one.name}: {one.measured}")
     if beside.judged(columns):
         echo(f"\n{beside.sentence(columns)}")
-    page = beside.page(columns)
-    if len(runs) == 2:
+    if found:
         echo()
-        page += changes.markdown(show(*runs, whole=whole, unlike_machines=unlike_machines))
-    if out:
-        write_atomic(out, page.encode())
-    ctx.exit(int(bool(beside.differing(columns))))
+        show(found, whole=whole)
 
 
-def show(before: Records, after: Records, *, whole: bool = False, unlike_machines: bool = False) -> Compared:
+def show(found: Compared, *, whole: bool = False) -> None:
     """What changed from one run to another: all of it, or what changed by more than 5%."""
     from compare.page import changes, tables
 
-    found = changes.compared(before, after, unlike_machines=unlike_machines)
     for sentence in found.sentences:
         options.say(sentence)
     shown = found.changes if whole else changes.significant(found.changes)
     if shown:
         tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
-    return found

@@ -15,6 +15,7 @@ from compare.records.runs import error_of
 from compare.run import product
 from compare.run.processes import ask
 from compare.run.start import PACKAGES
+from compare.words import text
 
 PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.page", "compare.suite.stages")
 LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "msgspec", "rich", "jinja2", "psutil", "threadpoolctl")
@@ -30,6 +31,8 @@ def examine() -> tuple[Rows, Rows]:
     state, environment = _worker()
     if "tape" in environment:
         environment["tape"] = _tape(environment["tape"] == "compiled")
+    if environment.get("memory"):
+        environment["memory"] = text.size(environment["memory"])
     rows = [(name, _text(v)) for name, v in environment.items()]
     return [*parts, ("worker process", state)], [*rows, ("native code", _native())]
 

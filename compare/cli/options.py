@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,11 @@ WIDTH = 100
 KINDS = ("local", "thread", "process", "dask")
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
+JSON = click.option("--json", "path", type=FILE, help="Write the result to this file too.")
+JSON_ALONE = click.option(
+    "--json", "path", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write the answer to this file as JSON; `-` is stdout, which then has nothing else.",
+)  # fmt: skip
 
 
 class Seconds(click.FloatRange):
@@ -77,7 +83,6 @@ ONLY = click.option(
     help="Use only the cells whose workload or workload/size matches this glob.",
 )  # fmt: skip
 SEED = default("--seed", type=click.IntRange(0), default=0, help="Set the random order of the measurements.")
-JSON = click.option("--json", "path", type=FILE, help="Write the result to this file too.")
 RESUME = click.option("--resume", is_flag=True, help="Continue the run in --out, and keep what it has measured.")
 GRADIENT = click.option(
     "--gradient/--no-gradient",
@@ -144,10 +149,12 @@ def resumed(
 
 
 def written(path: Path | None, found: Mapping[str, Any]) -> None:
-    """Write what was found to the file that --json names, if it names one."""
-    if path:
-        from compare.records.results import write_json
+    """Write what was found to the file that --json names, if it names one, or to stdout."""
+    from compare.records.results import write_json
 
+    if str(path) == "-":
+        click.echo(json.dumps(found, allow_nan=False, indent=1))
+    elif path:
         write_json(path, found)
 
 

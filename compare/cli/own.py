@@ -60,9 +60,10 @@ Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
 )
 @click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a Markdown summary here.")
+@options.JSON_ALONE
 @baseline.both
 @click.pass_context
-def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: Any) -> None:
+def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Path | None, **asked: Any) -> None:
     """Compare a function of yours in both engines, or in a framework.
 
     FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework. Gradients are taken with
@@ -80,9 +81,11 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, **asked: 
     gate = _gate(rules, junit, summary, modes, asked["processes"], base) if rules or junit or summary else None
     with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
         found = measured()
-    echo(str(found))
+    is_silent = str(path) == "-"
+    echo(str(found), err=is_silent)
     if out is not None:
-        echo(f"\nReport: {found.save(out)}")
+        echo(f"\nReport: {found.save(out)}", err=is_silent)
+    options.written(path, found.to_dict())
     if any(kept):
         baseline.ended(found.records, *kept)
     ctx.exit(found.exit_code if gate is None else _gated(gate, found))

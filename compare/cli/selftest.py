@@ -57,8 +57,7 @@ def selftest(
     again = ["graphduel", "selftest", "--out", str(directory), "--resume"]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
         rates = run(directory, trials, reporter, resume=resume, executor=executor)
-    if path:
-        results.write_json(path, results.to_json(rates))
+    options.written(path, results.to_json(rates))
     _show(rates)
     echo(f"\nRecords and rates: {directory}")
     ctx.exit(EXIT[rates.outcome])

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dynamic
 from compare.engines import cases
+from compare.engines.graphduel import functions
 from compare.engines.graphduel.steps import PADDING, STATIC
 from compare.errors import InputsError, described
 from compare.instruments.ladder import measure as ladder
@@ -146,12 +148,24 @@ def _together(records: Sequence[Record]) -> list[Record]:
 def gate(what: Job, case: Case) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
     record = parity.check(what, case, what.arms)
+    disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
+    if disagreeing and _differs_from_itself(case):
+        for row in disagreeing:
+            row.reason = f"{row.reason}; two calls on the same inputs differ: seed what the function draws"
+        return record
     for arm, row in record.arms.items():
         if row.status == "disagree" and arm.removeprefix(STATIC) in PADDING:
             row.reason = (
                 f"{row.reason}; padding changes the result: give f a bool mask among its arguments, which is padded"
             )
     return record
+
+
+def _differs_from_itself(case: Case) -> bool:
+    """Whether the function gives another result when it is called again."""
+    step = functions.transformed(dynamic, case.loss, case.argnum)
+    first, second = (step(case.params, *case.examples[0]) for _ in range(2))
+    return parity.tree_error(first, second) > 0
 
 
 class Here:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compare.claims import CLAIMS, Verdict, conditions, judge, roles
 from compare.claims.base import OPEN
@@ -61,6 +62,14 @@ def page(columns: Sequence[RunColumn]) -> str:
     measured = Table(("run", "measured"), tuple((one.name, one.measured) for one in columns), "ll")
     parts = ("# Runs beside each other", markdown.table(table(columns)), markdown.table(measured), sentence(columns))
     return "\n\n".join(parts) + "\n"
+
+
+def plain(columns: Sequence[RunColumn]) -> list[dict[str, Any]]:
+    """Each run with its verdicts by claim, in plain JSON values."""
+    return [
+        {"run": one.name, "measured": one.measured, "verdicts": {id: v.to_dict() for id, v in one.verdicts.items()}}
+        for one in columns
+    ]
 
 
 def sentence(columns: Sequence[RunColumn]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
@@ -147,6 +148,9 @@ def markdown(found: Compared) -> str:
 
 def _sentences(before: Records, after: Records, found: Sequence[CellChange], alike: bool) -> Iterator[str]:
     """What differs around the runs, then for each measure how many values rose, fell, stayed or cannot be told."""
+    functions = [_function(run) for run in (before, after)]
+    if functions[0] != functions[1]:
+        yield f"{' and '.join(functions)} are two functions: what differs between them is no change of one."
     differ = environments(before, after)
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
     if not alike:
@@ -155,6 +159,28 @@ def _sentences(before: Records, after: Records, found: Sequence[CellChange], ali
         words = [one.word for one in found if one.measure is measure]
         if words:
             yield tally(measure, words)
+
+
+def _function(run: Records) -> str:
+    """The function of the user's that a run has measured; of the workloads there is none."""
+    return next((str(name) for record in of(run, Run) if (name := record.settings.get("function"))), "the workloads")
+
+
+def plain(found: Compared) -> dict[str, Any]:
+    """The sentences and the changes, in plain JSON values; an interval is `[estimate, low, high]`."""
+    rows = [
+        {
+            "cell": str(one.cell),
+            "arm": one.arm,
+            "what": one.measure.name,
+            "before": one.before,
+            "after": one.after,
+            "ratio": [one.ratio.estimate, *(one.ratio.bounds() or (None, None))],
+            "change": one.word,
+        }
+        for one in found.changes
+    ]
+    return {"sentences": list(found.sentences), "changes": rows}
 
 
 def tally(measure: Measure, words: Sequence[str]) -> str:

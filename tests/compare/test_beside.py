@@ -1,5 +1,7 @@
 """Runs beside each other: judged by the same rules, and told where they differ."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -64,6 +66,12 @@ def test_the_command_shows_them_and_ends_with_1_where_they_differ(tmp_path):
     assert "The verdicts on C5 differ." in done.stdout
     assert (tmp_path / "page.md").read_text("utf-8").startswith("# Runs beside each other\n\n| claim |")
     assert CliRunner().invoke(graphduel, ["diff", one, third]).exit_code == 0
+    told = CliRunner().invoke(graphduel, ["diff", one, other, "--json", "-"])
+    value = json.loads(told.stdout)
+    assert told.exit_code == 1
+    assert [run["run"] for run in value["runs"]] == [one, other]
+    assert value["runs"][0]["verdicts"]["C5"]["verdict"] != value["runs"][1]["verdicts"]["C5"]["verdict"]
+    assert {"sentences", "changes"} < set(value)
     assert CliRunner().invoke(graphduel, ["diff", one]).exit_code == 2
     (tmp_path / "empty").mkdir()
     assert CliRunner().invoke(graphduel, ["diff", one, str(tmp_path / "empty")]).exit_code == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from compare import claims, workloads
 from compare import page as report
-from compare.cli.command import graphduel
+from compare.cli.command import SHOWN, graphduel
 from compare.records import results
 from compare.suite import stages as runs
 from compare.words import terminal
@@ -52,8 +52,18 @@ def test_help_is_quick_it_loads_nothing_heavy():
 
 def test_help_has_a_whole_sentence_for_each_command_in_eighty_columns():
     shown = CliRunner().invoke(graphduel, ["--help"], terminal_width=80).output.partition("Commands:\n")[2]
-    assert [line.split()[0] for line in shown.splitlines()] == sorted(graphduel.commands)
-    assert all(line.endswith(".") and not line.endswith("...") for line in shown.splitlines())
+    assert [line.split()[0] for line in shown.splitlines()] == list(SHOWN)
+    others = CliRunner().invoke(graphduel, ["lab", "--help"], terminal_width=80).output.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in others.splitlines()] == sorted(set(graphduel.commands) - set(SHOWN))
+    for line in (*shown.splitlines(), *others.splitlines()):
+        assert line.endswith(".")
+        assert not line.endswith("...")
+
+
+def test_a_command_of_the_lab_works_by_its_name_alone_too():
+    alone, under = (CliRunner().invoke(graphduel, [*prefix, "list"]) for prefix in ((), ("lab",)))
+    assert (alone.exit_code, under.exit_code) == (0, 0)
+    assert alone.output == under.output
 
 
 @pytest.mark.parametrize("module", ["compare", "compare.cli"])
@@ -64,7 +74,7 @@ def test_the_command_is_the_module(module):
         command = [sys.executable, "-m", module, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: graphduel [OPTIONS] COMMAND")
-    for name in ("run", "report", "list", "show", "check", "doctor"):
+    for name in ("run", "report", "compare", "doctor", "lab"):
         assert f"\n  {name} " in done.stdout
 
 

@@ -93,6 +93,13 @@ def test_compare_prints_the_table_and_the_verdict(call, mine):
     assert "first look mine.py:loss" in done.stderr
 
 
+def test_the_answer_as_json_is_all_of_stdout(call, mine):
+    done = call("compare", "mine.py:loss", *QUICK, "--json", "-")
+    value = json.loads(done.stdout)
+    assert (value["kind"], value["function"]) == ("comparison", "loss")
+    assert value["verdict"]["sentence"][:12] in done.stderr
+
+
 @pytest.mark.slow
 def test_compare_writes_a_report_that_can_be_judged_again(call, mine):
     done = call("compare", "mine.py:loss", *QUICK, "--out", "out dir")

@@ -35,7 +35,8 @@ def offered(typed_before, typed_now=""):
         ("compare mine.py:f --framework nosuch --modes", "e", []),
         ("export somewhere --arm", "static-p", ["static-pad"]),
         ("compare mine.py:f --device", "c", ["cpu", "cuda"]),
-        ("", "sel", ["selftest"]),
+        ("lab", "sel", ["selftest"]),
+        ("", "d", ["diff", "doctor"]),
     ],
 )
 def test_what_a_shell_offers(before, now, expected):

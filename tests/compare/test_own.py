@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import compare
 import dynamic
+import graphs as g
 from compare import engines
 from compare.engines.graphduel import functions
 from compare.errors import CompareError, InputsError
@@ -341,3 +342,13 @@ def test_the_package_lists_what_it_offers():
 
     assert {"advise", "compare"} <= set(dir(package))
     assert {name for name in dir(package) if not name.startswith("__")} == set(package.__all__)
+
+
+def test_a_function_that_draws_without_a_seed_is_told_so():
+    def drawn(params, x):
+        return g.mean((x @ params["w"]) * float(np.random.default_rng().normal()))
+
+    found = compare.compare(drawn, own.inputs[:1], processes=0, seconds=0.01)
+    reasons = found.verdict.refused.values()
+    assert reasons
+    assert all("two calls on the same inputs differ: seed what the function draws" in reason for reason in reasons)
