@@ -1,4 +1,4 @@
-"""A session in a framework, as a person has it who edits a model: it is warm, and what hangs is given up."""
+"""A session in an engine, as a person has it who edits a model: it is warm, and what hangs is given up."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ PATIENCE = 120.0
 
 
 def session(arm: str) -> Engine:
-    """The framework of an arm, started; that arm has compiled something in it."""
-    framework = of_arm(arm)
-    framework.start(0)
-    case = framework.workload(workloads.source(FIRST)).case("small")
-    with suppress(UnsupportedError), tried(framework, PATIENCE):
-        step = framework.build(arm, framework.loss(arm, case), 0)
-        framework.wait(step(*framework.arrays((case.params, *case.examples[0]))))
-    return framework
+    """The engine of an arm, started; that arm has compiled something in it."""
+    engine = of_arm(arm)
+    engine.start(0)
+    case = engine.workload(workloads.source(FIRST)).case("small")
+    with suppress(UnsupportedError), tried(engine, PATIENCE):
+        step = engine.build(arm, engine.loss(arm, case), 0)
+        engine.wait(step(*engine.arrays((case.params, *case.examples[0]))))
+    return engine
 
 
 @contextmanager
-def tried(framework: Engine, seconds: float) -> Iterator[None]:
-    """A block that a framework may refuse, fail in, or not end in so many seconds.
+def tried(engine: Engine, seconds: float) -> Iterator[None]:
+    """A block that an engine may refuse, fail in, or not end in so many seconds.
 
     Raises UnsupportedError, which says why.
     """
@@ -39,5 +39,5 @@ def tried(framework: Engine, seconds: float) -> Iterator[None]:
     except LimitError:
         raise
     except Exception as error:
-        said = framework.reason(error)
-        raise UnsupportedError(said if framework.refuses(error) else f"failed: {said}") from error
+        said = engine.reason(error)
+        raise UnsupportedError(said if engine.refuses(error) else f"failed: {said}") from error

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare import engines as frameworks
-from compare.claims.c7_prototyping import outside as prototyping
+from compare.claims.c7_prototyping import measure as prototyping
 from compare.claims.c7_prototyping.edits import EDITS
 from compare.claims.c8_structure import catalogue, measure
 from compare.claims.c8_structure import outside as structure

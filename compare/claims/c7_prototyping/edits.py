@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
 from compare import workloads
 from compare.claims.c1_control_flow.corpus.tokens import lines, tokens
-from compare.workloads import Case
-
-EDITED = "<edited>"  # the file of a source that was never written
 
 
 @dataclass(frozen=True)
@@ -32,10 +27,6 @@ class SourceEdit:
     def module(self) -> ModuleType:
         """The module of the workload as it is."""
         return import_module(workloads.source(self.workload).partition(":")[0])
-
-    def case(self) -> Case:
-        """The parameters and the examples that the model is run on; they do not change."""
-        return workloads.get(self.workload).case("small")
 
     def source(self) -> str:
         """The source after the edit."""
@@ -58,14 +49,6 @@ EDITS = (
     SourceEdit("moe_digits", "x, graphs.relu", "x, graphs.tanh"),
     SourceEdit("fixed_point", "graphs.tanh(", "graphs.sin("),
 )
-
-
-def loaded(source: str, case: Case) -> Case:
-    """The case with the losses of a module with that source, which `inspect` and tracebacks can read."""
-    names: dict[str, Any] = {"__name__": "edited"}
-    linecache.cache[EDITED] = (len(source), None, source.splitlines(keepends=True), EDITED)
-    exec(compile(source, EDITED, "exec"), names)  # noqa: S102  (our own source, with one line changed)
-    return replace(case, loss=names["loss"], static_loss=names.get("static_loss"))
 
 
 def length(model: FunctionType) -> dict[str, int]:
