@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from static.backends.native.assembler import BYTE, INT, LONG, POINTER, Function, number
 from static.backends.native.flow import DECIDING, LISTS, SWITCH, WHILE
-from static.backends.native.layouts import KERNEL, BranchHeader, Call, Calls, Context, LoopHeader
+from static.backends.native.layouts import KERNEL, BranchHeader, Call, Calls, LoopHeader, StepContext
 
 LOOK = 1 << 24  # operations between two looks: some milliseconds
 VOID = ir.VoidType()
@@ -47,15 +47,15 @@ def _look(module: Any) -> Any:
     """The function that asks Python, when it is time, whether to stop."""
     f = Function(module, "look", VOID, [POINTER, LONG])
     context, operations = f.arguments
-    since = f.b.add(f.field(context, Context, "since"), operations)
-    f.set_field(context, Context, "since", since)
+    since = f.b.add(f.field(context, StepContext, "since"), operations)
+    f.set_field(context, StepContext, "since", since)
     with f.where(">", since, number(LOOK)):
-        f.set_field(context, Context, "since", number(0))
-        state = f.call(context, Context, "ensure")
-        raised = f.call(context, Context, "check")
-        f.call(context, Context, "release", state)
+        f.set_field(context, StepContext, "since", number(0))
+        state = f.call(context, StepContext, "ensure")
+        raised = f.call(context, StepContext, "check")
+        f.call(context, StepContext, "release", state)
         with f.where("!=", raised, number(0, INT)):
-            f.set_field(context, Context, "stopped", number(1))
+            f.set_field(context, StepContext, "stopped", number(1))
     f.b.ret_void()
     return f.function
 
@@ -70,7 +70,7 @@ def _loop(module: Any, run: Any, look: Any) -> None:
     f.b.position_at_end(turn)
     which = f.b.phi(LONG)
     which.add_incoming(number(0), before)
-    with f.where("!=", f.field(context, Context, "stopped"), number(0)):
+    with f.where("!=", f.field(context, StepContext, "stopped"), number(0)):
         f.b.ret_void()
     condition, body, after = (f.b.add(f.b.mul(which, number(len(LISTS))), number(i)) for i in range(len(LISTS)))
     f.b.call(run, [f.item(lists, Calls, condition)])

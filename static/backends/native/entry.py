@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from static.backends.native.assembler import INT, LONG, NULL, POINTER, Function, number
 from static.backends.native.drivers import run_calls
-from static.backends.native.layouts import ALIGNED, ROW_MAJOR, ArrayObject, Context, Patch, Python, Result, Table
+from static.backends.native.layouts import ALIGNED, ROW_MAJOR, ArrayObject, Patch, Python, Result, StepContext, Table
 
 NAME = "entry"
 ADDRESS = ctypes.c_void_p
@@ -46,8 +46,8 @@ def _entry(module: Any, read: Any, make: Any, patch: Any, run: Any) -> None:
             f.call(python, Python, "restore_thread", thread)
         with short:
             f.b.call(run, [calls])
-    with f.where("!=", f.field(context, Context, "stopped"), number(0)):
-        f.set_field(context, Context, "stopped", number(0))
+    with f.where("!=", f.field(context, StepContext, "stopped"), number(0)):
+        f.set_field(context, StepContext, "stopped", number(0))
         f.call(python, Python, "decref", result)
         f.b.ret(NULL)
     f.b.ret(result)

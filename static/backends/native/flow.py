@@ -96,7 +96,7 @@ class CallTable:
     where their addresses lie. A flow is called with a header, which has lists of calls of its own.
     """
 
-    def __init__(self, work: Work, address: Any, drivers: Any, context: layouts.Context) -> None:
+    def __init__(self, work: Work, address: Any, drivers: Any, context: layouts.StepContext) -> None:
         self.address, self.drivers, self.context = address, drivers, context
         self.row = np.zeros(_slots(work) or 1, np.int64)
         self.used = 0

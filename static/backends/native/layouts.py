@@ -69,7 +69,7 @@ class Calls(Structure):
     _fields_ = (("count", c_int64), ("first", c_void_p))
 
 
-class Context(Structure):
+class StepContext(Structure):
     """What all loops of a step share: whether to stop, the operations since the last look, and how to ask Python."""
 
     _fields_ = (
@@ -148,11 +148,11 @@ def python() -> Python:
     return Python(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **found)
 
 
-def context() -> Context:
+def context() -> StepContext:
     """The context of one step, in which nothing has run."""
-    api, kind = ctypes.pythonapi, kinds(Context)
+    api, kind = ctypes.pythonapi, kinds(StepContext)
     functions = {"ensure": api.PyGILState_Ensure, "check": api.PyErr_CheckSignals, "release": api.PyGILState_Release}
-    return Context(stopped=0, since=0, **{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
+    return StepContext(stopped=0, since=0, **{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
 
 
 def _numpy_function(number: int) -> int:
