@@ -24,7 +24,7 @@ import dynamic
 from benchmarks import summary
 from benchmarks.arms import ARMS
 from benchmarks.programs import ROWS
-from benchmarks.workers import CLOCKS, Settings, Worker, working
+from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
 from compare.instruments.parity import measure as parity
 from compare.instruments.time.rounds import orders
@@ -100,6 +100,13 @@ def chosen(patterns: str, names: Sequence[str]) -> list[str]:
     show_default=True,
     help="Time that passes, or the process's own, which a busy machine disturbs less.",
 )
+@click.option(
+    "--processor",
+    type=click.Choice(PROCESSORS),
+    default="this",
+    show_default=True,
+    help="This one, or no instructions beyond AVX2 in any arm, by each library's own switch (TensorFlow has none).",
+)
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Write every block, and the environment.")
 @click.option("--page", type=click.Path(path_type=Path, exists=True), help="Put the tables into this Markdown page.")
 @click.pass_context
@@ -110,17 +117,19 @@ def main(
     rounds: int,
     block: float,
     clock: str,
+    processor: str,
     file: Path | None,
     page: Path | None,
 ) -> None:
     """Measure the training steps and print the table. Exits with 4 when an arm was wrong, and so not timed."""
     measured: dict[str, Blocks] = {}
     wrong: list[str] = []
+    settings = Settings(clock, block, processor)
     for name in chosen(rows, list(ROWS)):
         click.echo(f"{name} ...", err=True)
-        measured[name], found = measure_row(name, chosen(arms, list(ARMS)), rounds, Settings(clock, block))
+        measured[name], found = measure_row(name, chosen(arms, list(ARMS)), rounds, settings)
         wrong += found
-        record = _record(measured, rounds, Settings(clock, block))
+        record = _record(measured, rounds, settings)
         if file:  # row by row: what was measured before a Ctrl-C is kept
             file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if page:
@@ -135,6 +144,7 @@ def main(
 def _record(measured: Mapping[str, Blocks], rounds: int, settings: Settings) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     settled = {"rounds": rounds, "block_seconds": settings.block, "clock": settings.clock}
+    settled["processor"] = settings.processor
     return {"time": now, "settings": settled, "environment": to_builtins(environment()), "seconds_per_step": measured}
 
 
@@ -146,6 +156,7 @@ def with_tables(page: str, record: Mapping[str, Any]) -> str:
     env, settings = record["environment"], record["settings"]
     told = (
         f"Measured at {record['time']}, {settings['rounds']} rounds, {settings['clock']} time, on {env['cpu']}"
+        f"{', with AVX2 alone,' if settings.get('processor') == 'avx2' else ''}"
         f" with {env['logical_cores']} logical cores under a load of {env['load']}; {env['python']}, NumPy"
         f" {env['numpy']}.\n"
     )

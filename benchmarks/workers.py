@@ -6,14 +6,18 @@ in an order of the caller's choice, so that a slow minute of the machine meets a
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from getpass import getuser
 from multiprocessing.connection import Connection
+from pathlib import Path
 from statistics import median
+from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 from compare.errors import WorkerError, described
@@ -24,11 +28,36 @@ CLOCKS: dict[str, Callable[[], int]] = {"wall": time.perf_counter_ns, "cpu": tim
 PIECE = 0.001  # seconds that a piece of a block takes at least: far more than the clock's resolution
 
 
+PROCESSORS = ("this", "avx2")
+
+
 class Settings(NamedTuple):
-    """How blocks are timed: `clock` is a name in CLOCKS, `block` the seconds that a block takes at least."""
+    """How blocks are timed: `clock` is a name in CLOCKS, `block` the seconds that a block takes at least.
+
+    `processor` is a name in PROCESSORS: with "avx2" no library of an arm uses wider vectors than those of AVX2.
+    """
 
     clock: str = "wall"
     block: float = 0.03
+    processor: str = "this"
+
+
+def switches(processor: str) -> dict[str, str]:
+    """The variables by which NumPy, OpenBLAS, XLA, PyTorch, oneDNN and our own native code keep to a processor."""
+    if processor == "this":
+        return {}
+    core: Any = importlib.import_module("numpy._core._multiarray_umath")
+    here = [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]]
+    wider = [name for name in here if "AVX512" in name or name == "X86_V4"]
+    return {
+        "GRAPHDUEL_NATIVE_TARGET": "x86-64-v3",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(wider),
+        "OPENBLAS_CORETYPE": "Haswell",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(gettempdir()) / f"torchinductor_{getuser()}_avx2"),  # it mixes up widths
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    }
 
 
 class Worker:
@@ -77,7 +106,7 @@ def alone(function: Callable[..., Any], *args: Any) -> Any:
 @contextmanager
 def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[Worker]]:
     """A worker for each arm of a row, ended with the block."""
-    with one_thread():
+    with one_thread(switches(settings.processor)):
         workers = [Worker(row, arm, settings) for arm in arms]
     try:
         yield workers
@@ -87,10 +116,10 @@ def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes started inside find one thread in the variables of BLAS and of OpenMP."""
+def one_thread(variables: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Processes started inside find one thread in the variables of BLAS and of OpenMP, and these variables."""
     before = dict(os.environ)
-    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, "1"))
+    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, "1") | dict(variables or {}))
     try:
         yield
     finally:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -16,9 +19,10 @@ import static
 from benchmarks import handwritten, plain, programs, summary, table
 from benchmarks.arms import ARMS, Arm
 from benchmarks.programs import ROWS, Row
-from benchmarks.workers import Settings, working
+from benchmarks.workers import Settings, one_thread, switches, working
 from compare.errors import WorkerError
 from compare.instruments.parity.measure import TOLERANCES, tree_error
+from static.backends.native import target
 
 
 def dense(loss, batch, sizes, labels=None):
@@ -129,7 +133,18 @@ def test_the_table_is_measured_printed_and_written(tmp_path):
     blocks = written["seconds_per_step"]["tiny MLP"]
     assert list(blocks) == ["hand-written", "static"]
     assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in blocks.values())
-    assert written["settings"] == {"rounds": 2, "block_seconds": 0.001, "clock": "wall"}
+    assert written["settings"] == {"rounds": 2, "block_seconds": 0.001, "clock": "wall", "processor": "this"}
+
+
+def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
+    assert switches("this") == {}
+    seen = switches("avx2")
+    assert seen["GRAPHDUEL_NATIVE_TARGET"] in target.TARGETS
+    code = "from numpy._core import _multiarray_umath as m; print([n for n, on in m.__cpu_features__.items() if on])"
+    with one_thread(seen):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not any(word in done.stdout for word in ("AVX512_SKX", "AVX512_SPR", "X86_V4"))
+    assert "GRAPHDUEL_NATIVE_TARGET" not in os.environ
 
 
 def test_an_arm_that_disagrees_is_not_timed(monkeypatch):
