@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+import static
+from benchmarks.programs import ROWS
+
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.backends.native import link
@@ -96,3 +99,14 @@ def test_the_switch_names_the_target(monkeypatch):
     monkeypatch.setenv(SWITCH, "pentium")
     with pytest.raises(NativeError, match=rf"{SWITCH} is 'pentium': it names one of x86-64-v3, x86-64-v4, or nothing"):
         host.__wrapped__()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_whole_step_is_code_for_any_target(name):
+    row = ROWS["transformer T=32"]()
+    exe = static.compile(static.value_and_grad(row.loss), row.params, *row.inputs, backend="native")
+    recipes = {kernel.recipe: f"k{i}" for i, kernel in enumerate(exe.kernels)}
+    text = link.assembly(link.module(recipes, TARGETS[name]), TARGETS[name])
+    assert all(re.search(rf"^{kernel}:", text, re.MULTILINE) for kernel in recipes.values())
+    assert re.search(REGISTER[name], text)
+    assert ("zmm" in text) == (name == "AVX-512")
