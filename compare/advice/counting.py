@@ -15,7 +15,7 @@ from compare.advice import probes
 from compare.engines.base import Engine
 from compare.instruments.time.rounds import paired_rounds
 from compare.own.faults import answered
-from compare.own.frameworks.asked import Asked
+from compare.own.question import Question
 from compare.records.framework_work import FrameworkWork, Timed
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault
@@ -32,11 +32,11 @@ def measure(job: Job) -> FrameworkWork | FunctionFault:
 
     It is timed where the job has two arms, the eager one first. What is wrong with the user's file is an answer too.
     """
-    asked = Asked.from_dict(job.asked)
+    asked = Question.from_dict(job.asked)
     return answered(asked.function, lambda: _measured(asked.started(), job.arms, job, *_found(asked)))
 
 
-def _found(asked: Asked) -> tuple[Losses, Sequence[tuple[Any, ...]]]:
+def _found(asked: Question) -> tuple[Losses, Sequence[tuple[Any, ...]]]:
     """The losses for each arm, and the calls."""
     framework = asked.adapter
     if asked.function in probes.PROBES:

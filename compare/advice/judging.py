@@ -15,13 +15,13 @@ from compare.advice.evaluation import PredictionRow
 from compare.advice.kept import Kept
 from compare.advice.probing import Workers, calibrated, measured
 from compare.errors import InputsError
-from compare.own.frameworks.asked import Asked
 from compare.own.frameworks.run import asked_of
+from compare.own.question import Question
 from compare.records.framework_work import Timed
 from compare.run.progress import Reporter
 
 
-def question(framework: str, function: str, inputs: str, mode: str | None) -> Asked:
+def question(framework: str, function: str, inputs: str, mode: str | None) -> Question:
     """What is asked: the eager arm and one that compiles, that of a mode or the first. Raises InputsError."""
     asked = asked_of(framework, function, inputs, (mode,) if mode else ())
     if len(asked.arms) < 2:
@@ -29,7 +29,7 @@ def question(framework: str, function: str, inputs: str, mode: str | None) -> As
     return replace(asked, arms=asked.arms[:2])
 
 
-def prices(asked: Asked, reporter: Reporter) -> Kept[CountedCosts]:
+def prices(asked: Question, reporter: Reporter) -> Kept[CountedCosts]:
     """Where the prices of the two arms are kept, and how they are measured."""
     return Kept(
         asked.arms[1],
@@ -40,14 +40,14 @@ def prices(asked: Asked, reporter: Reporter) -> Kept[CountedCosts]:
     )
 
 
-def advised(asked: Asked, costs: CountedCosts, reporter: Reporter) -> Prediction:
+def advised(asked: Question, costs: CountedCosts, reporter: Reporter) -> Prediction:
     """The prediction for the user's function, which a worker runs once a call. Raises what `Workers.look` raises."""
     with _workers(asked, 1, reporter) as workers:
         found = workers.look(asked.function, asked.arms[:1])
     return predict(costs, found.works, found.shapes)
 
 
-def judged(asked: Asked, costs: CountedCosts, names: list[str], reporter: Reporter) -> list[PredictionRow]:
+def judged(asked: Question, costs: CountedCosts, names: list[str], reporter: Reporter) -> list[PredictionRow]:
     """Predictions for these workloads against what they take."""
     with _workers(asked, len(names), reporter) as workers:
         return [_row(name, predict(costs, [row.work], 1), row) for name, row in measured(workers, names)]
@@ -75,7 +75,7 @@ def _more(times: Timed) -> float:
 
 
 @contextmanager
-def _workers(asked: Asked, steps: int, reporter: Reporter) -> Iterator[Workers]:
+def _workers(asked: Question, steps: int, reporter: Reporter) -> Iterator[Workers]:
     reporter.pace.total = steps
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         yield Workers(asked, Path(folder), reporter)

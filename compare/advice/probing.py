@@ -12,7 +12,7 @@ from compare.advice.counted import CountedCosts, Row, fitted
 from compare.advice.probes import PROBES
 from compare.errors import CompareError, WorkerError
 from compare.own.faults import checked
-from compare.own.frameworks.asked import Asked
+from compare.own.question import Question
 from compare.records.framework_work import FrameworkWork
 from compare.records.job import Job
 from compare.records.record import kind_of
@@ -30,7 +30,7 @@ LEAST = 8
 class Workers:
     """Fresh processes of a framework, with a cache in a folder."""
 
-    asked: Asked
+    asked: Question
     folder: Path
     reporter: Reporter
 
@@ -55,7 +55,7 @@ class Workers:
         return found
 
 
-def calibrated(asked: Asked, reporter: Reporter) -> CountedCosts:
+def calibrated(asked: Question, reporter: Reporter) -> CountedCosts:
     """The costs of the two arms that are asked about, from probes. Raises WorkerError where too few came through."""
     reporter.pace.total = len(PROBES)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:

@@ -203,16 +203,16 @@ def _in_framework(framework: str, function: str, modes: Sequence[str], again: st
 
 
 def _own(function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:
+    from compare.engines import OWN
     from compare.own import command
     from compare.own.case import arms_of
     from compare.own.question import Question
     from compare.records.record import DYNAMIC
     from compare.run import progress
 
-    arms, limit = arms_of(modes or MODES), asked.pop("limit")
-    del asked["device"]  # ours run on the CPU
-    question = Question(function, asked.pop("inputs"), arms, command=again, **asked)
-    return arms, DYNAMIC, lambda: command.compared(question, limit, progress.reporter())
+    arms, inputs = arms_of(modes or MODES), asked.pop("inputs") or ""
+    question = Question(OWN, function, inputs, arms, command=again, **asked)
+    return arms, DYNAMIC, lambda: command.compared(question, progress.reporter())
 
 
 def warn(function: str) -> None:

@@ -24,13 +24,13 @@ from compare.run.progress import Reporter
 R = TypeVar("R", bound=Record)
 
 
-def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
-    """The result of fresh workers, none of which may go on for `limit` seconds without progress.
+def compared(asked: Question, reporter: Reporter) -> Result:
+    """The result of fresh workers, none of which may go on for `asked.limit` seconds without progress.
 
     Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls.
     """
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        look = looked(replace(asked, folder=folder), limit, reporter)
+        look = looked(replace(asked, folder=folder), reporter)
         records = unfolded(look)[:-1]
         what = Job(
             "parity",
@@ -43,7 +43,7 @@ def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
         )
         head = measure.header(what, look, {**look.settings, **_said(asked)})
         if look.source:
-            execute = partial(measure.worker, limit=limit)
+            execute = partial(measure.worker, limit=asked.limit)
             records += measure.timed(
                 what,
                 records,
@@ -56,9 +56,9 @@ def compared(asked: Question, limit: float, reporter: Reporter) -> Result:
     return Result(look.name, tuple(look.arms), (head, *records))
 
 
-def looked(asked: Question, limit: float, reporter: Reporter) -> FunctionLook:
+def looked(asked: Question, reporter: Reporter) -> FunctionLook:
     """What a worker finds of the function before it is timed. Raises as `compared`."""
-    return answer(FunctionLook, asked.function, asked.to_dict(), limit, reporter, asked.seed)
+    return answer(FunctionLook, asked.function, asked.to_dict(), asked.limit, reporter, asked.seed)
 
 
 def answer(

@@ -81,7 +81,7 @@ def measure_function(job: Job) -> FunctionLook | FunctionFault:
 def _found(asked: Question) -> FunctionLook:
     steps.now(f"imported {asked.function.rpartition(':')[0]}")
     f, calls = origin.called(asked.function, asked.inputs)
-    found = subject(f, calls, asked.modes, None, asked.gradient, None, allow_effects=asked.allow_effects)
+    found = subject(f, calls, asked.arms, None, asked.gradient, None, allow_effects=asked.allow_effects)
     if asked.processes:
         source = measure.bundled(Path(asked.folder), f, calls, found.case, None)
         records = measure.untimed(found.job(source, asked.seed, asked.seconds), found.case, apart=asked.apart)

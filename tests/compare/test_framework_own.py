@@ -23,8 +23,8 @@ from compare.errors import CompareError, FunctionError, InputsError, OverrunErro
 from compare.own import Result, compiled
 from compare.own.case import checked
 from compare.own.frameworks import run
-from compare.own.frameworks.asked import Asked, arms_of
 from compare.own.frameworks.notes import Notes
+from compare.own.question import Question, arms_of
 from compare.own.verdict import verdict
 from compare.records import results
 from compare.records.compilations import Compilations, CompiledArm
@@ -380,8 +380,8 @@ def test_failures_alone_are_an_error(monkeypatch):
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
-    question = Asked("toy", "f.py:loss", "f.py:inputs", ARMS, 3, 0.5, 7.0)
-    assert Asked.from_dict(json.loads(json.dumps(question.to_dict()))) == question
+    question = Question("toy", "f.py:loss", "f.py:inputs", ARMS, 3, 0.5, 7.0)
+    assert Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question
 
 
 def test_modes_are_those_of_the_framework():

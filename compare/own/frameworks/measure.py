@@ -14,8 +14,8 @@ from compare.instruments.time.measure import COLD, answer
 from compare.own import traffic
 from compare.own.bundle import SIZE
 from compare.own.faults import answered
-from compare.own.frameworks.asked import Asked, Calls, Function
 from compare.own.frameworks.notes import Notes
+from compare.own.question import Calls, Function, Question
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault
 from compare.records.record import kind_of
@@ -27,7 +27,7 @@ MAKER = "compare.own.frameworks.measure:measure"
 
 def measure(job: Job) -> Time | FunctionFault:
     """What a worker answers; what is wrong with the user's file is an answer too."""
-    asked = Asked.from_dict(job.asked)
+    asked = Question.from_dict(job.asked)
 
     def measured() -> Time:
         now(f"started {asked.adapter.title}")
@@ -40,7 +40,7 @@ def measure(job: Job) -> Time | FunctionFault:
     return answered(asked.function, measured)
 
 
-def job_of(asked: Asked, arms: tuple[str, ...], process: int | None) -> Job:
+def job_of(asked: Question, arms: tuple[str, ...], process: int | None) -> Job:
     """The job of one process, the first of which finds no compiled code; None is one that measures all by itself."""
     seconds = asked.seconds * len(arms)
     budget = Budget(rounds=15, least=5, seconds=seconds, block_seconds=0.03)
@@ -49,7 +49,7 @@ def job_of(asked: Asked, arms: tuple[str, ...], process: int | None) -> Job:
     )
 
 
-def step(asked: Asked, function: Function, calls: Calls, job: Job) -> Time:
+def step(asked: Question, function: Function, calls: Calls, job: Job) -> Time:
     """The arms of a job in this process: checked and counted where it is the first, timed in the others."""
     checks = job.process in (COLD, None)
     runnable = FunctionRunnable(
@@ -58,7 +58,7 @@ def step(asked: Asked, function: Function, calls: Calls, job: Job) -> Time:
     return answer(job, runnable, _limits(asked), {arm: asked.mode(arm) for arm in asked.arms})
 
 
-def _limits(asked: Asked) -> Limited:
+def _limits(asked: Question) -> Limited:
     """The limit of each mode but the eager one, at which a worker is ended: a compiler may be in native code."""
 
     @contextmanager
@@ -78,7 +78,7 @@ def _limits(asked: Asked) -> Limited:
     return limited
 
 
-def measured_here(asked: Asked, function: Function, calls: Calls, arms: tuple[str, ...]) -> Time:
+def measured_here(asked: Question, function: Function, calls: Calls, arms: tuple[str, ...]) -> Time:
     """What this process finds by itself; the state that the arguments hold is as before."""
     alone, training = replace(asked, notes=""), asked.adapter.training(function, calls)
     restore = training.snapshot() if training else asked.adapter.state(list(calls))

@@ -13,11 +13,11 @@ from compare.errors import FunctionError, InputsError, OverrunError, WorkerError
 from compare.instruments.runnables import TOLERANCE, FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.faults import checked
-from compare.own.frameworks.asked import Asked, Calls, Function, arms_of
 from compare.own.frameworks.measure import job_of, measured_here
 from compare.own.frameworks.merged import merged
 from compare.own.frameworks.notes import Notes, reached
 from compare.own.measure import HERE
+from compare.own.question import Calls, Function, Question, arms_of
 from compare.own.result import Result
 from compare.records.compilations import Compilations
 from compare.records.job import Job
@@ -34,15 +34,15 @@ from compare.run.worker import failure
 from compare.words import text
 
 
-def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Asked:
+def asked_of(framework: str, function: str, inputs: str, modes: Sequence[str], **options: Any) -> Question:
     """The question. Raises InputsError for a mode that is none, and where the framework is not installed."""
     adapter = named(framework)
     if adapter.missing:
         raise InputsError(adapter.missing)
-    return Asked(framework, function, inputs, arms_of(adapter, tuple(modes)), **options)
+    return Question(framework, function, inputs, arms_of(adapter, tuple(modes)), **options)
 
 
-def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
+def in_workers(asked: Question, processes: int, reporter: Reporter) -> Result:
     """The result of fresh processes: for each compiled mode a first one that meets an empty cache, then so many.
 
     A mode that is not right is not asked again. One that reached its limit is asked once more: what it compiled by then
@@ -75,7 +75,7 @@ def in_workers(asked: Asked, processes: int, reporter: Reporter) -> Result:
     return result(asked, answers, processes, header)
 
 
-def here(asked: Asked, function: Function, calls: Calls) -> Result:
+def here(asked: Question, function: Function, calls: Calls) -> Result:
     """The result of this process alone, for what no other process can import: no intervals, and no cold caches."""
     adapter = asked.started()
     arrays = [adapter.arrays(call) for call in calls]
@@ -84,7 +84,7 @@ def here(asked: Asked, function: Function, calls: Calls) -> Result:
     return result(asked, answers, 0, Bare(environment=environment.environment()))
 
 
-def result(asked: Asked, answers: Records, processes: int, environment: Record) -> Result:
+def result(asked: Question, answers: Records, processes: int, environment: Record) -> Result:
     """The result of the records that the processes left, as those of a run on a function of the user's.
 
     Raises FunctionError where none has an answer.
@@ -101,7 +101,7 @@ def result(asked: Asked, answers: Records, processes: int, environment: Record) 
         "inputs": max((len(row.stream or (0,)) for time in times for row in time.arms.values()), default=0),
         "gradient": asked.argnum is not None,
         "trains": bool(told and told[0].trains),
-        "framework": asked.framework,
+        "framework": asked.engine,
         "version": told[0].version if told else "",
         "device": asked.device,
         "processes": processes or 1,
@@ -119,7 +119,7 @@ def _pairs(eager: str, arms: Sequence[str]) -> list[tuple[str, ...]]:
     return [(eager, arm) for arm in others] or [(eager,)]
 
 
-def _refused(asked: Asked, answer: Records, arms: Sequence[str], *, cut: bool) -> set[str]:
+def _refused(asked: Question, answer: Records, arms: Sequence[str], *, cut: bool) -> set[str]:
     """Of these arms, those that were refused, and with `cut` those that reached their limit.
 
     Where a process left no times, the last is lost.
@@ -132,7 +132,7 @@ def _refused(asked: Asked, answer: Records, arms: Sequence[str], *, cut: bool) -
     return {arm for arm in arms if asked.mode(arm) in bad}
 
 
-def _so_far(asked: Asked, answers: Records, done: int, processes: int) -> Iterator[str]:
+def _so_far(asked: Question, answers: Records, done: int, processes: int) -> Iterator[str]:
     """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
     if done == processes:
         return
@@ -149,7 +149,7 @@ def _so_far(asked: Asked, answers: Records, done: int, processes: int) -> Iterat
 class _Workers:
     """Asks fresh processes, whose caches and notes lie in a folder."""
 
-    asked: Asked
+    asked: Question
     folder: Path
     reporter: Reporter
 
