@@ -49,13 +49,14 @@ def switches(processor: str) -> dict[str, str]:
     core: Any = importlib.import_module("numpy._core._multiarray_umath")
     here = [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]]
     wider = [name for name in here if "AVX512" in name or name == "X86_V4"]
+    apart = Path(gettempdir()) / f"torchinductor_{getuser()}_avx2"  # with the common cache results were wrong
     return {
         "GRAPHDUEL_NATIVE_TARGET": "x86-64-v3",
         "NPY_DISABLE_CPU_FEATURES": " ".join(wider),
         "OPENBLAS_CORETYPE": "Haswell",
         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
         "ATEN_CPU_CAPABILITY": "avx2",
-        "TORCHINDUCTOR_CACHE_DIR": str(Path(gettempdir()) / f"torchinductor_{getuser()}_avx2"),  # it mixes up widths
+        "TORCHINDUCTOR_CACHE_DIR": str(apart),
         "ONEDNN_MAX_CPU_ISA": "AVX2",
     }
 
