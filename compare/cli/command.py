@@ -17,7 +17,8 @@ from compare.cli.advise import advise
 from compare.cli.diff import diff
 from compare.cli.export import export, schema
 from compare.cli.graph import graph
-from compare.cli.own import compare, plan
+from compare.cli.own import compare
+from compare.cli.plan import plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.cli.trend import trend

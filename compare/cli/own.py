@@ -1,4 +1,4 @@
-"""The commands for what is the user's own: a function to compare, and lifetimes to lay out in memory."""
+"""The command that compares a function of the user's."""
 
 from __future__ import annotations
 
@@ -89,28 +89,6 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Pat
     if any(kept):
         baseline.ended(found.records, *kept)
     ctx.exit(found.exit_code if gate is None else _gated(gate, found))
-
-
-@click.command()
-@click.argument("file", metavar="FILE.csv", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@options.out("Write the offsets to this file; by default to stdout.", options.FILE)
-@options.default("--alignment", type=click.IntRange(1), default=1, help="Make every offset a multiple of this number.")
-@options.default("--time-limit", type=Seconds(0), default=0.0, help="Search this many seconds for a better plan.")
-def plan(file: str, *, out: Path | None, alignment: int, time_limit: float) -> None:
-    """Place buffers in one block of memory, by their lifetimes.
-
-    FILE.csv has the columns id, lower, upper and size. A buffer lives from step lower to the step before upper. The
-    command writes the same rows with an offset each. Peak, lower bound and gap go to stderr, or to stdout with --out.
-    `-` reads stdin.
-    """
-    from compare.records import lifetimes
-    from static import memory
-
-    with click.open_file(file, encoding="utf-8-sig", errors="replace") as stream:
-        rows = lifetimes.read(stream, "stdin" if file == "-" else file)
-    found = memory.plan([row.buffer for row in rows], alignment, time_limit)
-    lifetimes.write(rows, found.offsets, out)
-    echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
 
 
 def _gate(*asked: Any) -> Gate:

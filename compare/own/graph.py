@@ -1,4 +1,4 @@
-"""The graph of a user's function, as a worker finds it: traced, or recorded in a run."""
+"""The graph of a user's function, and where its values lie in memory, as a worker finds them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from compare.own import origin
 from compare.own.case import case_of
 from compare.own.faults import answered
 from compare.records.job import Job
-from compare.records.own import FunctionFault, FunctionGraph
+from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
+from compare.workloads.base import Case
 from graphs.drawing import of_graph
 
 
@@ -19,14 +20,32 @@ def measure(job: Job) -> FunctionGraph | FunctionFault:
     return answered(str(job.size), lambda: graph_of(**job.asked))
 
 
+def measure_memory(job: Job) -> FunctionMemory | FunctionFault:
+    """What a worker answers: `asked` are the arguments of `memory_of`."""
+    return answered(str(job.size), lambda: memory_of(**job.asked))
+
+
+def memory_of(function: str, *, inputs: str | None, gradient: bool | None) -> FunctionMemory:
+    """The memory plan of the step over the first call, compiled."""
+    case = _case(function, inputs, gradient)
+    step = transformed(static, case.loss, case.argnum)
+    executable = static.compile(step, case.params, *case.examples[0], convert=True)
+    drawn, plan = executable.draw_memory(), executable.plan
+    return FunctionMemory(function.rpartition(":")[2], plan.peak, plan.lower_bound, list(drawn.buffers))
+
+
+def _case(function: str, inputs: str | None, gradient: bool | None) -> Case:
+    steps.now(f"imported {function.rpartition(':')[0]}")
+    f, calls = origin.called(function, inputs)
+    steps.now(f"called {function}")
+    return case_of(f, calls, gradient, None)
+
+
 def graph_of(
     function: str, *, inputs: str | None, gradient: bool | None, engine: str, optimised: bool
 ) -> FunctionGraph:
     """The graph of the first call, as text and as it is drawn."""
-    steps.now(f"imported {function.rpartition(':')[0]}")
-    f, calls = origin.called(function, inputs)
-    steps.now(f"called {function}")
-    case = case_of(f, calls, gradient, None)
+    case = _case(function, inputs, gradient)
     step = transformed(dynamic if engine == "dynamic" else static, case.loss, case.argnum)
     args = (case.params, *case.examples[0])
     if engine == "dynamic":

@@ -26,6 +26,7 @@ from compare.records.own import (
     FunctionFault,
     FunctionGraph,
     FunctionLook,
+    FunctionMemory,
     RewriteHints,
     ShapePolicies,
 )
@@ -79,6 +80,7 @@ _TABLE = (
     Kind(FunctionFault),
     Kind(FunctionLook, "compare.own.look:measure_function"),
     Kind(FunctionGraph, "compare.own.graph:measure"),
+    Kind(FunctionMemory, "compare.own.graph:measure_memory"),
     Kind(FunctionAdvice, "compare.advice.command:measure"),
     # advice, and the selftest
     Kind(FrameworkWork, "compare.advice.counting:measure"),

@@ -9,6 +9,7 @@ from msgspec import Struct
 from compare.records.record import Arm, OfCell, Record
 from compare.records.runs import Setting
 from graphs.drawing import Diagram
+from graphs.drawing.memory_map import MappedBuffer
 
 
 class FunctionFault(Record, tag="function fault"):
@@ -36,6 +37,15 @@ class FunctionGraph(Record, tag="function graph"):
 
     text: str
     diagram: Diagram
+
+
+class FunctionMemory(Record, tag="function memory"):
+    """The memory plan of a compiled step: where each buffer of the arena lies, and when."""
+
+    title: str
+    peak: int
+    lower_bound: int
+    buffers: list[MappedBuffer]
 
 
 class FunctionAdvice(Record, tag="function advice"):

@@ -302,6 +302,20 @@ def test_plan_writes_offsets_to_stdout_and_the_peak_beside_them(call, table):
     assert done.stderr == "peak 150, lower bound 150, gap 0.00%\n"
 
 
+def test_plan_shows_where_the_values_of_a_function_lie(call, mine):
+    done = call("plan", "mine.py:loss", "--out", "map.svg")
+    assert done.exit_code == 0, done.output
+    head, *rows, last = [line for line in done.stdout.splitlines() if line and not line.startswith("Map: ")]
+    assert head.split() == ["offset", "size", "steps", "holds"]
+    assert "mine.py:" in "".join(rows)
+    assert last.startswith("peak ")
+    assert ", lower bound " in last
+    assert (mine / "map.svg").read_text("utf-8").startswith("<svg")
+    refused = call("plan", "mine.py:loss", "--out", "map.pdf")
+    assert (refused.exit_code, "use .svg or .html" in refused.output) == (2, True)
+    assert call("plan", "mine.py:los").exit_code == 2
+
+
 def test_plan_writes_a_file_and_aligns(call, table, tmp_path):
     out = tmp_path / "new" / "offsets.csv"
     done = call("plan", table("id,lower,upper,size\na,0,3,100\nb,1,4,50\n"), "--out", out, "--alignment", 64)
