@@ -84,8 +84,10 @@ def _check(name: str, *operands: tuple[Any, int]) -> None:
 
 
 def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
-    if len({dtype_of(x) for x in tensors}) > 1:
-        raise refuse(f"{name} of {' and '.join(str(dtype_of(x)) for x in tensors)}", "convert with .to(dtype)")
+    dtypes = [str(dtype_of(x)) for x in tensors]
+    if len(set(dtypes)) > 1:
+        scalars = "; np.sqrt(2) is a float64, math.sqrt(2) takes the dtype of the tensor" if "float64" in dtypes else ""
+        raise refuse(f"{name} of {' and '.join(dtypes)}", f"convert with .to(dtype){scalars}")
 
 
 @words

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,3 +85,13 @@ def test_any_call_ends_in_an_answer_or_in_an_error_of_ours(call, arguments):
     warnings.simplefilter("ignore")
     with contextlib.suppress(GraphError):
         getattr(_SPACES[space][0], name)(*arguments)
+
+
+def test_a_float64_that_a_scalar_of_numpys_has_made_is_told_with_what_makes_it():
+    x = torch.ones(2, 4)
+    words = r"matmul of float64 and float32 .*np\.sqrt\(2\) is a float64, math\.sqrt\(2\)"
+    with pytest.raises(errors.DTypeError, match=words):
+        (x / np.sqrt(16)) @ x.T
+    assert ((x / 4.0) @ x.T).dtype == torch.float32
+    with pytest.raises(errors.DTypeError, match=r"matmul of int64 and float32 .*convert with \.to\(dtype\)$"):
+        x.long() @ x.T
