@@ -48,7 +48,7 @@ def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = Fals
     Whatever `visit` raises ends the run. Nothing is planned, so that each node has a value of its own. With
     `optimised` the graph that the passes made of it runs instead, and fused groups are visited node by node.
     """
-    arrays = executable._inputs(args)
+    arrays = executable.inputs(args)
     graph = executable.graph if optimised else executable.traced.graph
     expected = [(str(node.attrs["name"]), node.spec.shape) for node in graph.inputs]
     sizes = dims.solve(expected, [array.shape for array in arrays])

@@ -34,7 +34,7 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
         modules, calls = [given], [call[1:] for call in calls]
         inner = functools.partial(f, given)
     params = {
-        (name if len(modules) == 1 else f"{i}.{name}"): param._data
+        (name if len(modules) == 1 else f"{i}.{name}"): param.numpy(force=True)
         for i, module in enumerate(modules)
         for name, param in module.named_parameters()
         if param.requires_grad

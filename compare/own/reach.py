@@ -144,10 +144,10 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if isinstance(value, _PLAIN):
         return type(value), repr(value)
     if isinstance(value, dynamic.Tensor):
-        return id(value), fingerprint(value._data)
+        return id(value), fingerprint(value.numpy(force=True))
     if hasattr(value, "named_buffers") and _is_module(value):
         tensors = [fingerprint(one) for one in (*value.parameters(), *value.buffers())]
-        return id(value), tensors, [module._training for module in value.modules()]
+        return id(value), tensors, [module.training for module in value.modules()]
     if isinstance(value, np.ndarray):
         return id(value), value.shape, value.dtype.str, _bytes(value)
     if isinstance(value, random.Random):

@@ -18,7 +18,6 @@ import numpy as np
 from compare.records.job import Job
 from compare.run.start import LAYOUT
 from static import memory
-from static.codegen import binding
 
 PAGE = 4096
 """Bytes by which the environment may grow, and arenas may move: after a page all is where it was."""
@@ -40,7 +39,7 @@ def moved(job: Job) -> None:
     random = _drawn(job, "after")
     _kept[:] = [np.empty(random.randrange(MOST_HEAP), np.uint8)]
     offset = random.randrange(0, PAGE, memory.ALIGNMENT)
-    binding.later = 0 if job.kind in COUNTED else offset
+    memory.begin_at(0 if job.kind in COUNTED else offset)
 
 
 def _drawn(job: Job, when: str = "before") -> Random:

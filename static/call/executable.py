@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,6 +52,9 @@ class Executable:
     """A compiled function. Call it with arguments laid out like those it was compiled for.
 
     Calls may run in several threads at once: each takes a room of arena and results, and gives it back.
+
+    Who takes a call apart finds the `program`, which has the schedule, the code and the node of each line of it, the
+    `binding` of that to sizes, the `inputs` it takes, and, `with_run`, the same call around other code.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class Executable:
         self._kept = KEPT if arena and recycle else 0
         self.seconds = {} if seconds is None else seconds
         with clock.adding_to(self.seconds):
-            self._program: LoweredGraph = backend.lower(graph, arena)
+            self.program: LoweredGraph = backend.lower(graph, arena)
         self._specs = tuple(node.spec for node in graph.inputs)
         self._made = layout.maker(traced.outputs)
         self._fixed = not any(spec.symbols for spec in self._specs)
@@ -103,7 +106,7 @@ class Executable:
             self._free.append(room)
         if result is not NotImplemented:
             return result
-        arrays = self._inputs(args)  # laid out otherwise, no arrays, or of other sizes: looked at closer
+        arrays = self.inputs(args)  # laid out otherwise, no arrays, or of other sizes: looked at closer
         return self.run_leaves(tuple([a.shape for a in arrays]), arrays)
 
     def run_leaves(self, shapes: tuple[Shape, ...], arrays: Sequence[Any]) -> Any:
@@ -125,8 +128,11 @@ class Executable:
         inputs = self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
         return self.run_leaves(tuple([a.shape for a in inputs]), inputs)
 
-    def _inputs(self, args: tuple[Any, ...]) -> list[Any]:
-        """The arguments as arrays. Raises ShapeError or DTypeError for what was not compiled for."""
+    def inputs(self, args: tuple[Any, ...]) -> list[Any]:
+        """The arguments as the arrays that `binding.run` takes.
+
+        Raises ShapeError or DTypeError for what was not compiled for.
+        """
         changed = next((guard for guard in self.traced.guards if guard.now() != guard.value), None)
         if changed is not None:
             raise GraphError(
@@ -187,7 +193,7 @@ class Executable:
             room.bindings.pop(next(iter(room.bindings)))
         try:
             with clock.adding_to(self.seconds):
-                binding = self._backend.bind(self._program, sizes, tuple(room.bindings.values()), self._kept)
+                binding = self._backend.bind(self.program, sizes, tuple(room.bindings.values()), self._kept)
         except dispatch.BROKEN_RULES as error:
             raise _misfit(self.traced.graph, sizes, error) from None
         room.bindings[shapes] = binding
@@ -195,7 +201,7 @@ class Executable:
 
     def _placed(self, error: Exception) -> Exception:
         """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
-        programs = {id(program.code): program for program in self._program.nested()}  # equal code may be of two groups
+        programs = {id(program.code): program for program in self.program.nested()}  # equal code may be of two groups
         traceback, node = error.__traceback__, None
         while traceback is not None:  # the innermost line: in the body of a loop, not the loop
             if id(traceback.tb_frame.f_code) in programs:
@@ -205,6 +211,15 @@ class Executable:
             return error
         specs = [source.spec for source in node.inputs]
         return dispatch.explained(node.op, specs, dispatch.as_graph_error(error), node.source)
+
+    def with_run(self, run: Callable[..., tuple[Any, ...]]) -> Executable:
+        """A copy that calls `run` where this one runs its code; it takes the sizes that are planned here by now."""
+        copy, room = Executable.__new__(Executable), Room()
+        vars(copy).update(vars(self))
+        room.run = run
+        room.bindings = {shapes: binding._replace(run=run) for shapes, binding in self._bindings.items()}
+        copy._free, copy._bindings = [room], room.bindings
+        return copy
 
     # Looking ------------------------------------------------------------------------------------------------
 
@@ -216,12 +231,12 @@ class Executable:
     @property
     def source(self) -> str:
         """The generated code; behind each statement the op, the shape and the user's line that it is from."""
-        return self._program.listing()
+        return self.program.listing()
 
     @property
     def kernels(self) -> tuple[Any, ...]:
         """The native kernels for the sizes planned last, each with its loop IR (`ir`), `llvm` and `assembly`."""
-        return self._backend.shown(self._last().kernels)
+        return self._backend.shown(self.binding.kernels)
 
     @property
     def backend(self) -> str:
@@ -231,7 +246,7 @@ class Executable:
     @property
     def code_bytes(self) -> int:
         """The bytes of the generated code and of the names and defaults it uses."""
-        codes = [program.code for program in self._program.nested()]
+        codes = [program.code for program in self.program.nested()]
         return sum(sys.getsizeof(part) for c in codes for part in (c.co_code, c.co_varnames, c.co_linetable))
 
     @property
@@ -242,18 +257,23 @@ class Executable:
     @property
     def plan(self) -> memory.Plan:
         """The memory plan for the sizes planned last. Raises GraphError before the first call of a symbolic graph."""
-        return self._last().plan
+        return self.binding.plan
 
     @property
     def sizes(self) -> Mapping[str, int]:
         """The numbers of the symbolic sizes planned last. Raises GraphError before the first call of such a graph."""
-        return self._last().sizes
+        return self.binding.sizes
 
     def _held(self) -> list[Binding]:
         """The bindings of all rooms that no call is in."""
         return [binding for room in list(self._free) for binding in room.bindings.values()]
 
-    def _last(self) -> Binding:
+    @property
+    def binding(self) -> Binding:
+        """What the program is for the sizes planned last: the function that is called, the plan, and the memory.
+
+        Raises GraphError before the first call of a symbolic graph.
+        """
         if not self._bindings:
             raise GraphError(f"{self.graph.name}: the plan of symbolic sizes is made for numbers; call it once first")
         return next(reversed(self._bindings.values()))
@@ -279,8 +299,8 @@ class Executable:
         A buffer names all that lie in it, one after the other.
         Raises GraphError before the first call of a symbolic graph.
         """
-        last = self._last()
-        order, program = self._program.schedule, self._program
+        last = self.binding
+        order, program = self.program.schedule, self.program
         tenants: dict[Node, list[str]] = {buffer: [] for buffer in (order.lives if program.planned else ())}
         for node, place in order.place.items() if tenants else ():
             tenants[place.buffer].append(described(node))
@@ -295,7 +315,7 @@ class Executable:
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in the order they run."""
-        return self._program.schedule.order
+        return self.program.schedule.order
 
     def report(self) -> Report:
         """What the graph holds, what each pass did, and the memory plan."""

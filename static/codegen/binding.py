@@ -21,8 +21,6 @@ from static.codegen.sizes import Runs, resolve
 _IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
 _GLOBALS = {**blocks.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
 
-later = 0
-"""Bytes, whole cache lines, by which arenas begin later: who measures draws them, so that no one place counts alone."""
 Results = dict[tuple[Node, tuple[int, ...]], ResultMaker]  # by node and shape
 
 
@@ -69,7 +67,7 @@ def bind(
             sizes, {key: result for other in others for key, result in other.results.items()}, kept
         )
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
-        arena = largest if len(largest) >= layout.plan.peak else _aligned(layout.plan.peak)
+        arena = largest if len(largest) >= layout.plan.peak else memory.allocate(layout.plan.peak)
         run = binder.bound(program, layout, arena)
     return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results, binder.kernels)
 
@@ -155,13 +153,6 @@ class Binder:
         key = node, resolve(node.spec.shape, self.sizes)
         self.results[key] = self.known.get(key) or ResultMaker(key[1], node.spec.dtype, self.kept)
         return self.results[key]
-
-
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    """So many bytes, from the start of a cache line."""
-    memory_block = np.empty(size + memory.ALIGNMENT + later, np.uint8)
-    start = -memory_block.ctypes.data % memory.ALIGNMENT + later
-    return memory_block[start : start + size]
 
 
 def _one_of(array: np.ndarray[Any, Any], known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

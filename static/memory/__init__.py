@@ -6,8 +6,20 @@ and searched: small instances to the end (`exact`), others by beams over skyline
 allows (`search`).
 """
 
+from static.memory.arena import allocate, begin_at
 from static.memory.buffers import Buffer, Plan, max_live
 from static.memory.greedy import MANY, best_fit, greedy_by_size
 from static.memory.planner import ALIGNMENT, plan
 
-__all__ = ["ALIGNMENT", "MANY", "Buffer", "Plan", "best_fit", "greedy_by_size", "max_live", "plan"]
+__all__ = [
+    "ALIGNMENT",
+    "MANY",
+    "Buffer",
+    "Plan",
+    "allocate",
+    "begin_at",
+    "best_fit",
+    "greedy_by_size",
+    "max_live",
+    "plan",
+]

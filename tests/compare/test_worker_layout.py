@@ -13,7 +13,7 @@ from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.run import layout, processes
 from compare.run.start import LAYOUT
-from static.codegen import binding
+from static import memory
 from static.memory import ALIGNMENT
 
 JOB = Job("time", "tiny", "small", 0, seed=7)
@@ -22,7 +22,7 @@ JOB = Job("time", "tiny", "small", 0, seed=7)
 @pytest.fixture(autouse=True)
 def in_place():
     yield
-    binding.later = 0
+    memory.begin_at(0)
     layout._kept.clear()
 
 
@@ -58,20 +58,32 @@ def test_arenas_begin_at_offsets_of_their_own_on_cache_lines_and_give_the_same()
     plain = static.compile(f, x)(x)
     for process in range(6):
         layout.moved(replace(JOB, process=process))
-        places.add(binding.later)
-        assert binding._aligned(100).ctypes.data % ALIGNMENT == 0
-        assert len(binding._aligned(100)) == 100
+        places.add(_offset())
+        arena = memory.allocate(100)
+        assert arena.ctypes.data % ALIGNMENT == 0
+        assert len(arena) == 100
         for one, other in zip(static.compile(f, x)(x), plain, strict=True):
             np.testing.assert_array_equal(one, other)
     assert len(places) > 3
     assert all(0 <= place < layout.PAGE and place % ALIGNMENT == 0 for place in places)
 
 
+def test_an_arena_begins_on_a_cache_line():
+    with pytest.raises(ValueError, match="no multiple of 64"):
+        memory.begin_at(100)
+
+
+def _offset():
+    """How far into its block an arena begins, beyond the first cache line."""
+    arena = memory.allocate(100)
+    return (arena.ctypes.data - arena.base.ctypes.data) // ALIGNMENT * ALIGNMENT
+
+
 def test_where_bytes_are_counted_arenas_are_as_they_are():
     assert set(layout.COUNTED) <= set(KINDS)
     for kind in layout.COUNTED:
         layout.moved(replace(JOB, kind=kind))
-        assert binding.later == 0
+        assert _offset() == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="how malloc lays out its heap")

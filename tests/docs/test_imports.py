@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -207,3 +208,52 @@ def test_contributing_shows_the_floors_that_the_test_holds():
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     for package, rooms in FLOORS.items():
         assert f"`{package}/`: {' · '.join(rooms)}" in " ".join(text.split())
+
+
+# Names of their own -------------------------------------------------------------------------------------------------
+
+
+NO_SECRETS = {"_asdict", "_fields", "_make", "_replace", "_getframe"}
+"""What Python offers to everyone under such a name."""
+
+
+def private(name: str) -> bool:
+    """Whether a name says that it is nobody else's."""
+    return name.startswith("_") and not name.startswith("__") and name not in NO_SECRETS
+
+
+def named(text: str) -> set[str]:
+    """The private names that a file gives: to functions and classes, on lines of their own, and to parts of `self`."""
+    given = re.findall(r"(?:def |class |self\.|^\s*)(_[a-z]\w*)", text, re.MULTILINE)
+    return {name for name in given if private(name)}
+
+
+def reaching_in(text: str, others: set[str]) -> set[str]:
+    """The private names of others that a file imports, or reads of an object that is not its own."""
+    own, reached = named(text), set[str]()
+    if not re.search(r"\W_[a-z]", text):
+        return reached
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute):
+            reached |= {node.attr} - own
+        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in ("graphs", *ENGINES):
+            reached |= {alias.name for alias in node.names if private(alias.name)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("attr"):
+            reached |= {arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)}
+    return reached & others
+
+
+def test_compare_uses_no_private_name_of_an_engine():
+    packages = ("graphs", *ENGINES)
+    texts = [path.read_text("utf-8") for package in packages for path in (ROOT / package).rglob("*.py")]
+    others = set[str]().union(*map(named, texts))
+    assert {"_data", "_edge", "_bindings"} <= others
+    files = sorted((ROOT / "compare").rglob("*.py"))
+    wrong = {str(file.relative_to(ROOT)): reaching_in(file.read_text("utf-8"), others) for file in files}
+    assert {file: names for file, names in wrong.items() if names} == {}
+
+
+def test_a_private_name_of_an_engine_is_seen_in_every_form():
+    others = {"_data", "_edge", "_program", "_own"}
+    source = "from static.call.jit import _program\nx._data\ngetattr(x, '_edge')\nself._own = 1\nother._own\n"
+    assert reaching_in(source, others) == {"_data", "_edge", "_program"}

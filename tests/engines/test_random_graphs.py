@@ -160,7 +160,7 @@ def test_a_saved_graph_gives_the_same(block, tmp_path):
 def test_the_check_of_the_arena_finds_a_buffer_given_out_twice():
     exe = static.compile(lambda x: graphs.sin(x) * graphs.cos(x) + 1, np.ones(300))
     (binding,) = exe._bindings.values()
-    names = [name for name, *_ in exe._program.slots]
+    names = [name for name, *_ in exe.program.slots]
     buffers = [
         i for i, name in enumerate(names) if name.startswith("b") and binding.run.__defaults__[i].shape == (300,)
     ]

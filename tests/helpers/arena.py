@@ -27,9 +27,9 @@ def check_arena(exe: Executable, arrays: Sequence[np.ndarray]) -> list[Any]:
     """
     (binding,) = exe._bindings.values()
     # By identity: equal code may be of two subgraphs.
-    watched = {id(one.code): _Reads(one) for one in exe._program.nested() if isinstance(one, LoweredGraph)}
+    watched = {id(one.code): _Reads(one) for one in exe.program.nested() if isinstance(one, LoweredGraph)}
     before = [array.tobytes() for array in arrays]
-    check = _Check(watched, exe._program.code, binding.arena)
+    check = _Check(watched, exe.program.code, binding.arena)
     tracing = sys.gettrace()
     sys.settrace(check.enter)
     try:

@@ -248,7 +248,7 @@ def test_symbolic_sizes(everywhere, size):
 
 def test_small_sizes_of_a_symbolic_graph_take_one_block():
     exe = static.compile(lambda x: g.tanh(x) * 2 + x, g.TensorSpec(("B", 100)), passes=FUSED)
-    (lowered,) = exe._program.inner.values()
+    (lowered,) = exe.program.inner.values()
     assert blocks.cut(lowered, {"B": 1000}).rows == 1000 * 100
     assert blocks.cut(lowered, {"B": 100_000}).rows < 1000 * 100
 

@@ -135,7 +135,7 @@ def test_parts_are_computed_where_they_are_joined():
         return g.sum(g.concat([g.expand_dims(g.matmul(x, x + i), 0) for i in range(5)]) ** 2)
 
     exe = checked(f, X)
-    places = exe._program.schedule.place
+    places = exe.program.schedule.place
     joined = next(node for node in places if node.op.name == "concat")
     assert [places[p.inputs[0]].buffer for p in joined.inputs] == [joined] * 5
     assert [places[p.inputs[0]].offset for p in joined.inputs] == [i * BYTES for i in range(5)]
@@ -152,7 +152,7 @@ def test_a_part_that_is_joined_twice_is_copied_once():
 
 def test_parts_along_another_axis_are_copied():
     exe = checked(lambda x: g.sum(g.concat([g.tanh(x), g.exp(x)], axis=1) ** 2), X)
-    assert all(place.offset == 0 for place in exe._program.schedule.place.values())
+    assert all(place.offset == 0 for place in exe.program.schedule.place.values())
 
 
 # Loops ------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_what_a_scan_stacks_and_what_its_body_needs_is_planned():
         return last.sum() + (rows * 2).sum()
 
     exe = checked(f, X)
-    assert any(node.op is part for node in exe._program.schedule.place)
+    assert any(node.op is part for node in exe.program.schedule.place)
     assert exe.arena_bytes == exe.plan.peak >= BYTES + N * 8
 
 

@@ -49,7 +49,7 @@ def _read_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[l
     """The lines of generated code in the order they ran, and what tracemalloc read after each."""
     lines: list[int] = []
     readings: list[Reading] = []
-    code = executable._program.code
+    code = executable.program.code
 
     def follow(frame: FrameType, event: str, _: Any) -> Any:
         if frame.f_code is not code:
@@ -74,7 +74,7 @@ def _moments(
     executable: Executable, case: Case, lines: list[int], readings: list[Reading], held: Mapping[str, int]
 ) -> Iterator[Moment]:
     """A moment for each line, on top of what is `held` between calls; the line of a node is a step of the plan."""
-    program = executable._program
+    program = executable.program
     forward = forward_of(executable, case)
     step = {node: i for i, node in enumerate(program.schedule.order)}
     living = _living(executable, forward, case)
@@ -96,7 +96,7 @@ Living = tuple[Counter[str], Counter[str]]
 
 def _living(executable: Executable, forward: set[Node], case: Case) -> list[Living]:
     """At each step of the plan, the bytes by class in the arena, and beside it."""
-    program, binding = executable._program, executable._last()
+    program, binding = executable.program, executable.binding
     plan, steps = program.schedule, len(program.schedule.order)
     handed_out = {plan.owner[node] for node in program.graph.outputs}
     sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in owners(executable)}
@@ -114,14 +114,14 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
 
 def owners(executable: Executable) -> list[Node]:
     """The nodes that own memory which a kernel writes."""
-    plan = executable._program.schedule
+    plan = executable.program.schedule
     nodes = [node for node in plan.order if plan.owner[node] is node and node.op.family != "source"]
     return [node for node in nodes if not isinstance(node.spec, TupleSpec)]
 
 
 def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tuple[int, int]]:
     """From which step to which each node's bytes are its own: until nobody reads it, or another is written there."""
-    plan = executable._program.schedule
+    plan = executable.program.schedule
     step = {node: i for i, node in enumerate(plan.order)}
     last = sharing.last_use(plan.order, plan.owner)
     spans = {node: (step[sharing.writer(node)], last[node] + 1) for node in sizes}
@@ -140,7 +140,7 @@ def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tupl
 def _class(node: Node, executable: Executable, forward: set[Node], case: Case) -> str:
     if node not in forward:
         return "workspace"
-    owner = executable._program.schedule.owner
+    owner = executable.program.schedule.owner
     read_late = any(
         owner[source] is node for late in executable.nodes() if late not in forward for source in late.inputs
     )
@@ -163,6 +163,6 @@ def forward_of(executable: Executable, case: Case) -> set[Node]:
 
 def _plan_bytes(executable: Executable) -> int:
     """The Python objects of a plan: offsets and lifetimes."""
-    binding = executable._last()
+    binding = executable.binding
     parts: list[Any] = [binding.plan.offsets, *binding.plan.offsets, binding.lives, *binding.lives]
     return sum(map(sys.getsizeof, parts))

@@ -36,7 +36,7 @@ def counts(executable: Executable, case: Case) -> ticks.Counted:
     written to no memory of the step.
     """
     counted = ticks.Counted({})
-    for program in executable._program.nested():
+    for program in executable.program.nested():
         for node in dict.fromkeys(program.lines):
             if node is not None and not node.subgraphs:
                 counted.at(line_of(node)).kernels += 1
@@ -55,7 +55,7 @@ def saved_nodes(executable: Executable, case: Case) -> set[Node]:
     """The nodes of the forward pass whose memory the backward pass reads; none where a step takes no gradients."""
     if case.argnum is None:
         return set()
-    forward, owner = ledger.forward_of(executable, case), executable._program.schedule.owner
+    forward, owner = ledger.forward_of(executable, case), executable.program.schedule.owner
     late = [node for node in executable.nodes() if node not in forward]
     return {owner[source] for node in late for source in node.inputs if owner[source] in forward}
 
@@ -73,7 +73,7 @@ class _Follower:
     """Follows the generated code, its loops and groups included, and reads the clock at each line of it."""
 
     def __init__(self, executable: Executable) -> None:
-        self.programs = {id(program.code): program for program in executable._program.nested()}
+        self.programs = {id(program.code): program for program in executable.program.nested()}
         self.spans: ticks.Spans = []
         self.stack: list[str] = []
         self.last = perf_counter()

@@ -99,7 +99,7 @@ _NEAR = 64  # a view is mostly of what was made a few kernels before; an older o
 
 
 def _array(leaf: Any) -> Any:
-    return leaf._data if isinstance(leaf, dynamic.Tensor) else leaf
+    return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
 
 
 def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> ticks.Spans:

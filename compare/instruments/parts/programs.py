@@ -42,7 +42,6 @@ from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
 from graphs.spec import TupleSpec
-from static.call import layout
 from static.call.executable import Executable
 from static.codegen.binding import bind
 from static.codegen.lowering import lower
@@ -156,17 +155,16 @@ def static_programs(case: Case) -> dict[str, TimedCall]:
     jitted = static.jit(transformed(static, traced(case), case.argnum))
     jitted(*arguments)
     (executable,) = jitted.executables.values()
-    (binding,) = executable._bindings.values()
-    arrays = executable._inputs(arguments)
-    nothing = _without_kernels(binding.run)
-    guard = _with_nothing_to_run(executable, binding.run(*arrays))
+    run, arrays = executable.binding.run, executable.inputs(arguments)
+    nothing, outputs = _without_kernels(run), run(*arrays)
+    guard = executable.with_run(lambda *_: outputs)  # checks its arguments, finds its binding, and has nothing to run
     specs = _allocated(executable)
     there = [np.empty(shape, dtype) for shape, dtype in specs]
     return {
         "step": lambda: jitted(*arguments),
         "call": lambda: executable(*arguments),
         "guard": lambda: guard(*arguments),
-        "run": lambda: binding.run(*arrays),
+        "run": lambda: run(*arrays),
         "calls": lambda: nothing(*arrays),
         "fresh": lambda: _fill(np.empty(shape, dtype) for shape, dtype in specs),
         "filled": lambda: _fill(there),
@@ -181,16 +179,6 @@ def _without_kernels(run: Any) -> FunctionType:
     return FunctionType(run.__code__, names, "run", defaults)
 
 
-def _with_nothing_to_run(executable: Executable, outputs: tuple[Any, ...]) -> Executable:
-    """An executable that checks its arguments, finds its binding, and gives these outputs."""
-    hollow, room = Executable.__new__(Executable), layout.Room()
-    vars(hollow).update(vars(executable))
-    room.run = lambda *_: outputs
-    room.bindings = {shapes: binding._replace(run=room.run) for shapes, binding in executable._bindings.items()}
-    hollow._free, hollow._bindings = [room], room.bindings
-    return hollow
-
-
 def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
     for array in arrays:
         array.fill(0)
@@ -198,7 +186,7 @@ def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
 
 def _allocated(executable: Executable) -> list[tuple[Any, Any]]:
     """Shape and dtype of the arrays that each call allocates: what is handed out, or has no place in the arena."""
-    order = executable._program.schedule
+    order = executable.program.schedule
     nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
     computed = [node for node in nodes if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
     return [(node.spec.shape, node.spec.dtype) for node in computed]
