@@ -31,9 +31,9 @@ def write(
     from compare.page import assemble, html, markdown, plots, summary
     from compare.records.files import write_atomic
 
-    found = summary.summarise(records)
-    drawn = plots.draw(found, directory / "plots")
-    page = assemble.page(directory.resolve().name, found, tuple(judged), drawn, outside, answer, sections)
+    summarised = summary.summarise(records)
+    drawn = plots.draw(summarised, directory / "plots")
+    page = assemble.page(directory.resolve().name, summarised, tuple(judged), drawn, outside, answer, sections)
     return [
         write_atomic(directory / "report.html", html.render(page).encode()),
         write_atomic(directory / "report.md", markdown.render(page).encode()),

@@ -97,8 +97,8 @@ def _arrays(floats: int) -> str:
 
 def _spread(places: Sequence[CostPlace]) -> tuple[float, float, float]:
     """The least, the mean and the largest of static ÷ dynamic."""
-    found = [place.steady.estimate for place in places]
-    return min(found), geometric_mean(found), max(found)
+    ratios = [place.steady.estimate for place in places]
+    return min(ratios), geometric_mean(ratios), max(ratios)
 
 
 def _ratio(value: float) -> str:
@@ -124,8 +124,8 @@ def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> 
 
 
 def _won(ratios: Iterable[Ratio]) -> str:
-    found = Counter(ratio.words for ratio in ratios)
-    return text.listed([f"{said} in {found[words]}" for words, said in _WORDS.items() if found[words]])
+    counts = Counter(ratio.words for ratio in ratios)
+    return text.listed([f"{said} in {counts[words]}" for words, said in _WORDS.items() if counts[words]])
 
 
 def claims(judged: Sequence[Verdict]) -> Claims:
@@ -134,9 +134,9 @@ def claims(judged: Sequence[Verdict]) -> Claims:
 
 
 def _row(judged: Verdict) -> ClaimRow:
-    found = judged.finding
-    svg, words = sparkline.drawn(judged.claim.id, found)
-    claim, why = judged.claim, _sentence("".join(found.reasons[:1]))
+    finding = judged.finding
+    svg, words = sparkline.drawn(judged.claim.id, finding)
+    claim, why = judged.claim, _sentence("".join(finding.reasons[:1]))
     there = verdicts.measured(judged)
     return ClaimRow(
         claim.id, claim.title, verdicts.anchor(claim.id) if there else "", verdicts.mark(judged), why, svg, words
@@ -153,9 +153,9 @@ def calculator(summary: Summary) -> Section | None:
     if not models:
         return None
     errors = (
-        f"For {one.ops} ops it gives static ÷ dynamic of this run's own cells within a factor of {one.error:.3g} in "
-        f"the median cell and {one.worst:.3g} in the worst."
-        for one in models
+        f"For {fit.ops} ops it gives static ÷ dynamic of this run's own cells within a factor of {fit.error:.3g} in "
+        f"the median cell and {fit.worst:.3g} in the worst."
+        for fit in models
     )
     return section(
         "Calculator", _CALCULATOR, f"{model.FORMULA}.", *errors, Calculator(tuple(models)), _coefficients(models)
@@ -164,8 +164,8 @@ def calculator(summary: Summary) -> Section | None:
 
 def _coefficients(models: Sequence[model.CostModel]) -> Table:
     rows = tuple(
-        (one.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
-        for one in models
-        for engine, line, build in (("dynamic", one.dynamic, ()), ("static", one.static, one.build))
+        (fit.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
+        for fit in models
+        for engine, line, build in (("dynamic", fit.dynamic, ()), ("static", fit.static, fit.build))
     )
     return Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")

@@ -53,7 +53,7 @@ def page(
     shown = {verdict.claim.id for verdict in settled}
     beside = {*shown, first.NAME, _PARITY}
     bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
-    found = (
+    parts = (
         answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
         *sections,
         *(verdicts.section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
@@ -68,8 +68,8 @@ def page(
         section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
     )
     machine = Folded(conditions.summary(records), (Bullets(conditions.sentences(records)),))
-    held = [one for one in found if one]
-    body = tuple(one for one in (*held, terms.section(held)) if one)
+    held = [part for part in parts if part]
+    body = tuple(part for part in (*held, terms.section(held)) if part)
     return Page(_title(run), _subtitle(name, run), body, machine)
 
 
@@ -187,7 +187,7 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
     )
     limits = (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
     open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
-    unjudged = (f"{one.claim.id} {one.claim.title}: {'; '.join(one.reasons)}" for one in open_)
+    unjudged = (f"{verdict.claim.id} {verdict.claim.title}: {'; '.join(verdict.reasons)}" for verdict in open_)
     absent = (*unjudged, *missing)
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 

@@ -48,18 +48,18 @@ def table(columns: Sequence[RunColumn]) -> Table:
     rows = tuple(
         (
             f"{id} {claim.title}",
-            *(_cell(one.verdicts[id]) for one in columns),
+            *(_cell(run.verdicts[id]) for run in columns),
             "differ" if id in apart else "the same" if not set(_words(columns, id)) & set(OPEN) else "open",
         )
         for id, claim in CLAIMS.items()
     )
-    names = tuple(one.name for one in columns)
+    names = tuple(run.name for run in columns)
     return Table(("claim", *names, "verdicts"), rows, "l" * (len(columns) + 2))
 
 
 def page(columns: Sequence[RunColumn]) -> str:
     """The table, and under which conditions each run was measured, in Markdown."""
-    measured = Table(("run", "measured"), tuple((one.name, one.measured) for one in columns), "ll")
+    measured = Table(("run", "measured"), tuple((run.name, run.measured) for run in columns), "ll")
     parts = ("# Runs beside each other", markdown.table(table(columns)), markdown.table(measured), sentence(columns))
     return "\n\n".join(parts) + "\n"
 
@@ -67,8 +67,8 @@ def page(columns: Sequence[RunColumn]) -> str:
 def plain(columns: Sequence[RunColumn]) -> list[dict[str, Any]]:
     """Each run with its verdicts by claim, in plain JSON values."""
     return [
-        {"run": one.name, "measured": one.measured, "verdicts": {id: v.to_dict() for id, v in one.verdicts.items()}}
-        for one in columns
+        {"run": run.name, "measured": run.measured, "verdicts": {id: v.to_dict() for id, v in run.verdicts.items()}}
+        for run in columns
     ]
 
 
@@ -79,7 +79,7 @@ def sentence(columns: Sequence[RunColumn]) -> str:
 
 
 def _words(columns: Sequence[RunColumn], id: str) -> list[str]:
-    return [one.verdicts[id].finding.verdict for one in columns]
+    return [run.verdicts[id].finding.verdict for run in columns]
 
 
 def _cell(verdict: Verdict) -> str:

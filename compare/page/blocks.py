@@ -28,8 +28,8 @@ class Table:
     @classmethod
     def of(cls, align: str, rows: Iterable[Mapping[str, str]], title: str = "") -> Table | None:
         """The table of rows that have each cell under its header, all in one order; None without rows."""
-        found = list(rows)
-        return cls(tuple(found[0]), tuple(tuple(row.values()) for row in found), align, title) if found else None
+        cells = list(rows)
+        return cls(tuple(cells[0]), tuple(tuple(row.values()) for row in cells), align, title) if cells else None
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,14 @@ class Measure:
     written: Callable[[float], str]
     relative: bool = False
 
-    def found(self, cell: Evidence, arm: str) -> Values:
+    def values(self, cell: Evidence, arm: str) -> Values:
         """What the processes of a cell found of an arm; nothing where one has no usable number."""
         if self.relative:
-            both = [process for process in cell.processes if arm in process and cell.base in process]
-            values = [_divided(self.read(one[arm]), self.read(one[cell.base])) for one in both if arm != cell.base]
+            pairs = [process for process in cell.processes if arm in process and cell.base in process]
+            values = [_divided(self.read(pair[arm]), self.read(pair[cell.base])) for pair in pairs if arm != cell.base]
         else:
-            values = [self.read(one) for one in cell.of(arm)]
-        return values if all(one and min(one) > 0 for one in values) else []
+            values = [self.read(measured) for measured in cell.of(arm)]
+        return values if all(process and min(process) > 0 for process in values) else []
 
 
 def _divided(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
@@ -107,8 +107,8 @@ def compared(before: Records, after: Records, *, unlike_machines: bool = False) 
     machines = unlike(before, after)
     alike = unlike_machines or not machines
     measures = [measure for measure in MEASURES if alike or measure.kind is Memory]
-    found = tuple(change for measure in measures for change in _of_measure(before, after, measure))
-    return Compared(tuple(_sentences(before, after, found, alike)), found)
+    changes = tuple(change for measure in measures for change in _of_measure(before, after, measure))
+    return Compared(tuple(_sentences(before, after, changes, alike)), changes)
 
 
 def _of_measure(before: Records, after: Records, measure: Measure) -> Iterator[CellChange]:
@@ -118,35 +118,35 @@ def _of_measure(before: Records, after: Records, measure: Measure) -> Iterator[C
             yield from _of_cell(first[cell], second[cell], measure)
 
 
-def table(found: Sequence[CellChange]) -> Table:
+def table(changes: Sequence[CellChange]) -> Table:
     """A row for each change: where, before, after and their ratio."""
     rows = tuple(
         (
-            one.cell.title,
-            one.arm,
-            one.measure.name,
-            one.measure.written(one.before),
-            one.measure.written(one.after),
-            written(one.ratio),
-            one.word,
+            change.cell.title,
+            change.arm,
+            change.measure.name,
+            change.measure.written(change.before),
+            change.measure.written(change.after),
+            written(change.ratio),
+            change.word,
         )
-        for one in found
+        for change in changes
     )
     return Table(HEADERS, rows, "lllrrrl")
 
 
-def significant(found: Sequence[CellChange]) -> list[CellChange]:
+def significant(changes: Sequence[CellChange]) -> list[CellChange]:
     """Those beyond 5%, the largest first."""
-    beyond = [one for one in found if one.word in ("more", "less")]
-    return sorted(beyond, key=lambda one: -max(one.ratio.estimate, 1 / one.ratio.estimate))
+    beyond = [change for change in changes if change.word in ("more", "less")]
+    return sorted(beyond, key=lambda change: -max(change.ratio.estimate, 1 / change.ratio.estimate))
 
 
-def markdown(found: Compared) -> str:
+def markdown(comparison: Compared) -> str:
     """All of it as a part of a page."""
-    return "\n\n".join(["\n## What changed", *found.sentences, tabled(table(found.changes))]) + "\n"
+    return "\n\n".join(["\n## What changed", *comparison.sentences, tabled(table(comparison.changes))]) + "\n"
 
 
-def _sentences(before: Records, after: Records, found: Sequence[CellChange], alike: bool) -> Iterator[str]:
+def _sentences(before: Records, after: Records, changes: Sequence[CellChange], alike: bool) -> Iterator[str]:
     """What differs around the runs, then for each measure how many values rose, fell, stayed or cannot be told."""
     functions = [_function(run) for run in (before, after)]
     if functions[0] != functions[1]:
@@ -156,7 +156,7 @@ def _sentences(before: Records, after: Records, found: Sequence[CellChange], ali
     if not alike:
         yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."
     for measure in MEASURES:
-        words = [one.word for one in found if one.measure is measure]
+        words = [change.word for change in changes if change.measure is measure]
         if words:
             yield tally(measure, words)
 
@@ -166,21 +166,21 @@ def _function(run: Records) -> str:
     return next((str(name) for record in of(run, Run) if (name := record.settings.get("function"))), "the workloads")
 
 
-def plain(found: Compared) -> dict[str, Any]:
+def plain(comparison: Compared) -> dict[str, Any]:
     """The sentences and the changes, in plain JSON values; an interval is `[estimate, low, high]`."""
     rows = [
         {
-            "cell": str(one.cell),
-            "arm": one.arm,
-            "what": one.measure.name,
-            "before": one.before,
-            "after": one.after,
-            "ratio": [one.ratio.estimate, *(one.ratio.bounds() or (None, None))],
-            "change": one.word,
+            "cell": str(change.cell),
+            "arm": change.arm,
+            "what": change.measure.name,
+            "before": change.before,
+            "after": change.after,
+            "ratio": [change.ratio.estimate, *(change.ratio.bounds() or (None, None))],
+            "change": change.word,
         }
-        for one in found.changes
+        for change in comparison.changes
     ]
-    return {"sentences": list(found.sentences), "changes": rows}
+    return {"sentences": list(comparison.sentences), "changes": rows}
 
 
 def tally(measure: Measure, words: Sequence[str]) -> str:
@@ -191,7 +191,7 @@ def tally(measure: Measure, words: Sequence[str]) -> str:
 
 def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[CellChange]:
     for arm in before.arms:
-        first, second = (measure.found(run, arm) for run in (before, after))
+        first, second = (measure.values(run, arm) for run in (before, after))
         if first and second:
             yield change(before.cell, arm, measure, first, second)
 
@@ -208,10 +208,10 @@ def mean_of(processes: Values) -> float:
 
 def ratio_of(after: Values, before: Values, measure: Measure) -> Interval:
     """`after ÷ before`: of times with Welch's interval, of bytes without any width."""
-    found = unpaired_ratio_interval(after, before)
+    ratio = unpaired_ratio_interval(after, before)
     if measure.kind is Memory:  # counted and not sampled: the same code holds the same bytes
-        return Interval(found.estimate, found.estimate, found.estimate)
-    return found
+        return Interval(ratio.estimate, ratio.estimate, ratio.estimate)
+    return ratio
 
 
 def written(ratio: Interval) -> str:

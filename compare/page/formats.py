@@ -43,12 +43,14 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
                 runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
     if not runs:
         raise NothingMeasuredError(f"no steady times{f' of {arm}' if arm else ''} to export; see `graphduel report`")
-    tested = {name: found for name, found in runs.items() if len(found) > 1}
+    tested = {name: processes for name, processes in runs.items() if len(processes) > 1}
     if not tested:
         raise NothingMeasuredError(
             "pyperf needs two processes for each cell, and one measured each; run with --processes 2 or more"
         )
-    benchmarks = [{"metadata": {"name": name, "unit": "second"}, "runs": found} for name, found in tested.items()]
+    benchmarks = [
+        {"metadata": {"name": name, "unit": "second"}, "runs": processes} for name, processes in tested.items()
+    ]
     return {"version": PYPERF, "metadata": {"graphduel_schema": results.VERSION}, "benchmarks": benchmarks}
 
 
@@ -83,7 +85,7 @@ def _run(record: Time, row: TimeArm) -> dict[str, Any]:
 def _metadata(record: Time) -> dict[str, Any]:
     """What a run says of its process and machine, by pyperf's names where it has them."""
     environment = record.environment or Environment()
-    found = {
+    fields = {
         "graphduel_process": record.process,
         "hostname": record.host,
         "cpu_model_name": environment.cpu,
@@ -92,4 +94,4 @@ def _metadata(record: Time) -> dict[str, Any]:
         "platform": environment.system,
         "load_avg_1min": environment.load,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}

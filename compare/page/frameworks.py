@@ -27,48 +27,51 @@ QUESTION = (
 _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
 
 
-def section(found: Sequence[Outside]) -> Section | None:
+def section(frameworks: Sequence[Outside]) -> Section | None:
     """The section of the page; None where no framework was measured."""
-    if not found:
+    if not frameworks:
         return None
-    notes = (*NOTES.splitlines(), *(one.framework.remark for one in found if one.framework.remark))
+    notes = (
+        *NOTES.splitlines(),
+        *(outside.framework.remark for outside in frameworks if outside.framework.remark),
+    )
     return page.section(
         "Other frameworks",
         QUESTION,
-        _agreement(found),
-        *(Bullets(reasons, title) for title, reasons in _reasons(found)),
-        _cells(found),
-        *(_verdicts(one) for one in found if one.agreements),
+        _agreement(frameworks),
+        *(Bullets(reasons, title) for title, reasons in _reasons(frameworks)),
+        _cells(frameworks),
+        *(_verdicts(outside) for outside in frameworks if outside.agreements),
         Bullets(notes, "How they were measured"),
         name="frameworks",
     )
 
 
-def _agreement(found: Sequence[Outside]) -> Table:
+def _agreement(frameworks: Sequence[Outside]) -> Table:
     """A row a claim: our verdict, and that on each framework, with whether they agree."""
-    compared = [one for one in found if one.agreements]
-    headers = ("claim", "our engines", *(f"{one.framework.title} {one.version}" for one in compared))
+    compared = [outside for outside in frameworks if outside.agreements]
+    headers = ("claim", "our engines", *(f"{outside.framework.title} {outside.version}" for outside in compared))
     rows = []
-    for row in zip(*(one.agreements for one in compared), strict=True):
-        theirs = (f"{_AGREES[one.agrees]}\N{NO-BREAK SPACE}{one.theirs}" for one in row)
+    for row in zip(*(outside.agreements for outside in compared), strict=True):
+        theirs = (f"{_AGREES[outside.agrees]}\N{NO-BREAK SPACE}{outside.theirs}" for outside in row)
         rows.append((row[0].claim, row[0].ours, *theirs))
     return Table(headers, tuple(rows), "l" * len(headers))
 
 
-def _reasons(found: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for one in found:
-        for agreement in one.agreements:
+def _reasons(frameworks: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for outside in frameworks:
+        for agreement in outside.agreements:
             if agreement.agrees != "yes":
                 says = {"no": "does not agree", "cannot tell": "cannot be compared"}[agreement.agrees]
-                yield f"{agreement.claim}: {one.framework.title} {says}", agreement.why
+                yield f"{agreement.claim}: {outside.framework.title} {says}", agreement.why
 
 
-def _cells(found: Sequence[Outside]) -> Table:
+def _cells(frameworks: Sequence[Outside]) -> Table:
     headers = (
         "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "arm ÷ eager",
         "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
-    rows = tuple(_cell(one.framework.title, arm) for one in found for arm in one.arms)
+    rows = tuple(_cell(outside.framework.title, arm) for outside in frameworks for arm in outside.arms)
     return Table(headers, rows, "llllrrrrrrrl", "What each arm took on each workload")
 
 
@@ -94,10 +97,10 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
     )
 
 
-def _verdicts(one: Outside) -> Table:
+def _verdicts(outside: Outside) -> Table:
     rows = tuple(
         (f"{v.claim.id} {v.claim.title}", verdicts.marked(v), verdicts.effect(v.finding), "; ".join(v.reasons[:3]))
-        for v in one.verdicts
+        for v in outside.verdicts
     )
-    title = f"Verdicts on {one.framework.title} {one.version}"
+    title = f"Verdicts on {outside.framework.title} {outside.version}"
     return Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl", title)

@@ -64,7 +64,7 @@ def _environment(unused: set[str]) -> Environment:
 def _linked(unused: set[str], said: str) -> Markup:
     """The text, in which the first use of each word on the page links to its meaning; `unused` are those to come."""
     pieces = []
-    for piece, word in terms.found(said):
+    for piece, word in terms.words_in(said):
         if word in unused:
             unused.remove(word)
             pieces.append(
@@ -86,7 +86,7 @@ def _inlined(picture: Picture, svg: str, which: str) -> Markup:
     head, opening, body = _STYLE.sub("", _METADATA.sub("", _PROLOG.sub("", svg))).partition(">")
     points = float(_WIDE.findall(head)[0])
     sized = f'{_SIZE.sub("", head)} style="max-width: {points * _PIXELS:.0f}px"{opening}'
-    bare = sized + _COLOUR.sub(lambda found: f"var(--{_THEMED[found[0]]})", body)
+    bare = sized + _COLOUR.sub(lambda colour: f"var(--{_THEMED[colour[0]]})", body)
     named = with_classes(_NAME.sub(rf"\g<1>{picture.name}-{which}-", bare), f"{picture.name}-{which}-s")
     label = str(Markup.escape(picture.alt))
     return Markup(named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))  # noqa: S704 (matplotlib escapes)

@@ -57,7 +57,7 @@ def _layout(strategy: Strategy, trace: LengthTrace, batch: int) -> CallLayout | 
 
 def counted(laid: Mapping[str, CallLayout | None], useful: int) -> Rows:
     """A row for each strategy: graphs compiled with all kept and with few, calls that found theirs, and padding."""
-    return [_counts(name, one, useful) for name, one in laid.items() if one is not None]
+    return [_counts(name, layout, useful) for name, layout in laid.items() if layout is not None]
 
 
 def _counts(name: str, laid: CallLayout, useful: int) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _share(value: float) -> str:
 def chosen(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
     """How the lengths were chosen that are timed, and how far they are like the whole."""
     again = 1 - len(set(trace.lengths)) / len(trace.lengths)
-    found = (
+    said = (
         f"Timed: {len(sample.lengths):,} of {sample.total:,}, {sample.sizes} different lengths from "
         f"{min(sample.lengths):,} to {max(sample.lengths):,}, in an order by seed {seed}.\n"
         "Each stands for an equal part of the whole, by quantiles. "
@@ -83,9 +83,9 @@ def chosen(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
         f"{_share(sample.hits)} come again, of the whole {_share(again)}."
     )
     if sample.cap is None:
-        return found
+        return said
     left = f"{sample.left_out:,} above {sample.cap:,} ({_share(sample.left_out / sample.total)})"
-    return f"{found}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
+    return f"{said}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
 
 
 def timed(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
@@ -104,15 +104,15 @@ def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
 
     Those that were not made lie on a line between others, or grow with the size beyond the largest.
     """
-    known = measured.plans
-    if not known or laid is None:
+    plans = measured.plans
+    if not plans or laid is None:
         return ""
-    sizes, held = zip(*known, strict=True)
+    sizes, held = zip(*plans, strict=True)
     if sizes == (0,):  # one plan, of all its sizes
         return ">" + text.size(held[0])
     wanted = np.array(list(set(laid.shapes)), np.int64)
-    found = np.interp(wanted, sizes, held) * np.maximum(1, wanted / sizes[-1])
-    return ("" if set(laid.shapes) <= set(sizes) else "~") + text.size(float(found.sum()))
+    sized = np.interp(wanted, sizes, held) * np.maximum(1, wanted / sizes[-1])
+    return ("" if set(laid.shapes) <= set(sizes) else "~") + text.size(float(sized.sum()))
 
 
 def fastest(cell: Evidence) -> str:
@@ -125,21 +125,21 @@ def fastest(cell: Evidence) -> str:
 
 def contests(cell: Evidence, comparisons: int) -> Rows:
     """The best strategy of each engine against the other's, in each way and phase, with what follows."""
-    found: Rows = []
+    fought: Rows = []
     for (how, counts), (phase, read) in product(CONTESTS, PHASES):
         top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
         if top and bottom:
             ratio = cell.ratio(top, bottom, read, comparisons)
-            found.append((f"{phase}, {how}: {top} ÷ {bottom}", _ratio(ratio), _verdict(ratio)))
-    return found
+            fought.append((f"{phase}, {how}: {top} ÷ {bottom}", _ratio(ratio), _verdict(ratio)))
+    return fought
 
 
-def _ratio(found: Interval | None) -> str:
-    return f"{found.estimate:.3g} ({found.low:.3g} to {found.high:.3g})" if found else "not known"
+def _ratio(ratio: Interval | None) -> str:
+    return f"{ratio.estimate:.3g} ({ratio.low:.3g} to {ratio.high:.3g})" if ratio else "not known"
 
 
-def _verdict(found: Interval | None) -> str:
-    side = found.side(SMALLEST_EFFECT) if found else "unclear"
+def _verdict(ratio: Interval | None) -> str:
+    side = ratio.side(SMALLEST_EFFECT) if ratio else "unclear"
     return {
         "above": "dynamic is faster",
         "below": "static is faster",

@@ -54,7 +54,7 @@ def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> dict[str
     first = measured[0]
     calls = first.stream
     examples = [call.examples for call in calls]
-    found = sum(not call.compiled for call in calls) / len(calls)
+    hits = sum(not call.compiled for call in calls) / len(calls)
     p50, p95, p99 = (geometric_mean(percentile(m.latency, examples, share) for m in measured) for share in _SHARES)
     return {
         "lengths": cell.name,
@@ -63,7 +63,7 @@ def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> dict[str
         "padding": first.padding,
         "batching": first.batching,
         "compiles": f"{first.compiles:,}",
-        "hits": text.quantity(found, "share") if first.compiles else "",
+        "hits": text.quantity(hits, "share") if first.compiles else "",
         "computed": f"{computed(measured):.2f}",
         "useful": text.quantity(1 / computed(measured), "share"),
         "first call": text.seconds(geometric_mean(m.stream[0].seconds for m in measured)),

@@ -47,8 +47,8 @@ def _fit(places: Sequence[CostPlace]) -> CostModel:
     build = _line(terms[:, :2], [place.static.build for place in places])
     ratios = (terms @ static) / (terms @ dynamic)
     errors = [
-        max(one / known, known / one)
-        for one, known in zip(ratios, (p.static.steady / p.dynamic.steady for p in places), strict=True)
+        max(predicted / measured, measured / predicted)
+        for predicted, measured in zip(ratios, (p.static.steady / p.dynamic.steady for p in places), strict=True)
     ]
     worst = float(max(errors))
     return CostModel(
@@ -69,9 +69,9 @@ def _line(terms: NDArray[np.float64], seconds: Sequence[float]) -> NDArray[np.fl
     scaled = terms / np.array(seconds)[:, None]
     kept = list(range(terms.shape[1]))
     while True:
-        found, *_ = np.linalg.lstsq(scaled[:, kept], np.ones(len(seconds)), rcond=None)
-        if (found >= 0).all() or len(kept) == 1:
+        coefficients, *_ = np.linalg.lstsq(scaled[:, kept], np.ones(len(seconds)), rcond=None)
+        if (coefficients >= 0).all() or len(kept) == 1:
             line = np.zeros(terms.shape[1])
-            line[kept] = np.maximum(found, 0)
+            line[kept] = np.maximum(coefficients, 0)
             return line
-        kept.pop(int(np.argmin(found)))
+        kept.pop(int(np.argmin(coefficients)))

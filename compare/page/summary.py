@@ -73,8 +73,8 @@ def largest(cells: Iterable[Cell]) -> list[Cell]:
     """For each workload, in the order met, the largest of its sizes: a figure has room for one."""
     best: dict[str, Cell] = {}
     for cell in cells:
-        known = best.setdefault(cell.workload, cell)
-        best[cell.workload] = max(known, cell, key=size_order)
+        before = best.setdefault(cell.workload, cell)
+        best[cell.workload] = max(before, cell, key=size_order)
     return list(best.values())
 
 

@@ -37,12 +37,12 @@ def show(
     console.print(table, width=min(width, console.width))
 
 
-def judged(found: Iterable[Verdict]) -> None:
+def judged(verdicts: Iterable[Verdict]) -> None:
     """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
-    from compare.page import verdicts
+    from compare.page.verdicts import mark as marked
 
     columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
-    marks = [(one.claim, verdicts.mark(one)) for one in found]
+    marks = [(verdict.claim, marked(verdict)) for verdict in verdicts]
     rows = [[claim.id, claim.title, mark.word, mark.effect, mark.of] for claim, mark in marks]
     if _console().width < WIDE:
         columns, rows = columns[:4], [row[:4] for row in rows]

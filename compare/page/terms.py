@@ -46,12 +46,12 @@ NAME = "words"
 
 def section(sections: Iterable[Section]) -> Section | None:
     """The words that these sections use in their sentences, with their meanings; None where there are none."""
-    used = {word for text in _texts(tuple(sections)) for _, word in found(text) if word}
+    used = {word for text in _texts(tuple(sections)) for _, word in words_in(text) if word}
     rows = tuple((word, WORDS[word]) for word in sorted(used))
     return Section("The words of this page", (Terms(rows, NAME),), NAME) if rows else None
 
 
-def found(text: str) -> Iterator[tuple[str, str]]:
+def words_in(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces, each with the word of the list that it is; empty for what lies between."""
     end = 0
     for match in _WORD.finditer(text):
@@ -77,8 +77,8 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
-        for one in value:
-            yield from _texts(one)
+        for part in value:
+            yield from _texts(part)
     elif is_dataclass(value) and not isinstance(value, Table):
         for field in fields(value):
             if field.name not in _SILENT:

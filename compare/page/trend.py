@@ -21,7 +21,7 @@ from compare.words import text
 HEADERS = ("cell", "arm", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")
 _ALIGN = "llrrrll"
 
-Found = Mapping[tuple[Cell, str], Values]
+ByCell = Mapping[tuple[Cell, str], Values]
 """What the processes of a run found of one measure, by cell and arm."""
 
 
@@ -68,36 +68,36 @@ def ordered(runs: Mapping[str, Records]) -> list[TrendRun]:
 
 def series(runs: Sequence[TrendRun]) -> list[Series]:
     """All that two runs or more on one machine have, measure by measure."""
-    return [one for measure in changes.MEASURES for one in _of_measure(runs, measure)]
+    return [row for measure in changes.MEASURES for row in _of_measure(runs, measure)]
 
 
-def page(runs: Sequence[TrendRun], found: Sequence[Series]) -> Page:
+def page(runs: Sequence[TrendRun], rows: Sequence[Series]) -> Page:
     """The runs, their verdicts, and a section for each measure: what changed in the last run first."""
     title = f"{text.counted(len(runs), 'run')} over time"
     span = f"From {runs[0].at or 'an unknown time'} to {runs[-1].at or 'an unknown time'}."
-    measured = (_measure(measure, [one for one in found if one.measure is measure]) for measure in changes.MEASURES)
-    held = (_last(found), section("The runs", _table(runs)), _verdicts(runs), *measured)
-    kept = [one for one in held if one]
-    return Page(title, span, tuple(one for one in (*kept, terms.section(kept)) if one))
+    measured = (_measure(measure, [row for row in rows if row.measure is measure]) for measure in changes.MEASURES)
+    held = (_last(rows), section("The runs", _table(runs)), _verdicts(runs), *measured)
+    kept = [part for part in held if part]
+    return Page(title, span, tuple(part for part in (*kept, terms.section(kept)) if part))
 
 
-def significant(found: Sequence[Series]) -> list[CellChange]:
+def significant(rows: Sequence[Series]) -> list[CellChange]:
     """What changed in the last run by more than 5%, the largest change first."""
-    return changes.significant([one.change for one in found if one.change])
+    return changes.significant([row.change for row in rows if row.change])
 
 
-def sentences(found: Sequence[Series]) -> Iterator[str]:
+def sentences(rows: Sequence[Series]) -> Iterator[str]:
     """For each measure how many series rose, fell, stayed or cannot be told in the last run."""
     for measure in changes.MEASURES:
-        words = [one.change.word for one in found if one.measure is measure and one.change]
+        words = [row.change.word for row in rows if row.measure is measure and row.change]
         if words:
             yield changes.tally(measure, words)
 
 
 def _of_measure(runs: Sequence[TrendRun], measure: Measure) -> Iterator[Series]:
-    found = [_found(run, measure) for run in runs]
-    for cell, arm in dict.fromkeys(key for one in found for key in one):
-        have = [one.get((cell, arm)) for one in found]
+    by_run = [_by_cell(run, measure) for run in runs]
+    for cell, arm in dict.fromkeys(key for values in by_run for key in values):
+        have = [values.get((cell, arm)) for values in by_run]
         first = _firsts(runs, have)
         points = tuple(
             sparkline.RunPoint(run.name, changes.ratio_of(values, base, measure)) if values and base else None
@@ -109,9 +109,9 @@ def _of_measure(runs: Sequence[TrendRun], measure: Measure) -> Iterator[Series]:
             yield Series(cell, arm, measure, means, points, _change(runs, have, cell, arm, measure))
 
 
-def _found(run: TrendRun, measure: Measure) -> Found:
+def _by_cell(run: TrendRun, measure: Measure) -> ByCell:
     measured = ((cell, arm) for cell in cells(run.records, measure.kind) for arm in cell.arms)
-    return {(cell.cell, arm): values for cell, arm in measured if (values := measure.found(cell, arm))}
+    return {(cell.cell, arm): values for cell, arm in measured if (values := measure.values(cell, arm))}
 
 
 def _firsts(runs: Sequence[TrendRun], have: Sequence[Values | None]) -> list[Values | None]:
@@ -137,12 +137,12 @@ def _change(
     return changes.change(cell, arm, measure, here[-2], here[-1])
 
 
-def _last(found: Sequence[Series]) -> Section | None:
+def _last(rows: Sequence[Series]) -> Section | None:
     """What the last run changed."""
-    shown = significant(found)
+    shown = significant(rows)
     number = f"{len(shown):,}" if shown else "none"
-    said = f"The last run changed {number} of {text.counted(len(found), 'value')} by more than 5%, with 95% confidence."
-    return section("What the last run changed", said, *sentences(found), changes.table(shown) if shown else None)
+    said = f"The last run changed {number} of {text.counted(len(rows), 'value')} by more than 5%, with 95% confidence."
+    return section("What the last run changed", said, *sentences(rows), changes.table(shown) if shown else None)
 
 
 def _table(runs: Sequence[TrendRun]) -> Table | None:
@@ -154,7 +154,7 @@ def _table(runs: Sequence[TrendRun]) -> Table | None:
                 "began": run.at or "unknown",
                 "commit": run.environment.commit or "unknown",
                 "machine": run.environment.cpu or "unknown",
-                "measured": next((str(one.settings.get("preset", "")) for one in of(run.records, Run)), ""),
+                "measured": next((str(start.settings.get("preset", "")) for start in of(run.records, Run)), ""),
             }
             for run in runs
         ),
@@ -168,19 +168,19 @@ def _verdicts(runs: Sequence[TrendRun]) -> Section | None:
     return section("The verdicts", beside.sentence(columns), beside.table(columns))
 
 
-def _measure(measure: Measure, found: Sequence[Series]) -> Section | None:
+def _measure(measure: Measure, series: Sequence[Series]) -> Section | None:
     """The rows of a measure, the largest change over all runs first."""
     name = f"{measure.name[0].upper()}{measure.name[1:]}"
-    rows = sorted(found, key=lambda one: -max((point.far for point in one.points if point), default=0.0))
+    rows = sorted(series, key=lambda row: -max((point.far for point in row.points if point), default=0.0))
     drawn = PicturedTable(
         Table(HEADERS, tuple(map(_row, rows)), _ALIGN, f"{name}, {text.counted(len(rows), 'row')}"),
-        tuple(Inline(*sparkline.over_runs(f"{one.cell.title}, {one.arm}", one.points)) for one in rows),
+        tuple(Inline(*sparkline.over_runs(f"{row.cell.title}, {row.arm}", row.points)) for row in rows),
     )
     return section(name, drawn if rows else None)
 
 
-def _row(one: Series) -> tuple[str, ...]:
-    known = [value for value in one.values if value is not None]
-    ends = (one.measure.written(known[0]), one.measure.written(known[-1]))
-    changed = (changes.written(one.change.ratio), one.change.word) if one.change else ("", "")
-    return (one.cell.title, one.arm, *ends, *changed)
+def _row(row: Series) -> tuple[str, ...]:
+    values = [value for value in row.values if value is not None]
+    ends = (row.measure.written(values[0]), row.measure.written(values[-1]))
+    changed = (changes.written(row.change.ratio), row.change.word) if row.change else ("", "")
+    return (row.cell.title, row.arm, *ends, *changed)

@@ -36,8 +36,8 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     """One sentence that counts the verdicts."""
     if not verdicts:
         return "No verdict was computed for this run."
-    found = Counter[str](verdict.finding.verdict for verdict in verdicts)
-    parts = [f"{found[word]} {said}" for word, said in _COUNTED.items() if found[word]]
+    counts = Counter[str](verdict.finding.verdict for verdict in verdicts)
+    parts = [f"{counts[word]} {said}" for word, said in _COUNTED.items() if counts[word]]
     return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
@@ -88,8 +88,8 @@ def measured(judged: Verdict) -> bool:
 
 def effect(finding: Finding) -> str:
     """`0.76× [0.75, 0.78]`, static ÷ dynamic if it is a ratio; empty where nothing was measured."""
-    found = finding.effect
-    return _measure(found.value, finding.interval, found.unit, finding.verdict) if found else ""
+    shown = finding.effect
+    return _measure(shown.value, finding.interval, shown.unit, finding.verdict) if shown else ""
 
 
 def _measure(value: float | None, interval: Interval | None, unit: str, word: Label) -> str:

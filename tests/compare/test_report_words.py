@@ -31,13 +31,13 @@ def test_only_words_that_a_sentence_uses_are_listed():
 
 def test_a_part_of_another_word_is_none():
     for text in ("static-bucket runs", "control flow", "rearmed", "stepwise", "break-evens-all"):
-        assert [word for _, word in terms.found(text) if word] == [], text
-    assert "".join(piece for piece, _ in terms.found("the control, a step")) == "the control, a step"
+        assert [word for _, word in terms.words_in(text) if word] == [], text
+    assert "".join(piece for piece, _ in terms.words_in("the control, a step")) == "the control, a step"
 
 
 def test_every_form_has_its_word():
     for form, word in {"shape policies": "shape policy", "Rungs": "rung", "traced": "trace", "ops": "op"}.items():
-        assert [found for _, found in terms.found(form) if found] == [word]
+        assert [base for _, base in terms.words_in(form) if base] == [word]
 
 
 def test_terms_of_a_claim_are_linked_and_markdown_lists_meanings():

@@ -80,8 +80,8 @@ def _headed(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
 
 def _span(points: dict[str, BreakEven]) -> float:
     """Ten times the last break-even, at least a thousand runs: each crossing has room on both sides."""
-    known = [point.runs for point in points.values() if point.runs is not None]
-    return min(_LONGEST, max([1e3, *(10 * runs for runs in known)]))
+    crossings = [point.runs for point in points.values() if point.runs is not None]
+    return min(_LONGEST, max([1e3, *(10 * runs for runs in crossings)]))
 
 
 def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:

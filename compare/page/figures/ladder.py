@@ -28,16 +28,16 @@ _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
 def draw(summary: Summary) -> Drawing:
     """One panel a cell, one row a rung."""
-    found = waterfalls(summary.records)
-    if not found:
+    falls = waterfalls(summary.records)
+    if not falls:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
-    of = {one.cell: one for one in found}
+    of = {fall.cell: fall for fall in falls}
     grid = panels.grid(list(of), 3, 2.7)
     for cell, axes in grid.axes.items():
         _panel(axes, of[cell].landings)
         axes.set_title(style.clean(f"{cell.workload}, {cell.size}"))
     grid.label("seconds a step", "")
-    return Drawing("ladder", _TITLE, _CAPTION, _alt(found), grid.figure, _table(found))
+    return Drawing("ladder", _TITLE, _CAPTION, _alt(falls), grid.figure, _table(falls))
 
 
 def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
@@ -73,34 +73,34 @@ def _words(landing: Landing) -> str:
     return text.ratio(landing.step.estimate) if landing.step else text.seconds(landing.seconds)
 
 
-def _alt(found: Sequence[Waterfall]) -> str:
+def _alt(falls: Sequence[Waterfall]) -> str:
     parts = (
-        f"{w.cell.title}: {w.fastest.rung} takes {text.ratio(w.fastest.total.estimate)} the time of the tape"
-        for w in found
-        if w.fastest.total
+        f"{fall.cell.title}: {fall.fastest.rung} takes {text.ratio(fall.fastest.total.estimate)} the time of the tape"
+        for fall in falls
+        if fall.fastest.total
     )
     return "Seconds of a step rung by rung. The fastest static rung with NumPy's kernels: " + "; ".join(parts) + "."
 
 
-def _table(found: Sequence[Waterfall]) -> Table:
+def _table(falls: Sequence[Waterfall]) -> Table:
     headers = ("workload", "size", "rung", "adds", "seconds", "to its base", "interval", "to the tape",
                "interval", "peak", "kernels as on the tape", "same graph")  # fmt: skip
-    rows = [_row(one, landing) for one in found for landing in one.landings]
-    rows += [(*w.cell, name, why, *[""] * 8) for w in found for name, why in w.missing.items()]
+    rows = [_row(fall, landing) for fall in falls for landing in fall.landings]
+    rows += [(*fall.cell, name, why, *[""] * 8) for fall in falls for name, why in fall.missing.items()]
     return Table(headers, tuple(rows), "llllrrrrrrll")
 
 
-def _row(one: Waterfall, landing: Landing) -> tuple[str, ...]:
+def _row(fall: Waterfall, landing: Landing) -> tuple[str, ...]:
     ratios = (*drawing.ratio_cells(landing.step), *drawing.ratio_cells(landing.total))
-    head = (*one.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
-    return (*head, *ratios, text.size(landing.peak), *_graphs(one, landing.rung))
+    head = (*fall.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
+    return (*head, *ratios, text.size(landing.peak), *_graphs(fall, landing.rung))
 
 
-def _graphs(one: Waterfall, rung: str) -> tuple[str, str]:
+def _graphs(fall: Waterfall, rung: str) -> tuple[str, str]:
     """Whether a rung that must calls the kernels of the tape, and whether the graph of replay is that of the tape."""
     if rung not in ("pool", "replay"):
         return "", ""
-    differs = ", ".join(f"{name} {count:+d}" for name, count in one.unequal.get(rung, {}).items())
-    same = {True: "yes", False: "no", None: "not compared: branches or loops"}[one.same_graph]
-    kernels = f"no: {differs}" if differs else "yes" if rung == "pool" or one.same_graph is not None else "need not be"
+    differs = ", ".join(f"{name} {count:+d}" for name, count in fall.unequal.get(rung, {}).items())
+    same = {True: "yes", False: "no", None: "not compared: branches or loops"}[fall.same_graph]
+    kernels = f"no: {differs}" if differs else "yes" if rung == "pool" or fall.same_graph is not None else "need not be"
     return kernels, same if rung == "replay" else ""

@@ -98,16 +98,16 @@ def _table(lines: Sequence[Ledger]) -> Table:
 def _rows(line: Ledger) -> list[tuple[str, ...]]:
     head = line.cell
     rows: dict[str, LedgerArm] = {arm: row for arm, row in line.arms.items() if row.status == "ok"}
-    sizes = ((arm, *one) for arm, row in rows.items() for one in _sizes(row))
-    found: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
+    sizes = ((arm, *size) for arm, row in rows.items() for size in _sizes(row))
+    cells: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
     if not all(arm in rows for arm in _ENGINES):
-        return found
+        return cells
     first, last = (rows[arm] for arm in _ENGINES)
     held = first.peak
     for cause, change in attributed(held, last.counts, last.peak):
         held += change
-        found.append((*head, f"then {cause}", f"{held:,}", f"{change:+,}"))
-    return found
+        cells.append((*head, f"then {cause}", f"{held:,}", f"{change:+,}"))
+    return cells
 
 
 def _sizes(row: LedgerArm) -> list[tuple[str, int]]:

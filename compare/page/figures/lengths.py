@@ -54,11 +54,11 @@ def draw(summary: Summary) -> Drawing:
 def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
     axes.set_title(style.clean(cell.name, 60))
     ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
-    found = {name: interval for name, interval in ratios.items() if interval is not None}
-    for name, interval in found.items():
+    compared = {name: interval for name, interval in ratios.items() if interval is not None}
+    for name, interval in compared.items():
         _dot(axes, names.index(name), name, interval, cell.of(name))
     drawing.rows(axes, names, fontsize=8)
-    shown = [interval.estimate for interval in found.values()]  # whiskers may reach beyond the panel
+    shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel
     style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
     drawing.tie_zone(axes)
 

@@ -26,11 +26,11 @@ MOST = 12
 
 def draw(summary: Summary) -> Drawing:
     """The table of every cell whose lines were read."""
-    found = [row for record in of(summary.records, SourceLines) for row in rows(record)]
-    if not found:
+    costs = [row for record in of(summary.records, SourceLines) for row in rows(record)]
+    if not costs:
         return Drawing("lines", _TITLE, "This run did not read its steps line by line.")
     shown = of(summary.records, SourceLines)[0]
-    table = Table(HEADERS, tuple(found), "lllrrrrr")
+    table = Table(HEADERS, tuple(costs), "lllrrrrr")
     return Drawing("lines", _TITLE, CAPTION, _alt(shown), _bars(shown), table)
 
 

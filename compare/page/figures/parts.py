@@ -40,36 +40,36 @@ _LOOKS = {
 
 def draw(summary: Summary) -> Drawing:
     """One bar for each engine and cell."""
-    found = parted(summary.records)
-    if not found:
+    steps = parted(summary.records)
+    if not steps:
         return Drawing("parts", _TITLE, "No step of this run was taken apart.")
-    figure = style.figure(1.1 + 0.34 * len(found))
+    figure = style.figure(1.1 + 0.34 * len(steps))
     axes = figure.subplots()
-    for row, one in enumerate(found):
-        _bar(axes, row, one)
-    drawing.rows(axes, [f"{p.cell.workload}, {p.cell.size}: {p.engine}" for p in found])
+    for row, step in enumerate(steps):
+        _bar(axes, row, step)
+    drawing.rows(axes, [f"{step.cell.workload}, {step.cell.size}: {step.engine}" for step in steps])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
     handles = [_patch(part) for part in _LOOKS]
     figure.legend(
         handles=handles, loc="outside upper center", ncols=style.key_columns(len(handles)), fontsize=8, handlelength=1.4
     )
-    notes = " ".join(f"{one.note}." for one in found if one.note)
-    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(found), figure, _table(found, summary.records))
+    notes = " ".join(f"{step.note}." for step in steps if step.note)
+    return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(steps), figure, _table(steps, summary.records))
 
 
-def _bar(axes: Axes, row: int, one: Parted) -> None:
+def _bar(axes: Axes, row: int, step: Parted) -> None:
     right = 0.0
-    for part, share in drawn(one).items():
+    for part, share in drawn(step).items():
         fill, hatch = _LOOKS[part]
         axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
         right += share
-    axes.text(right + 0.01, row, text.seconds(one.seconds), va="center", fontsize=8)
+    axes.text(right + 0.01, row, text.seconds(step.seconds), va="center", fontsize=8)
 
 
-def drawn(one: Parted) -> dict[str, float]:
+def drawn(step: Parted) -> dict[str, float]:
     """The parts above zero as shares of their sum: that of a step whose parts are all above zero is 1 already."""
-    above = {part: share.estimate for part, share in one.shares.items() if share.estimate > 0}
+    above = {part: share.estimate for part, share in step.shares.items() if share.estimate > 0}
     return {part: share / sum(above.values()) for part, share in above.items()}
 
 
@@ -78,30 +78,30 @@ def _patch(part: str) -> Patch:
     return Patch(facecolor=fill, hatch=hatch, edgecolor="white", label=part)
 
 
-def _alt(found: Sequence[Parted]) -> str:
+def _alt(steps: Sequence[Parted]) -> str:
     parts = (
-        f"{p.cell.workload} {p.engine}: kernels {p.shares['kernel'].estimate:.0%}, "
-        f"unexplained {p.shares[UNEXPLAINED].estimate:.0%}"
-        for p in found
+        f"{step.cell.workload} {step.engine}: kernels {step.shares['kernel'].estimate:.0%}, "
+        f"unexplained {step.shares[UNEXPLAINED].estimate:.0%}"
+        for step in steps
     )
     return "Shares of a step by part. " + "; ".join(parts) + "."
 
 
-def _table(found: Sequence[Parted], records: Records) -> Table:
+def _table(steps: Sequence[Parted], records: Records) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
-        (*one.cell, one.engine, part, f"{share.estimate:.1%}", spread(share),
-         text.seconds(share.estimate * one.seconds))
-        for one in found
-        for part, share in one.shares.items()
+        (*step.cell, step.engine, part, f"{share.estimate:.1%}", spread(share),
+         text.seconds(share.estimate * step.seconds))
+        for step in steps
+        for part, share in step.shares.items()
     ]  # fmt: skip
     rows += [
-        (*one.cell, "compiling once", stage, "", "", text.seconds(seconds))
-        for one in found
-        if one.engine == "static"
-        for stage, seconds in stages(records, one.cell).items()
+        (*step.cell, "compiling once", stage, "", "", text.seconds(seconds))
+        for step in steps
+        if step.engine == "static"
+        for stage, seconds in stages(records, step.cell).items()
     ]
-    rows += [(*one.cell, one.engine, "check", one.note or _fine(), "", "") for one in found]
+    rows += [(*step.cell, step.engine, "check", step.note or _fine(), "", "") for step in steps]
     return Table(headers, tuple(rows), "llllrrr")
 
 

@@ -55,8 +55,8 @@ def parted(records: Records) -> list[Parted]:
 def stages(records: Records, cell: Cell) -> dict[str, float]:
     """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
     once = [stages for r in of(records, Parts) if r.cell == cell for stages in r.once]
-    found = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
-    return {**found, UNEXPLAINED: median(o["whole"] for o in once) - sum(found.values())}
+    seconds = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
+    return {**seconds, UNEXPLAINED: median(o["whole"] for o in once) - sum(seconds.values())}
 
 
 def _has_programs(record: Parts) -> bool:

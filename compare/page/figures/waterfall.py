@@ -48,8 +48,8 @@ class Waterfall(NamedTuple):
 def waterfalls(records: Records) -> list[Waterfall]:
     """One for each cell among the `ladder` records in which the tape was timed, in their order."""
     groups = grouped(of(records, Ladder), lambda record: record.cell)
-    found = ((_timed(group), group) for group in groups.values())
-    return [_waterfall(timed, group) for timed, group in found if timed.of(TAPE)]
+    cells = ((_timed(group), group) for group in groups.values())
+    return [_waterfall(timed, group) for timed, group in cells if timed.of(TAPE)]
 
 
 def _timed(group: Sequence[Ladder]) -> Evidence:
@@ -62,7 +62,7 @@ def _waterfall(timed: Evidence, group: Sequence[Ladder]) -> Waterfall:
     landings = tuple(_landing(name, timed, group) for name in RUNGS if timed.of(name))
     rows = [(name, row) for record in group for name, row in record.rungs.items()]
     missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
-    unequal = {name: found for record in group for name, found in record.unequal.items()}
+    unequal = {name: counts for record in group for name, counts in record.unequal.items()}
     same = [record.same_graph for record in group]
     return Waterfall(timed.cell, landings, missing, None if None in same else all(same), unequal)
 

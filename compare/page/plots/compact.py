@@ -25,16 +25,16 @@ def compact(svg: str) -> str:
     """
     used = set(_USED.findall(svg))
 
-    def tag(found: re.Match[str]) -> str:
-        bare = _NAME.sub(lambda name: name[0] if name[1] in used else "", _NO_TURN.sub("", found[0]))
+    def tag(match: re.Match[str]) -> str:
+        bare = _NAME.sub(lambda name: name[0] if name[1] in used else "", _NO_TURN.sub("", match[0]))
         return _PATH.sub(_path, _PLACE.sub(lambda place: f' {place[1]}="{_rounded(place[2], 1)}"', bare))
 
     return _BETWEEN.sub("><", _TAG.sub(tag, svg))
 
 
-def _path(found: re.Match[str]) -> str:
-    digits = 2 if "C" in found[1] else 1
-    rounded = _NUMBER.sub(lambda number: _rounded(number[0], digits), found[1])
+def _path(match: re.Match[str]) -> str:
+    digits = 2 if "C" in match[1] else 1
+    rounded = _NUMBER.sub(lambda number: _rounded(number[0], digits), match[1])
     short = _AGAIN.sub(r"\1", _LETTER.sub(lambda letter: letter[1], rounded.strip()))
     return f' d="{short}"'
 
@@ -46,12 +46,12 @@ def _rounded(number: str, digits: int) -> str:
 def with_classes(svg: str, prefix: str) -> str:
     """The styles that stand in the tags of an SVG more than once as classes, whose names begin with the prefix."""
     head, opening, body = svg.partition(">")
-    found = Counter(style for tag in _TAG.findall(body) for style in _STYLE.findall(tag))
-    repeated = [style for style, times in found.items() if times > 1]
+    counts = Counter(style for tag in _TAG.findall(body) for style in _STYLE.findall(tag))
+    repeated = [style for style, times in counts.items() if times > 1]
     classes = {style: f"{prefix}{number}" for number, style in enumerate(repeated)}
     rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
 
-    def tag(found: re.Match[str]) -> str:
-        return _STYLE.sub(lambda style: f' class="{classes[style[1]]}"' if style[1] in classes else style[0], found[0])
+    def tag(match: re.Match[str]) -> str:
+        return _STYLE.sub(lambda style: f' class="{classes[style[1]]}"' if style[1] in classes else style[0], match[0])
 
     return f"{head}{opening}<style>{rules}</style>{_TAG.sub(tag, body)}"

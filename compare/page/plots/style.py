@@ -104,8 +104,8 @@ def ordered_classes(names: Iterable[str]) -> list[str]:
     return _ordered(names, _CLASSES)
 
 
-def _ordered(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    places = {name: place for place, name in enumerate(known)}
+def _ordered(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    places = {name: place for place, name in enumerate(order)}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
