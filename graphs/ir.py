@@ -278,7 +278,7 @@ class Graph:
         return result
 
     def draw(self, unfold: bool = False) -> GraphDrawing:
-        """A drawing, which shows itself in a notebook and has `save(path)`; a large one is folded by line."""
+        """A drawing, which shows itself in a notebook and has `save(path)`; a large one is folded to groups."""
         from graphs.drawing import GraphDrawing, of_graph
 
         return GraphDrawing(of_graph(self), unfold)

@@ -21,7 +21,7 @@ from graphs.drawing.folding import folded
 from graphs.drawing.svg import svg
 
 MOST = 60
-"""Items of one graph that are kept; more are folded by line."""
+"""Items of one graph that are kept; more are folded to groups."""
 FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
 """For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
 LEGIBLE = 0.6
@@ -30,7 +30,7 @@ TITLES = {"dynamic": "the tape of one run", "static": "the traced graph"}
 _WIDTH = re.compile(r' width="(\d+)"')
 _CAPTION = (
     "The step over the input of median length: dynamic records its tape on every run, static traces its graph once, "
-    "before all passes. Data flows downwards. A large graph is folded by source line; an item says more when you "
+    "before all passes. Data flows downwards. A large graph is folded to groups; an item says more when you "
     "point at it. The command graphduel graph draws every node with --unfold."
 )
 

@@ -1,16 +1,18 @@
 """Drawings of graphs: one model, one layout, and a writer for each format.
 
-`adapt` makes a `Diagram` of a graph, `folding` makes a large one small, `layout` places what it holds, and `svg`,
-`text` and `painted` write it. `GraphDrawing` holds a diagram and does all of this when it is asked.
+`adapt` makes a `Diagram` of a graph, `grouping` finds groups in it, `folding` makes a large one small, and `layout`
+places what it holds. `svg`, `text` and `painted` write it; `viewer` makes a page in which its groups open and close.
+`difference` tells what changed between two. `GraphDrawing` holds a diagram and does all of this when it is asked.
 """
 
 from graphs.drawing.adapt import of_graph
 from graphs.drawing.beside import beside
-from graphs.drawing.difference import difference
+from graphs.drawing.difference import difference, marked
 from graphs.drawing.drawing import GraphDrawing
 from graphs.drawing.memory_map import MappedBuffer, MemoryMap
 from graphs.drawing.model import Body, Diagram, Item, Link
 
 __all__ = [
-    "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference", "of_graph",
+    "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference", "marked",
+    "of_graph",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from graphs.drawing.code import code_of
 from graphs.drawing.model import Body, Diagram, Item, Kind, Link
 
 Graph = Any  # and its nodes, those of graphs/ir.py, which draws itself by this module
@@ -18,7 +19,8 @@ def of_graph(graph: Graph) -> Diagram:
     """
     parts = _Parts()
     parts.add(graph, "", "")
-    return Diagram(graph.name, tuple(parts.items), tuple(parts.links), tuple(parts.boxes))
+    code = code_of({line for item in parts.items for line in item.lines})
+    return Diagram(graph.name, tuple(parts.items), tuple(parts.links), tuple(parts.boxes), code)
 
 
 class _Parts:
@@ -65,7 +67,8 @@ def _item(node: Node, key: str, box: str, saved: int, is_result: bool) -> Item:
     if node.op.family == "source":
         kind, options = ("input" if node.op.name == "input" else "constant"), ""
         label = node.attrs["name"] if kind == "input" else _constant(node)
-    return Item(key, str(label), str(node.spec), kind, lines, saved, 1, options, box, is_result)
+    size = node.spec.nbytes if isinstance(node.spec.nbytes, int) else 0
+    return Item(key, str(label), str(node.spec), kind, lines, saved, 1, options, box, is_result, size)
 
 
 def _constant(node: Node) -> str:

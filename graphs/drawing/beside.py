@@ -17,4 +17,5 @@ def beside(*diagrams: Diagram) -> Diagram:
         boxes += [Body(name + part.key, part.title, name + part.around) for part in diagram.boxes]
         items += [replace(item, key=name + item.key, box=name + item.box) for item in diagram.items]
         links += [Link(name + part.source, name + part.target, part.inside) for part in diagram.links]
-    return Diagram(" beside ".join(titles), tuple(items), tuple(links), tuple(boxes))
+    code = {line: text for diagram in diagrams for line, text in diagram.code.items()}
+    return Diagram(" beside ".join(titles), tuple(items), tuple(links), tuple(boxes), code)

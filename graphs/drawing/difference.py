@@ -1,50 +1,163 @@
-"""What one graph has that another does not."""
+"""What one graph has that another does not: nodes that were added, removed, or read other nodes than before."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
-from graphs.drawing.model import Diagram, Item, Link
+from graphs.drawing.model import Change, Diagram, Item, Link
+
+_NUMBER = re.compile(r"%\d+")
 
 
 def difference(before: Diagram, after: Diagram) -> Diagram:
-    """Both diagrams as one: what is in both once, and else as removed from `before` or added in `after`.
+    """Both diagrams as one: what is in both once, else as removed from `before`, added in `after`, or rewritten.
 
-    Two nodes are the same where their op, spec and options are, and all that they are computed from.
+    A node that is rewritten has the op, spec and options of one in `before`, and reads other nodes. A node that was
+    removed stands above what followed it.
     """
-    left, right = _contents(before), _contents(after)
-    kept = Counter(left.values()) & Counter(right.values())
-    merged = dict[str, str]()  # from a key of `before` to the key of the same node in `after`
-    by_content = dict[Hashable, list[str]]()
-    for key, content in right.items():
-        by_content.setdefault(content, []).append(key)
-    for key, content in left.items():
-        if kept[content]:
-            kept[content] -= 1
-            merged[key] = by_content[content].pop(0)
-    same = set(merged.values())
-    items = [item if item.key in same else replace(item, kind="added") for item in after.items]
-    items += [_removed(item) for item in before.items if item.key not in merged]
-    names = {item.key: merged.get(item.key, f"-{item.key}") for item in before.items}
-    links = [Link(names[link.source], names[link.target]) for link in before.links if link.target in names]
-    every = dict.fromkeys([*after.links, *links])
-    return Diagram(f"{before.title} to {after.title}", tuple(items), tuple(every), after.boxes)
+    same = matched(before, after)
+    left, right = changes(before, after, same)
+    boxes = {body.key for body in after.boxes}
+    names = {item.key: same.get(item.key, f"-{item.key}") for item in before.items}
+    gone: dict[str, list[Item]] = defaultdict(list)  # by the item of `after` that they stand above
+    waiting = list[Item]()
+    for item in before.items:
+        if item.key in same:
+            gone[same[item.key]] += waiting
+            waiting = []
+        else:
+            box = item.box if item.box in boxes else ""
+            waiting.append(replace(item, key=names[item.key], change=left[item.key], box=box))
+    items = list[Item]()
+    for item in after.items:
+        items += [*gone[item.key], replace(item, change=right.get(item.key))]
+    links = [
+        Link(names[link.source], names[link.target])
+        for link in before.links
+        if link.target in names and not (link.source in same and link.target in same)
+    ]
+    title = f"{before.title} to {after.title}" if before.title != after.title else after.title
+    every = tuple(dict.fromkeys([*after.links, *links]))
+    return Diagram(title, (*items, *waiting), every, after.boxes, {**before.code, **after.code})
 
 
-def _removed(item: Item) -> Item:
-    return replace(item, key=f"-{item.key}", kind="removed", box="")
+def marked(before: Diagram, after: Diagram) -> tuple[Diagram, Diagram]:
+    """Each diagram with its own nodes marked: those removed from the first, those added or rewritten in the second."""
+    left, right = changes(before, after, matched(before, after))
+    return _marked(before, left), _marked(after, right)
 
 
-def _contents(diagram: Diagram) -> dict[str, Hashable]:
-    """A number for each item, the same for two that are alike with all that they are computed from."""
-    sources: dict[str, list[str]] = {item.key: [] for item in diagram.items}
-    for link in diagram.links:
-        if link.target in sources:
-            sources[link.target].append(link.source)
-    contents: dict[str, Hashable] = {}
-    for item in diagram.items:
-        own = item.label, item.detail, item.options, item.box
-        contents[item.key] = hash((own, tuple(contents.get(source) for source in sources[item.key])))
+def _marked(diagram: Diagram, change: Mapping[str, Change]) -> Diagram:
+    return replace(diagram, items=tuple(replace(item, change=change.get(item.key)) for item in diagram.items))
+
+
+def changes(before: Diagram, after: Diagram, same: Mapping[str, str]) -> tuple[dict[str, Change], dict[str, Change]]:
+    """By key what was removed from `before`, and what was added or rewritten in `after`."""
+    kept = {key: old for old, key in same.items()}
+    left: dict[str, Change] = {item.key: "removed" for item in before.items if item.key not in same}
+    reads_before, reads_after = _sources(before), _sources(after)
+    right: dict[str, Change] = {}
+    for item in after.items:
+        if item.key not in kept:
+            right[item.key] = "added"
+        elif [same.get(source) for source in reads_before[kept[item.key]]] != reads_after[item.key]:
+            right[item.key] = "rewritten"
+    return left, right
+
+
+def matched(before: Diagram, after: Diagram) -> dict[str, str]:
+    """From keys of `before` to those of the same nodes in `after`: each has the same op, spec and options.
+
+    First those that are computed alike from the inputs on; then those that are used alike up to the results; then those
+    that read and are read by nodes of one op; then the others in their order.
+    """
+    same = dict[str, str]()
+    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    first, other = _own(before, numbers), _own(after, numbers)
+    upwards, downwards = (_sources(before), _sources(after)), (_readers(before), _readers(after))
+    for left, right in (
+        (_through(first, upwards[0], numbers), _through(other, upwards[1], numbers)),
+        (_through(first, downwards[0], numbers), _through(other, downwards[1], numbers)),
+        (_near(first, upwards[0], downwards[0], numbers), _near(other, upwards[1], downwards[1], numbers)),
+        (first, other),
+    ):
+        taken = set(same.values())
+        by_content: dict[int, Iterator[str]] = {
+            content: iter(keys)
+            for content, keys in _by_content({key: c for key, c in right.items() if key not in taken}).items()
+        }
+        for key, content in left.items():
+            if key not in same and (match := next(by_content.get(content, iter(())), None)) is not None:
+                same[key] = match
+    return same
+
+
+def _by_content(contents: Mapping[str, int]) -> dict[int, list[str]]:
+    keys: dict[int, list[str]] = defaultdict(list)
+    for key, content in contents.items():
+        keys[content].append(key)
+    return keys
+
+
+def _own(diagram: Diagram, numbers: defaultdict[Hashable, int]) -> dict[str, int]:
+    """What each item is apart from what it reads: inputs by their order, boxes without the numbers of their nodes."""
+    places = count()
+    return {
+        item.key: numbers[
+            next(places) if item.kind == "input" and not item.box else item.label,
+            item.detail,
+            item.options,
+            _NUMBER.sub("%", item.box),
+        ]
+        for item in diagram.items
+    }
+
+
+def _through(
+    own: Mapping[str, int], beside: Mapping[str, Sequence[str]], numbers: defaultdict[Hashable, int]
+) -> dict[str, int]:
+    """What each item is with all that it is reached from through `beside`, as one number."""
+    contents: dict[str, int] = {}
+    for start in own:
+        stack = [start]
+        while stack:
+            key = stack[-1]
+            missing = [other for other in beside[key] if other not in contents]
+            if missing and key not in contents:
+                stack += missing
+                continue
+            stack.pop()
+            contents[key] = numbers[own[key], tuple(contents[other] for other in beside[key])]
     return contents
+
+
+def _near(
+    own: Mapping[str, int],
+    sources: Mapping[str, Sequence[str]],
+    readers: Mapping[str, Sequence[str]],
+    numbers: defaultdict[Hashable, int],
+) -> dict[str, int]:
+    """What each item is with the ops beside it, as one number."""
+    return {
+        key: numbers[content, tuple(own[k] for k in sources[key]), tuple(sorted(own[k] for k in readers[key]))]
+        for key, content in own.items()
+    }
+
+
+def _sources(diagram: Diagram) -> dict[str, list[str]]:
+    return _ends([(link.target, link.source) for link in diagram.links if not link.inside], diagram)
+
+
+def _readers(diagram: Diagram) -> dict[str, list[str]]:
+    return _ends([(link.source, link.target) for link in diagram.links if not link.inside], diagram)
+
+
+def _ends(pairs: Sequence[tuple[str, str]], diagram: Diagram) -> dict[str, list[str]]:
+    ends: dict[str, list[str]] = {item.key: [] for item in diagram.items}
+    for key, other in pairs:
+        ends[key].append(other)
+    return ends

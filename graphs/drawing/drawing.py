@@ -8,15 +8,15 @@ from pathlib import Path
 from graphs.drawing import text
 from graphs.drawing.folding import folded
 from graphs.drawing.model import Diagram
-from graphs.drawing.page import page
 from graphs.drawing.svg import svg
+from graphs.drawing.viewer import Stage, viewer
 
 
 class GraphDrawing:
     """What `draw()` gives: `svg()`, `dot()`, `mermaid()`, `json()`, `html()`, and `save(path)` by the path's suffix.
 
-    A graph of more than 150 nodes is folded by the user's lines, unless it is drawn with `unfold`; the JSON formats
-    hold every node.
+    A graph of more than 150 nodes is folded to groups (repeated blocks, functions, lines of the user's), unless it is
+    drawn with `unfold`. The HTML page opens and closes them; the JSON formats hold every node.
     """
 
     def __init__(self, diagram: Diagram, unfold: bool = False) -> None:
@@ -44,8 +44,8 @@ class GraphDrawing:
         return text.model_explorer(self.whole)
 
     def html(self) -> str:
-        """A page of its own, which needs nothing from a network."""
-        return page(self.shown.title, self.svg())
+        """A page of its own, in which every group opens and closes; it needs nothing from a network."""
+        return viewer(self.whole.title, [Stage(self.whole.title, "", self.whole)])
 
     def save(self, path: str | Path) -> Path:
         """Write a file: .svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf. Returns its path.

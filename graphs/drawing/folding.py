@@ -1,10 +1,11 @@
-"""A large diagram made small: nodes of one line of the user's, in one pass, become one item."""
+"""A large diagram made small: its closed groups become one item each."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from graphs.drawing.grouping import LEVEL, Group, Part, grouped, opened
 from graphs.drawing.model import Diagram, Item, Link
 
 MOST = 150
@@ -12,52 +13,78 @@ MOST = 150
 
 
 def folded(diagram: Diagram, most: int = MOST) -> Diagram:
-    """The diagram with at most about so many items: folded by line, by file where lines are too many, else by op."""
-    for group in (_line, _file, _op):
-        if len(diagram.items) <= most:
-            return diagram
-        diagram = _folded(diagram, group)
-    return diagram
-
-
-def _line(item: Item) -> str:
-    return item.lines[0] if item.lines else item.label
-
-
-def _file(item: Item) -> str:
-    return item.lines[0].partition(":")[0] if item.lines else item.label
-
-
-def _op(item: Item) -> str:
-    return item.label.partition(":")[0]
-
-
-def _folded(diagram: Diagram, group: Callable[[Item], str]) -> Diagram:
-    """Items of one group, kind and box as one; inputs and results stay what they are where they are few."""
-    groups: dict[tuple[str, ...], list[Item]] = {}
-    for item in diagram.items:
-        name = "inputs" if item.kind == "input" else "constants" if item.kind == "constant" else group(item)
-        groups.setdefault((item.box, item.kind, name), []).append(item)
-    items = {key: _one(key[2], held) for key, held in groups.items()}
-    stands = {item.key: items[key].key for key, held in groups.items() for item in held}
+    """The diagram with at most about so many items: the groups of `grouped`, open as far as there is room."""
+    if len(diagram.items) <= most:
+        return diagram
+    parts = grouped(diagram, min(most, LEVEL))
+    items = {item.key: item for item in diagram.items}
+    stands: dict[str, Item] = {}  # for each item and body, what is shown of it
+    around = {box.key: box.around for box in diagram.boxes}
+    for part in _visible(parts, opened(parts, most)):
+        held = [items[key] for key in keys_of(part)]
+        one = as_one(part, held, around) if isinstance(part, Group) else held[0]
+        stands |= {item.key: one for item in held}
+        if isinstance(part, Group):
+            stands |= {inner.key: one for inner in groups_of(part)}
     links = dict.fromkeys(
-        Link(stands[link.source], stands.get(link.target, link.target), link.inside) for link in diagram.links
+        Link(stands[link.source].key, stands[link.target].key if link.target in stands else link.target, link.inside)
+        for link in diagram.links
     )
+    shown = dict.fromkeys(stands.values())
     kept = tuple(link for link in links if link.source != link.target)
-    return Diagram(diagram.title, tuple(items.values()), kept, diagram.boxes)
+    boxes = tuple(box for box in diagram.boxes if box.key not in stands)
+    return Diagram(diagram.title, tuple(shown), kept, boxes, diagram.code)
 
 
-def _one(name: str, items: list[Item]) -> Item:
-    if len(items) == 1:
-        return items[0]
-    first, count = items[0], sum(item.count for item in items)
+def keys_of(part: Part) -> Iterator[str]:
+    """The keys of the items in a part."""
+    if isinstance(part, Group):
+        for inner in part.parts:
+            yield from keys_of(inner)
+    else:
+        yield part
+
+
+def groups_of(group: Group) -> Iterator[Group]:
+    """The group and all that are in it."""
+    yield group
+    for part in group.parts:
+        if isinstance(part, Group):
+            yield from groups_of(part)
+
+
+def _visible(parts: Sequence[Part], open_: set[str]) -> Iterator[Part]:
+    for part in parts:
+        if isinstance(part, Group) and part.key in open_:
+            yield from _visible(part.parts, open_)
+        else:
+            yield part
+
+
+def as_one(group: Group, items: Sequence[Item], around: Mapping[str, str]) -> Item:
+    """A closed group as an item: of the backward pass, and changed, where all of its nodes are.
+
+    `around` is the outer box of each box: a body stands in that.
+    """
+    own = [item for item in items if item.kind not in ("input", "constant")] or items
+    count = sum(item.count for item in items)
     lines = tuple(dict.fromkeys(line for item in items for line in item.lines))
-    detail = f"{count:,} nodes: {_commonest(items)}" if name not in ("inputs", "constants") else f"{count:,} arrays"
-    saved, is_result = sum(item.saved for item in items), any(item.is_result for item in items)
-    return Item(first.key, name, detail, first.kind, lines, saved, count, "", first.box, is_result)
+    kinds, changes = {item.kind for item in own}, {item.change for item in own}
+    return Item(
+        items[0].key,
+        group.title,
+        f"{count:,} nodes: {commonest(own)}",
+        kinds.pop() if len(kinds) == 1 else "forward",
+        lines,
+        sum(item.saved for item in items),
+        count,
+        box=around[group.key] if group.key in around else min((item.box for item in items), key=len),
+        is_result=any(item.is_result for item in items),
+        change=changes.pop() if len(changes) == 1 else "rewritten",
+    )
 
 
-def _commonest(items: Iterable[Item]) -> str:
+def commonest(items: Iterable[Item]) -> str:
     """The ops that most items are, of items that are folded already by what those say."""
     counts: Counter[str] = Counter()
     for item in items:

@@ -59,7 +59,9 @@ def size_of(item: Item) -> tuple[float, float]:
     """The width and height of an item with its two or three lines of text."""
     lines = [item.label, item.detail, saved_text(item)]
     longest = max(map(len, lines))
-    room = 2 * CHARACTER + 8 if item.kind in ("backward", "added", "removed") else 0.0  # for a sign and slanted sides
+    room = (
+        2 * CHARACTER + 8 if item.look in ("backward", "added", "removed", "rewritten") else 0.0
+    )  # for a sign and slanted sides
     return max(46.0, longest * CHARACTER + 2 * PADDING + room), sum(map(bool, lines)) * LINE + 1.2 * PADDING
 
 

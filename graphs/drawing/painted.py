@@ -14,7 +14,7 @@ from graphs.drawing.model import Diagram
 from graphs.drawing.svg import ends, signed
 
 _DOTS = 96.0  # pixels of the layout in an inch
-_EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7"}
+_EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7", "rewritten": "#7a5c00"}
 
 
 def paint(diagram: Diagram, path: Path) -> None:
@@ -38,10 +38,10 @@ def paint(diagram: Diagram, path: Path) -> None:
     for item in diagram.items:
         x, y, w, h = layout.places[item.key]
         fill = "#e8f1f8" if item.kind == "input" else "white"
-        dashes = "--" if item.kind in ("backward", "constant", "removed") else "-"
+        dashes = "--" if item.look in ("backward", "constant", "removed", "rewritten") else "-"
         look: dict[str, Any] = {
             "facecolor": fill,
-            "edgecolor": _EDGES.get(item.kind, "0.5"),
+            "edgecolor": _EDGES.get(item.look, "0.5"),
             "linestyle": dashes,
             "zorder": 2,
         }

@@ -16,6 +16,7 @@ _DOT = {
     "forward": 'shape=box color="#0072b2"',
     "backward": 'shape=box style=dashed color="#d55e00"',
     "added": 'shape=box penwidth=3 color="#009e73"',
+    "rewritten": 'shape=box style=dashed penwidth=3 color="#7a5c00"',
     "removed": 'shape=box style=dashed penwidth=3 color="#cc79a7"',
 }
 
@@ -32,7 +33,7 @@ def _dot_level(diagram: Diagram, box: str, names: dict[str, str], depth: int) ->
     pad = "  " * depth
     for item in diagram.items:
         if item.box == box:
-            yield f"{pad}{names[item.key]} [label={_quoted(chr(10).join(_words(item)))} {_DOT[item.kind]}]"
+            yield f"{pad}{names[item.key]} [label={_quoted(chr(10).join(_words(item)))} {_DOT[item.look]}]"
     for number, inner in enumerate(diagram.boxes):
         if inner.around == box:
             yield f"{pad}subgraph cluster_{number} {{"
@@ -53,6 +54,7 @@ def mermaid(diagram: Diagram) -> str:
         "  classDef backward stroke:#d55e00,stroke-dasharray:6 3",
         "  classDef forward stroke:#0072b2",
         "  classDef added stroke:#009e73,stroke-width:3px",
+        "  classDef rewritten stroke:#7a5c00,stroke-width:3px,stroke-dasharray:8 3",
         "  classDef removed stroke:#cc79a7,stroke-width:3px,stroke-dasharray:3 4",
     ]
     return "\n".join([*rows, ""])
@@ -63,7 +65,7 @@ def _mermaid_level(diagram: Diagram, box: str, names: dict[str, str], boxes: dic
         if item.box == box:
             words = "<br/>".join(_words(item)).replace('"', "#quot;")
             open_, close = ("([", "])") if item.kind == "input" else ("[", "]")
-            yield f'  {names[item.key]}{open_}"{words}"{close}:::{item.kind}'
+            yield f'  {names[item.key]}{open_}"{words}"{close}:::{item.look}'
     for inner in diagram.boxes:
         if inner.around == box:
             yield f'  subgraph {boxes[inner.key]}["{inner.title}"]'

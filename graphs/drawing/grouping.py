@@ -1,0 +1,233 @@
+"""A diagram as groups in groups: repeated blocks, functions and lines of the user's, none of more than `LEVEL` parts.
+
+A group holds nodes that stand beside each other in the order of the graph. So groups, closed, never read each other in
+a circle. An input or a constant stands with what reads it first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import ceil
+
+import numpy as np
+
+from graphs.drawing.model import Diagram, Item, Kind
+
+LEVEL = 40
+"""Parts that a group may have; more are cut into parts of their own."""
+_PERIOD, _DEPTH, _LEAST = 400, 60, 6
+"""The longest block that is looked for, how often a rest is looked at again, and the nodes that repetitions have."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Keys of items and further groups under a title; `count` are the items in all of it.
+
+    `cut` tells that its parts were too many, and stand in groups that mean nothing of their own.
+    """
+
+    key: str
+    title: str
+    parts: tuple[Part, ...]
+    count: int
+    cut: bool = False
+
+
+Part = Group | str
+
+
+def grouped(diagram: Diagram, most: int = LEVEL) -> tuple[Part, ...]:
+    """The groups and the keys of single items at the top, in the order of the graph."""
+    return _keyed(_Grouping(diagram, most).level(""), "")
+
+
+def opened(parts: Sequence[Part], most: int) -> set[str]:
+    """The keys of the groups that are open at first: those beside each other together, while `most` parts are seen."""
+    shown, keys, waiting = len(parts), set[str](), [parts]
+    while waiting:
+        groups = [part for part in waiting.pop(0) if isinstance(part, Group) and not part.cut]
+        more = sum(len(group.parts) - 1 for group in groups)
+        if groups and shown + more <= most:
+            shown += more
+            keys.update(group.key for group in groups)
+            waiting += [group.parts for group in groups]
+    return keys
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """An item with the inputs and constants that it is the first to read, and the bodies that it runs."""
+
+    item: Item
+    parts: tuple[Part, ...]
+    looks: Hashable  # the same for units that are alike
+
+
+_Token = Sequence[_Unit]
+
+
+class _Grouping:
+    def __init__(self, diagram: Diagram, most: int) -> None:
+        self.diagram, self.most = diagram, most
+        self.items = {item.key: item for item in diagram.items}
+        self.by_box: dict[str, list[Item]] = {}
+        for item in diagram.items:
+            self.by_box.setdefault(item.box, []).append(item)
+        self.sources: dict[str, list[str]] = {}
+        self.bodies: dict[str, list[str]] = {}
+        for link in diagram.links:
+            (self.bodies if link.inside else self.sources).setdefault(
+                link.source if link.inside else link.target, []
+            ).append(link.target if link.inside else link.source)
+        self.titles = {box.key: box.title for box in diagram.boxes}
+        # From the coarsest to the finest: what units that stand beside each other have in common.
+        self.names: tuple[Callable[[Item], str], ...] = (self._function, self._line, lambda item: item.label)
+
+    def level(self, box: str) -> list[Part]:
+        """The parts of a box: those of a box without owner, as a tape beside a graph, come as they are."""
+        units = list(self._units(box))
+        owned = {key for keys in self.bodies.values() for key in keys}
+        loose = [body.key for body in self.diagram.boxes if body.around == box and body.key not in owned]
+        return self._cut([*self._arranged(units, 0), *map(self._body, loose)])
+
+    def _body(self, key: str) -> Group:
+        return self._group(self.titles[key], self.level(key), key)
+
+    def _units(self, box: str) -> Iterator[_Unit]:
+        placed = set[str]()
+        items = self.by_box.get(box, [])
+        read = {source for item in items for source in self.sources.get(item.key, ())}
+        for item in items:
+            if item.kind in ("input", "constant") and item.key in read:
+                continue  # it comes with its reader
+            sources = [
+                self.items[source]
+                for source in self.sources.get(item.key, ())
+                if source not in placed and self.items[source].kind in ("input", "constant")
+            ]
+            sources = [source for source in sources if source.box == box]
+            placed.update(source.key for source in sources)
+            bodies = [self._body(body) for body in self.bodies.get(item.key, ())]
+            own = item.label, item.detail, item.options, item.kind, item.lines, item.change
+            looks = own, sum(body.count for body in bodies)  # and not its inputs: the first block has those of all
+            yield _Unit(item, (*(source.key for source in sources), item.key, *bodies), looks)
+
+    def _function(self, item: Item) -> str:
+        line = self.diagram.code.get(item.lines[0]) if item.lines else None
+        return _signed(line.function, item.kind) if line and line.function else ""
+
+    def _line(self, item: Item) -> str:
+        return _signed(item.lines[0], item.kind) if item.lines else ""
+
+    def _arranged(self, units: _Token, depth: int) -> list[Part]:
+        """The parts of units: by function (depth 0), in it by line, and at last one by one, each with repetitions."""
+        if depth == len(self.names) - 1:
+            return self._repeated([[unit] for unit in units], depth, _DEPTH)
+        tokens: list[_Token] = []
+        for name, run in groupby(units, lambda unit: self.names[depth](unit.item)):
+            beside = list(run)
+            tokens += [beside] if name else [[unit] for unit in beside]
+        if len(tokens) <= 1 or len(tokens) == len(units):
+            return self._arranged(units, depth + 1)
+        return self._repeated(tokens, depth, _DEPTH)
+
+    def _repeated(self, tokens: Sequence[_Token], depth: int, again: int) -> list[Part]:
+        """The parts of tokens, with the block that repeats itself over most nodes as one of them."""
+        best = _repetition(tokens) if again else None
+        if best is None:
+            return [part for token in tokens for part in self._shown(token, depth)]
+        start, period, count = best
+        end = start + period * count
+        blocks = [tokens[at : at + period] for at in range(start, end, period)]
+        names = list(dict.fromkeys(self._named(token, depth) for token in blocks[0]))
+        what = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        parts: list[Part] = []
+        for number, block in enumerate(blocks, 1):
+            held = self._repeated(block, depth, again - 1)
+            parts.append(held[0] if len(held) == 1 else self._group(f"{number:,} of {count:,}: {what}", held))
+        whole = self._group(f"{count:,} × {what}", parts)
+        left, right = tokens[:start], tokens[end:]
+        return [*self._repeated(left, depth, again - 1), whole, *self._repeated(right, depth, again - 1)]
+
+    def _named(self, token: _Token, depth: int) -> str:
+        """The name that all units of a token have."""
+        item = token[0].item
+        return next(filter(None, (name(item) for name in self.names[depth:])), item.label)
+
+    def _shown(self, token: _Token, depth: int) -> Sequence[Part]:
+        if len(token) == 1:
+            return token[0].parts
+        return [self._group(self._named(token, depth), self._arranged(token, depth + 1))]
+
+    def _cut(self, parts: list[Part]) -> list[Part]:
+        """The parts, as groups of parts beside each other where they are too many."""
+        while len(parts) > self.most:
+            size = ceil(len(parts) / min(self.most, ceil(len(parts) / self.most)))
+            cuts = [parts[at : at + size] for at in range(0, len(parts), size)]
+            parts = [cut[0] if len(cut) == 1 else self._group(self._span(cut), cut) for cut in cuts]
+        return parts
+
+    def _span(self, parts: Sequence[Part]) -> str:
+        first, last = self._title(parts[0]), self._title(parts[-1])
+        return first if first == last else f"{first} to {last}"
+
+    def _title(self, part: Part) -> str:
+        if isinstance(part, Group):
+            return part.title.partition(" to ")[0]
+        item = self.items[part]
+        return item.lines[0] if item.lines else f"{item.key} {item.label}"
+
+    def _group(self, title: str, parts: list[Part], key: str = "") -> Group:
+        count = sum(part.count if isinstance(part, Group) else 1 for part in parts)
+        return Group(key, title, tuple(self._cut(parts)), count, len(parts) > self.most)
+
+
+def _signed(name: str, kind: Kind) -> str:
+    return f"∇ {name}" if kind == "backward" else name
+
+
+def _repetition(tokens: Sequence[_Token]) -> tuple[int, int, int] | None:
+    """Where the block begins that repeats itself over most nodes, its tokens, and how often it is there."""
+    if len(tokens) < 2:
+        return None
+    numbers: dict[Hashable, int] = {}
+    looks = (tuple(unit.looks for unit in token) for token in tokens)
+    signs = np.array([numbers.setdefault(look, len(numbers)) for look in looks])
+    if len(numbers) == len(tokens):
+        return None
+    before = np.concatenate([[0], np.cumsum([len(token) for token in tokens])])
+    best, most = None, _LEAST - 1
+    for period in range(1, min(len(tokens) // 2, _PERIOD) + 1):
+        start, length = _longest(signs[period:] == signs[:-period])
+        count = length // period + 1
+        nodes = before[start + period * count] - before[start]
+        if count > 1 and nodes > most:
+            best, most = (start, period, count), nodes
+    return best
+
+
+def _longest(holds: np.ndarray) -> tuple[int, int]:
+    """Where the longest run of True begins, and how long it is."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]])))
+    if not edges.size:
+        return 0, 0
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    longest = int(lengths.argmax())
+    return int(starts[longest]), int(lengths[longest])
+
+
+def _keyed(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
+    """The parts with a key for each group that has none: its titles from the top, so that similar graphs share keys."""
+    times: Counter[str] = Counter()
+    keyed: list[Part] = []
+    for part in parts:
+        if isinstance(part, Group):
+            times[part.title] += 1
+            key = part.key or f"{path}/{part.title}#{times[part.title]}"
+            keyed.append(replace(part, key=key, parts=_keyed(part.parts, key)))
+        else:
+            keyed.append(part)
+    return tuple(keyed)
