@@ -58,46 +58,48 @@ def exponents(seconds: Sequence[float], nodes: Sequence[int]) -> list[float]:
     return [math.log(t / s) / math.log(n / m) if s > 0 and t > 0 else math.nan for (s, t), (m, n) in steps]
 
 
-def by_phase(found: Sequence[Compiled]) -> summary.Table:
+def by_phase(compiled: Sequence[Compiled]) -> summary.Table:
     """A row for each phase, the slowest first: its seconds at each size, and the exponents between."""
-    nodes = [one.traced for one in found]
-    slowest = sorted(found[-1].seconds, key=lambda name: -found[-1].seconds[name])
-    phases = {"all of static.compile": [one.total for one in found]}
-    phases |= {name: [one.seconds.get(name, 0.0) for one in found] for name in slowest}
+    nodes = [size.traced for size in compiled]
+    slowest = sorted(compiled[-1].seconds, key=lambda name: -compiled[-1].seconds[name])
+    phases = {"all of static.compile": [size.total for size in compiled]}
+    phases |= {name: [size.seconds.get(name, 0.0) for size in compiled] for name in slowest}
     columns = ["s of CPU", *(f"{n:,}" for n in nodes), *(f"to {n:,}" for n in nodes[1:])]
     rows = [[name, *map(_seconds, times), *map(_power, exponents(times, nodes))] for name, times in phases.items()]
     return summary.Table(columns, rows)
 
 
-def by_shape(found: Mapping[str, Sequence[Compiled]], nodes: Sequence[int]) -> summary.Table:
+def by_shape(compiled: Mapping[str, Sequence[Compiled]], nodes: Sequence[int]) -> summary.Table:
     """A row for each shape: seconds of the whole at each size, and the exponents between."""
     columns = ["s of CPU, nodes about", *(f"{n:,}" for n in nodes), *(f"to {n:,}" for n in nodes[1:])]
     rows = [
-        [name, *(_seconds(one.total) for one in row), *map(_power, exponents([o.total for o in row], _nodes(row)))]
-        for name, row in found.items()
+        [name, *(_seconds(size.total) for size in row), *map(_power, exponents([o.total for o in row], _nodes(row)))]
+        for name, row in compiled.items()
     ]
     return summary.Table(columns, rows)
 
 
-def at_most(found: Mapping[str, Sequence[Compiled]]) -> summary.Table:
+def at_most(compiled: Mapping[str, Sequence[Compiled]]) -> summary.Table:
     """A row for each phase, a column for each shape: seconds at the largest size, and the exponent of the last step."""
-    phases = {name: sum(row[-1].seconds.get(name, 0.0) for row in found.values()) for name in _phases(found)}
-    rows = [[name, *(_cell(name, row) for row in found.values())] for name in sorted(phases, key=lambda n: -phases[n])]
-    return summary.Table(["s of CPU (exponent)", *found], rows)
+    phases = {name: sum(row[-1].seconds.get(name, 0.0) for row in compiled.values()) for name in _phases(compiled)}
+    rows = [
+        [name, *(_cell(name, row) for row in compiled.values())] for name in sorted(phases, key=lambda n: -phases[n])
+    ]
+    return summary.Table(["s of CPU (exponent)", *compiled], rows)
 
 
-def _phases(found: Mapping[str, Sequence[Compiled]]) -> list[str]:
-    return list(dict.fromkeys(name for row in found.values() for name in row[-1].seconds))
+def _phases(compiled: Mapping[str, Sequence[Compiled]]) -> list[str]:
+    return list(dict.fromkeys(name for row in compiled.values() for name in row[-1].seconds))
 
 
 def _cell(name: str, row: Sequence[Compiled]) -> str:
-    times = [one.seconds.get(name, 0.0) for one in row[-2:]]
+    times = [size.seconds.get(name, 0.0) for size in row[-2:]]
     power = exponents(times, _nodes(row[-2:]))
     return f"{_seconds(times[-1])} ({_power(power[-1])})" if power else _seconds(times[-1])
 
 
 def _nodes(row: Sequence[Compiled]) -> list[int]:
-    return [one.traced for one in row]
+    return [size.traced for size in row]
 
 
 def _seconds(seconds: float) -> str:
@@ -116,14 +118,14 @@ def main(nodes: str, shapes: str, page: Path | None) -> None:
     """Measure compilation and print a table for each shape."""
     pin()
     sizes = [int(float(size)) for size in nodes.split(",")]
-    found: dict[str, list[Compiled]] = {}
+    compiled: dict[str, list[Compiled]] = {}
     for name in chosen(shapes, list(deep.SHAPES)):
-        found[name] = [measured(name, size) for size in sizes]
+        compiled[name] = [measured(name, size) for size in sizes]
         click.echo(f"\n{name}: {(deep.SHAPES[name].make.__doc__ or '').strip()}")
-        table = by_phase(found[name])
+        table = by_phase(compiled[name])
         tables.show(table.columns, table.rows, whole=table.columns)
     if page:
-        whole = [_told(), *map(summary.markdown, (by_shape(found, sizes), at_most(found)))]
+        whole = [_told(), *map(summary.markdown, (by_shape(compiled, sizes), at_most(compiled)))]
         page.write_text(summary.placed(page.read_text("utf-8"), START, END, "\n".join(whole)), "utf-8")
 
 

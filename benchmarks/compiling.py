@@ -50,9 +50,9 @@ def main(rounds: int) -> None:
     pin()
     rows = []
     for name, make in ROWS.items():
-        found = [step(make()) for _ in range(rounds)]
-        seconds = [one.seconds for one in found]
-        rows.append([name, str(found[0].traced), str(found[0].left), *_ms(seconds[0], median(seconds))])
+        compiled = [step(make()) for _ in range(rounds)]
+        seconds = [each.seconds for each in compiled]
+        rows.append([name, str(compiled[0].traced), str(compiled[0].left), *_ms(seconds[0], median(seconds))])
     tables.show(["step", "nodes traced", "left", "ms, first", "ms, median"], rows)
 
 

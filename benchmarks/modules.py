@@ -119,12 +119,12 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
 def module_of(name: str, row: Row) -> nn.Module:
     """The module of a row, with the numbers of its parameters; what the row does not have is 0."""
     model = MODULES[name]()
-    known = names(name)
+    named = names(name)
     for key, param in model.named_parameters():
         if key == "layer.self_attn.in_proj_weight":
             param._data[...] = np.concatenate([row.params[w].T for w in ("wq", "wk", "wv")])
             continue
-        theirs = known.get(key, "") if key in known else ""
+        theirs = named.get(key, "") if key in named else ""
         value = row.params.get((theirs or key).removesuffix(".T"), np.zeros((), np.float32))
         param._data[...] = value.T if (theirs or "").endswith(".T") else value
     return model
@@ -151,15 +151,15 @@ def measured(arms: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
         start = time.process_time()
         arm()
         counts.append(max(1, round(BLOCK / max(time.process_time() - start, 1e-6))))
-    found: list[list[float]] = [[] for _ in arms]
+    seconds: list[list[float]] = [[] for _ in arms]
     for number in range(rounds):
         order = range(len(arms)) if number % 2 else reversed(range(len(arms)))
         for i in order:
             start = time.process_time()
             for _ in range(counts[i]):
                 arms[i]()
-            found[i].append((time.process_time() - start) / counts[i])
-    return found
+            seconds[i].append((time.process_time() - start) / counts[i])
+    return seconds
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

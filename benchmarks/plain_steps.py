@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def main(file: str, modes: tuple[str, ...], *, alone: bool) -> None:
     """Time the `loss` of FILE.py over its `batches`, eager and compiled."""
     if alone:
-        one(file, *modes)
+        timed(file, *modes)
         return
     click.echo(f"{'mode':16}  {'eager':>10}  {'compiled':>10}  {'ratio':>6}  first pass")
     for mode in modes or OPTIONS:
@@ -48,7 +48,7 @@ def main(file: str, modes: tuple[str, ...], *, alone: bool) -> None:
         click.echo(f"{mode:16}  {eager * 1e6:7.1f} µs  {compiled * 1e6:7.1f} µs  {ratio:6.3f}  {first:.1f} s")
 
 
-def one(file: str, mode: str) -> None:
+def timed(file: str, mode: str) -> None:
     """Write the seconds of a call, eager and compiled, and those of the first compiled pass, as JSON."""
     import torch
 

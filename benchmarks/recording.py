@@ -54,8 +54,8 @@ def calls(op: str) -> dict[str, Call]:
 
 def cost(op: str, rounds: int, clock: Clock = time.perf_counter_ns, block: float = 0.001) -> dict[str, list[float]]:
     """Seconds per call of each block of each mode; block i belongs to round i."""
-    found, counts = calls(op), {}
-    for mode, call in found.items():
+    by_mode, counts = calls(op), {}
+    for mode, call in by_mode.items():
         with dynamic.set_grad_enabled(mode == "recorded"):
             call()  # what an engine prepares when it first meets an op is no part of a call
             counts[mode] = calibrate(call, block, clock)[-1][0]
@@ -63,7 +63,7 @@ def cost(op: str, rounds: int, clock: Clock = time.perf_counter_ns, block: float
     for order in islice(orders(MODES, Random(0)), rounds):
         for mode in order:
             with dynamic.set_grad_enabled(mode == "recorded"), collected():
-                blocks[mode].append(time_block(found[mode], counts[mode], clock))
+                blocks[mode].append(time_block(by_mode[mode], counts[mode], clock))
     return blocks
 
 

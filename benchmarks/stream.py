@@ -128,16 +128,16 @@ def epoch(arm: Arm, params: Params, sequences: Sequence[Array]) -> Arm:
 
 def measure(arms: Sequence[str], rounds: int) -> dict[str, list[Epochs]]:
     """The epochs of each arm that can run, in a fresh process each time; the arms of a round one after another."""
-    found: dict[str, list[Epochs]] = {}
+    measured: dict[str, list[Epochs]] = {}
     for _ in range(rounds):
         for arm in arms:
             try:
-                found.setdefault(arm, []).append(alone(epochs, arm))
+                measured.setdefault(arm, []).append(alone(epochs, arm))
             except ImportError as error:
                 click.echo(f"{arm} is left out: {error}", err=True)
-                found.pop(arm)
-        arms = list(found)
-    return found
+                measured.pop(arm)
+        arms = list(measured)
+    return measured
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -147,10 +147,10 @@ def main(rounds: int) -> None:
     measured = measure(list(ARMS), rounds)
     base = measured.get("torch", [])
     rows = []
-    for arm, found in measured.items():
-        first, second = median(e.first for e in found), median(e.second for e in found)
-        by = median(e.first / b.first for e, b in zip(found, base, strict=True)) if base else None
-        rows.append([arm, *(f"{s:.3g}" for s in (first, second)), str(found[0].compiles), f"{by:.3g}" if by else ""])
+    for arm, epochs in measured.items():
+        first, second = median(e.first for e in epochs), median(e.second for e in epochs)
+        by = median(e.first / b.first for e, b in zip(epochs, base, strict=True)) if base else None
+        rows.append([arm, *(f"{s:.3g}" for s in (first, second)), str(epochs[0].compiles), f"{by:.3g}" if by else ""])
     lengths = len({len(xs) for xs in data()[1]})
     click.echo(f"{SEQUENCES} sequences of {lengths} lengths from {SHORTEST} to {LONGEST}, on one core")
     tables.show(["arm", "s, first epoch", "s, second", "compiles", "first epoch / torch's"], rows)

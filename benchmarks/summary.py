@@ -65,10 +65,10 @@ def summarised(measured: Measured) -> Iterator[Table]:
     """The times; then, where two arms that are compared were measured, the ratios and which bars are met."""
     arms = list(dict.fromkeys(arm for blocks in measured.values() for arm in blocks))
     yield Table(["µs a step", *arms], [[n, *(_time(b.get(arm)) for arm in arms)] for n, b in measured.items()])
-    ratios = {ratio: found for ratio in RATIOS if (found := ratios_of(measured, ratio))}
+    ratios = {ratio: by_row for ratio in RATIOS if (by_row := ratios_of(measured, ratio))}
     if ratios:
-        rows = [[name, *(_interval(found.get(name)) for found in ratios.values())] for name in measured]
-        rows.append(["geometric mean", *(f"{_mean(found):.3g}" for found in ratios.values())])
+        rows = [[name, *(_interval(by_row.get(name)) for by_row in ratios.values())] for name in measured]
+        rows.append(["geometric mean", *(f"{_mean(by_row):.3g}" for by_row in ratios.values())])
         yield Table(["ratio", *(ratio.label for ratio in ratios)], rows)
         yield Table(["bar", "limit", "seen", ""], list(_bars(ratios)))
 
@@ -85,20 +85,20 @@ def placed(page: str, start: str, end: str, text: str) -> str:
     Raises click.UsageError for a page without these lines.
     """
     before, _, rest = page.partition(start)
-    _, found, after = rest.partition(end)
-    if not found:
+    _, marker, after = rest.partition(end)
+    if not marker:
         raise click.UsageError(f"the page needs the lines {start} and {end}, for the tables to go between")
     return f"{before}{start}\n\n{text}\n{end}{after}"
 
 
 def ratios_of(measured: Measured, ratio: Ratio) -> dict[str, Interval]:
     """The ratio in each row that has both arms."""
-    found = {}
+    intervals = {}
     for name, blocks in measured.items():
         by = fastest(blocks) if ratio.by == FASTEST else ratio.by
         if by in blocks and ratio.arm in blocks:
-            found[name] = paired(blocks[ratio.arm], blocks[by])
-    return found
+            intervals[name] = paired(blocks[ratio.arm], blocks[by])
+    return intervals
 
 
 def fastest(blocks: Blocks) -> str:
@@ -116,23 +116,23 @@ def paired(numerator: Sequence[float], denominator: Sequence[float]) -> Interval
 
 
 def _bars(ratios: Mapping[Ratio, Mapping[str, Interval]]) -> Iterator[list[str]]:
-    for ratio, found in ratios.items():
+    for ratio, by_row in ratios.items():
         if ratio.bar:
-            worst = max(found, key=lambda name: found[name].estimate)
-            yield _bar(f"{ratio.label}, worst row ({worst})", ratio.bar, found[worst].estimate)
+            worst = max(by_row, key=lambda name: by_row[name].estimate)
+            yield _bar(f"{ratio.label}, worst row ({worst})", ratio.bar, by_row[worst].estimate)
         if ratio.mean_bar:
-            yield _bar(f"{ratio.label}, geometric mean of {len(found)} rows", ratio.mean_bar, _mean(found))
+            yield _bar(f"{ratio.label}, geometric mean of {len(by_row)} rows", ratio.mean_bar, _mean(by_row))
         for (row, label), limit in ROW_BARS.items():
-            if label == ratio.label and row in found:
-                yield _bar(f"{label}, {row}", limit, found[row].estimate)
+            if label == ratio.label and row in by_row:
+                yield _bar(f"{label}, {row}", limit, by_row[row].estimate)
 
 
 def _bar(label: str, limit: float, seen: float) -> list[str]:
     return [label, f"{limit:g}", f"{seen:.3g}", "met" if seen <= limit else "missed"]
 
 
-def _mean(found: Mapping[str, Interval]) -> float:
-    return geometric_mean(ratio.estimate for ratio in found.values())
+def _mean(by_row: Mapping[str, Interval]) -> float:
+    return geometric_mean(ratio.estimate for ratio in by_row.values())
 
 
 def _time(blocks: Sequence[float] | None) -> str:

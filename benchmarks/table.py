@@ -79,13 +79,13 @@ def _error(worker: Worker, name: str, expected: Any) -> float | None:
 
 def chosen(patterns: str, names: Sequence[str]) -> list[str]:
     """The names that match one of several comma-separated globs. Raises click.UsageError where one matches none."""
-    found = []
+    matched = []
     for pattern in patterns.split(","):
         matching = [name for name in names if fnmatchcase(name, pattern)]
         if not matching:
             raise click.UsageError(f"{pattern!r} matches none of {', '.join(names)}")
-        found += [name for name in matching if name not in found]
-    return [name for name in names if name in found]
+        matched += [name for name in matching if name not in matched]
+    return [name for name in names if name in matched]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -127,8 +127,8 @@ def main(
     settings = Settings(clock, block, processor)
     for name in chosen(rows, list(ROWS)):
         click.echo(f"{name} ...", err=True)
-        measured[name], found = measure_row(name, chosen(arms, list(ARMS)), rounds, settings)
-        wrong += found
+        measured[name], complaints = measure_row(name, chosen(arms, list(ARMS)), rounds, settings)
+        wrong += complaints
         record = _record(measured, rounds, settings)
         if file:  # row by row: what was measured before a Ctrl-C is kept
             file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -34,16 +34,16 @@ def test_a_tape_there_and_back(benchmark: BenchmarkFixture, length: int) -> None
 def test_compiling_a_step(benchmark: BenchmarkFixture, row: str) -> None:
     benchmark.group = "compile a step"
     made = ROWS[row]()
-    found = benchmark.pedantic(lambda: compiling.step(made), rounds=3)
-    benchmark.extra_info.update(found._asdict())
+    compiled = benchmark.pedantic(lambda: compiling.step(made), rounds=3)
+    benchmark.extra_info.update(compiled._asdict())
 
 
 @pytest.mark.parametrize("nodes", [1_000, 10_000])
 @pytest.mark.parametrize("shape", deep.SHAPES)
 def test_compiling_many_nodes(benchmark: BenchmarkFixture, shape: str, nodes: int) -> None:
     benchmark.group = f"compile {shape}"
-    found = benchmark.pedantic(lambda: compile_time.measured(shape, nodes), rounds=1)
-    benchmark.extra_info.update(found._asdict())
+    compiled = benchmark.pedantic(lambda: compile_time.measured(shape, nodes), rounds=1)
+    benchmark.extra_info.update(compiled._asdict())
 
 
 @pytest.mark.parametrize("arm", [arm for arm in stream.ARMS if arm != "torch"])

@@ -17,21 +17,21 @@ import pytest
 from static.backends.native import binding, operations
 from static.backends.native.flow import Flow, Work
 from static.backends.native.ir import (
-    Builder,
+    Access,
     Constant,
     Fold,
-    Kernel,
+    LaneOp,
     Load,
     Loop,
-    Op,
+    LoopBuilder,
+    LoopKernel,
     Parameter,
-    Place,
     Statement,
     Store,
     Type,
     Value,
 )  # fmt: skip
-from static.backends.native.step import Made
+from static.backends.native.step import MadeArray
 from static.backends.native.target import Target
 
 Vector = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ def in_python() -> Iterator[None]:
 
 
 def _interpreted(
-    work: Work, arguments: int, made: Sequence[Made], used: Sequence[Any], keeps: Any, target: Target
+    work: Work, arguments: int, made: Sequence[MadeArray], used: Sequence[Any], keeps: Any, target: Target
 ) -> Any:
     """What `binding.compiled` gives, with kernels of loop IR that plain Python runs."""
     kernels = {recipe: recipe.lower(target) for recipe in dict.fromkeys(used)}
@@ -63,7 +63,7 @@ def _interpreted(
     return run
 
 
-def follow(work: Work, kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> None:
+def follow(work: Work, kernels: Mapping[Any, LoopKernel], starts: Sequence[int]) -> None:
     """Do the work of a segment; `starts` are the addresses of its arguments and results."""
     for recipe, places in work:
         where = [offset + (starts[which] if which >= 0 else 0) for which, offset in places]
@@ -76,7 +76,9 @@ def follow(work: Work, kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> 
             _loop(recipe.lists, where, kernels, starts)
 
 
-def _loop(lists: Sequence[Work], truths: Sequence[int], kernels: Mapping[Any, Kernel], starts: Sequence[int]) -> None:
+def _loop(
+    lists: Sequence[Work], truths: Sequence[int], kernels: Mapping[Any, LoopKernel], starts: Sequence[int]
+) -> None:
     turn = 0
     while True:
         condition, body, after = lists[3 * turn : 3 * turn + 3]
@@ -93,7 +95,7 @@ def _number(address: int, dtype: str) -> Any:
     return np.frombuffer(memoryview((ctypes.c_char * kind.itemsize).from_address(address)), kind)[0]
 
 
-def run(kernel: Kernel, addresses: Sequence[int]) -> None:
+def run(kernel: LoopKernel, addresses: Sequence[int]) -> None:
     """Run a kernel on memory at these addresses, one for each parameter."""
     known: dict[Value, Any] = dict(zip(kernel.parameters, addresses, strict=True))
     with np.errstate(all="ignore"):
@@ -118,37 +120,37 @@ class _Machine:
             if isinstance(node, Loop):
                 self.loop(node)
             elif isinstance(node, Store):
-                self.elements(node.place)[:] = self.of(node.value)[: max(node.place.active, 1)]
+                self.elements(node.access)[:] = self.of(node.value)[: max(node.access.active, 1)]
             else:
                 self.known[node] = self.value(node)
 
-    def value(self, node: Load | Op | Fold) -> Vector:
+    def value(self, node: Load | LaneOp | Fold) -> Vector:
         if isinstance(node, Load):
             loaded = np.zeros(node.type.lanes, _dtype(node.type))
-            found = self.elements(node.place)
+            found = self.elements(node.access)
             loaded[: len(found)] = found
-            return loaded if node.place.step else np.repeat(loaded[:1], node.type.lanes)
+            return loaded if node.access.step else np.repeat(loaded[:1], node.type.lanes)
         if isinstance(node, Fold):
             return self.folded(node)
         return _OPERATIONS[node.name](node, *map(self.of, node.args))
 
-    def elements(self, place: Place) -> Vector:
+    def elements(self, access: Access) -> Vector:
         """The active lanes where they lie in memory."""
-        base: Parameter = place.base
+        base: Parameter = access.base
         dtype = _dtype(base.type)
-        index = place.offset + sum(self.of(counter) * stride for counter, stride in place.terms)
-        count = place.active if place.step else 1
-        count = min(count, 1) if place.active == 1 else count
-        first = self.known[base] + (index + min(0, (count - 1) * place.step)) * dtype.itemsize
-        whole = (abs((count - 1) * place.step) + 1) * dtype.itemsize
+        index = access.offset + sum(self.of(counter) * stride for counter, stride in access.terms)
+        count = access.active if access.step else 1
+        count = min(count, 1) if access.active == 1 else count
+        first = self.known[base] + (index + min(0, (count - 1) * access.step)) * dtype.itemsize
+        whole = (abs((count - 1) * access.step) + 1) * dtype.itemsize
         memory = np.frombuffer(memoryview((ctypes.c_char * whole).from_address(first)), dtype)
-        return memory[:: place.step or 1] if count > 1 else memory[:1]
+        return memory[:: access.step or 1] if count > 1 else memory[:1]
 
     def folded(self, node: Fold) -> Vector:
         vector = self.of(node.vector)
         while len(vector) > 1:
             half = len(vector) // 2
-            b, type = Builder(()), Type(node.type.dtype, half)
+            b, type = LoopBuilder(()), Type(node.type.dtype, half)
             one, other = Value(type), Value(type)
             joined = operations.JOINS[node.name](b, one, other)
             inner = _Machine({one: vector[:half], other: vector[half:]})
@@ -166,7 +168,7 @@ class _Machine:
         self.known.update(zip(node.results, carried, strict=True))
 
 
-def _fused(node: Op, a: Vector, b: Vector, c: Vector) -> Vector:
+def _fused(node: LaneOp, a: Vector, b: Vector, c: Vector) -> Vector:
     wide = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
     return np.asarray(wide.astype(_dtype(node.type)))
 
@@ -175,7 +177,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Vector]:
     return lambda node, *args: np.asarray(function(*args)).astype(_dtype(node.type), copy=False)
 
 
-def _interleaved(node: Op, a: Vector, b: Vector) -> Vector:
+def _interleaved(node: LaneOp, a: Vector, b: Vector) -> Vector:
     both = np.stack([a, b], axis=1).reshape(-1)
     return both[: len(a)] if node.name == "low" else both[len(a) :]
 

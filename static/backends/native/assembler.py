@@ -24,7 +24,7 @@ def number(value: int, type: Any = LONG) -> Any:
     return ir.Constant(type, value)
 
 
-class Function:
+class FunctionWriter:
     """Writes one function, from its first instruction to its last. `b` is llvmlite's builder."""
 
     def __init__(self, module: Any, name: str, result: Any, arguments: Sequence[Any], is_internal: bool = True) -> None:
@@ -76,7 +76,7 @@ class Function:
             self.b.position_at_end(after)
 
     @contextmanager
-    def where(self, name: str, one: Any, other: Any) -> Iterator[None]:
+    def where(self, name: str, left: Any, right: Any) -> Iterator[None]:
         """What is written inside runs where a comparison of integers holds: `==`, `!=`, `<` or `>`."""
-        with self.b.if_then(self.b.icmp_signed(name, one, other)):
+        with self.b.if_then(self.b.icmp_signed(name, left, right)):
             yield

@@ -10,11 +10,11 @@ import numpy as np
 from graphs.ir import Graph, Node
 from static import memory
 from static.backends.native import control, flow, link, step
-from static.backends.native.flow import Place, Work
+from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
 from static.backends.native.program import Segment, inner_of
 from static.backends.native.target import Target, host
-from static.backends.native.work import Worker
+from static.backends.native.work import WorkCollector
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
 from static.codegen.lowering import LoweredGraph, Slot
@@ -61,24 +61,24 @@ def _made(
     segment: Segment, frame: Frame, runs: Mapping[Node, Runs], target: Target
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
-    number = {node: i for i, node in enumerate((*segment.given, *segment.made))}
-    worker = Worker(frame, runs, control.ADDING)
+    number = {node: i for i, node in enumerate((*segment.arguments, *segment.made))}
+    collector = WorkCollector(frame, runs, control.ADDING)
 
-    def start(root: Node) -> Place:
+    def start(root: Node) -> Location:
         return number[root], 0
 
     for node in segment.nodes:
-        worker.add(node, start)
-    used = list(flow.kernels(worker.work))
+        collector.add(node, start)
+    used = list(flow.kernels(collector.work))
     scratch, block = _scratch(used, target)
-    work = flow.with_scratch(worker.work, scratch)
-    made = [step.Made(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
-    keeps = block, worker.kept, frame.values
-    return compiled(work, len(segment.given), made, used, keeps, target), used
+    work = flow.with_scratch(collector.work, scratch)
+    made = [step.MadeArray(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
+    keeps = block, collector.kept, frame.values
+    return compiled(work, len(segment.arguments), made, used, keeps, target), used
 
 
 def compiled(
-    work: Work, arguments: int, made: Sequence[step.Made], used: Sequence[Any], keeps: Any, target: Target
+    work: Work, arguments: int, made: Sequence[step.MadeArray], used: Sequence[Any], keeps: Any, target: Target
 ) -> Any:
     """The function of so many arrays that does the work with machine code of the kernels it uses."""
     kernels = link.kernels(used, target)
@@ -90,11 +90,11 @@ def compiled(
     return step.make(work, arguments, made, address, link.entry(target).address, drivers, (keeps, kernels))
 
 
-def _scratch(used: Sequence[Any], target: Target) -> tuple[dict[Any, list[Place]], np.ndarray[Any, Any]]:
+def _scratch(used: Sequence[Any], target: Target) -> tuple[dict[Any, list[Location]], np.ndarray[Any, Any]]:
     """For each recipe the addresses of its scratch buffers: kernels run one after the other, and share the memory."""
     wanted = {recipe: recipe.scratch(target) for recipe in dict.fromkeys(used)}
     sizes = {r: [-(-n * np.dtype(d).itemsize // 64) * 64 for d, n in buffers] for r, buffers in wanted.items()}
     block = np.empty(max(map(sum, sizes.values()), default=0) + memory.ALIGNMENT, np.uint8)
     start = block.ctypes.data + -block.ctypes.data % memory.ALIGNMENT
-    found = {recipe: [(-1, start + sum(each[:i])) for i in range(len(each))] for recipe, each in sizes.items()}
-    return found, block
+    places = {recipe: [(-1, start + sum(each[:i])) for i in range(len(each))] for recipe, each in sizes.items()}
+    return places, block

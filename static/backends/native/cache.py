@@ -89,11 +89,11 @@ def save(name: str, code: bytes) -> None:
 def _is_private(place: Path) -> bool:
     """Whether a folder is one, ours, and nobody else may write to it."""
     try:
-        found = place.lstat()
+        status = place.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and _is_ours(found)
+    return stat.S_ISDIR(status.st_mode) and _is_ours(status)
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
+from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
 from static.backends.native.target import Target
 
-Placed = Callable[[Index, Index, int, int, int], Place]
+Placed = Callable[[Index, Index, int, int, int], Access]
 
 
 class Turn(NamedTuple):
@@ -34,24 +34,24 @@ class Turn(NamedTuple):
         del target
         return []
 
-    def lower(self, target: Target) -> Kernel:
+    def lower(self, target: Target) -> LoopKernel:
         """The kernel: its parameters are the matrix and the copy."""
-        b = Builder([self.dtype] * 2)
+        b = LoopBuilder([self.dtype] * 2)
         matrix, copy = b.parameters
 
-        def read(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Place:
+        def read(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Access:
             offset = more_rows * self.row + more_columns * self.column
-            return b.place(matrix, [(row, self.row), (column, self.column)], self.row, active, offset)
+            return b.access(matrix, [(row, self.row), (column, self.column)], self.row, active, offset)
 
-        def write(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Place:
+        def write(row: Index, column: Index, more_rows: int, more_columns: int, active: int) -> Access:
             offset = more_rows * self.columns + more_columns
-            return b.place(copy, [(row, self.columns), (column, 1)], 1, active, offset)
+            return b.access(copy, [(row, self.columns), (column, 1)], 1, active, offset)
 
         turn(b, self.rows, self.columns, read, write, target)
         return b.kernel()
 
 
-def turn(b: Builder, rows: int, columns: int, read: Placed, write: Placed, target: Target) -> None:
+def turn(b: LoopBuilder, rows: int, columns: int, read: Placed, write: Placed, target: Target) -> None:
     """Copy a matrix in blocks: `read` gives the place of elements down a column, `write` that of elements along a row.
 
     Both take the counters of row and column, what is to be added to each, and how many elements there are.
@@ -83,7 +83,7 @@ def _side(dtype: str, target: Target) -> int:
     return side
 
 
-def transposed(b: Builder, vectors: Sequence[Value]) -> list[Value]:
+def transposed(b: LoopBuilder, vectors: Sequence[Value]) -> list[Value]:
     """As many vectors as each has lanes, with rows and columns exchanged."""
     half, turned = len(vectors) // 2, list(vectors)
     for _ in range(half.bit_length()):

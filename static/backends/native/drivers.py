@@ -11,9 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from static.backends.native.assembler import BYTE, INT, LONG, POINTER, Function, number
+from static.backends.native.assembler import BYTE, INT, LONG, POINTER, FunctionWriter, number
 from static.backends.native.flow import DECIDING, LISTS, SWITCH, WHILE
-from static.backends.native.layouts import KERNEL, BranchHeader, Call, Calls, LoopHeader, StepContext
+from static.backends.native.layouts import KERNEL, BranchHeader, CallList, KernelCall, LoopHeader, StepContext
 
 LOOK = 1 << 24  # operations between two looks: some milliseconds
 VOID = ir.VoidType()
@@ -28,24 +28,24 @@ def module() -> str:
     return str(module)
 
 
-def run_calls(module: Any) -> Function:
+def run_calls(module: Any) -> FunctionWriter:
     """The function that makes the calls of a list, one after the other."""
-    f = Function(module, "run_calls", VOID, [POINTER])
+    f = FunctionWriter(module, "run_calls", VOID, [POINTER])
     (calls,) = f.arguments
-    first = f.field(calls, Calls, "first")
+    first = f.field(calls, CallList, "first")
 
     def turn(i: Any) -> None:
-        one = f.item(first, Call, i)
-        f.call(one, Call, "function", f.field(one, Call, "row"), kind=KERNEL)
+        call = f.item(first, KernelCall, i)
+        f.call(call, KernelCall, "function", f.field(call, KernelCall, "row"), kind=KERNEL)
 
-    f.each(f.field(calls, Calls, "count"), turn)
+    f.each(f.field(calls, CallList, "count"), turn)
     f.b.ret_void()
     return f
 
 
 def _look(module: Any) -> Any:
     """The function that asks Python, when it is time, whether to stop."""
-    f = Function(module, "look", VOID, [POINTER, LONG])
+    f = FunctionWriter(module, "look", VOID, [POINTER, LONG])
     context, operations = f.arguments
     since = f.b.add(f.field(context, StepContext, "since"), operations)
     f.set_field(context, StepContext, "since", since)
@@ -62,7 +62,7 @@ def _look(module: Any) -> Any:
 
 def _loop(module: Any, run: Any, look: Any) -> None:
     """Two turns alternate, each with its truth and its lists: the condition, the body, and what follows the loop."""
-    f = Function(module, WHILE, VOID, [POINTER], is_internal=False)
+    f = FunctionWriter(module, WHILE, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     context, truths, operations, lists = (f.field(header, LoopHeader, name) for name, _ in LoopHeader._fields_)
     before, turn = f.b.block, f.b.append_basic_block("turn")
@@ -73,12 +73,12 @@ def _loop(module: Any, run: Any, look: Any) -> None:
     with f.where("!=", f.field(context, StepContext, "stopped"), number(0)):
         f.b.ret_void()
     condition, body, after = (f.b.add(f.b.mul(which, number(len(LISTS))), number(i)) for i in range(len(LISTS)))
-    f.b.call(run, [f.item(lists, Calls, condition)])
+    f.b.call(run, [f.item(lists, CallList, condition)])
     truth = f.b.load(f.b.load(f.item(truths, ctypes.c_void_p, which), typ=POINTER), typ=BYTE)
     with f.where("==", truth, number(0, BYTE)):
-        f.b.call(run, [f.item(lists, Calls, after)])
+        f.b.call(run, [f.item(lists, CallList, after)])
         f.b.ret_void()
-    f.b.call(run, [f.item(lists, Calls, body)])
+    f.b.call(run, [f.item(lists, CallList, body)])
     f.b.call(look, [context, operations])
     which.add_incoming(f.b.sub(number(1), which), f.b.block)
     f.b.branch(turn)
@@ -86,7 +86,7 @@ def _loop(module: Any, run: Any, look: Any) -> None:
 
 def _branches(module: Any, run: Any) -> None:
     """The list of the number that chooses: the first where it is below 0, the last where it is too large."""
-    f = Function(module, SWITCH, VOID, [POINTER], is_internal=False)
+    f = FunctionWriter(module, SWITCH, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     at = f.b.load(f.field(header, BranchHeader, "number"), typ=POINTER)
     chosen = f.b.alloca(LONG)
@@ -96,11 +96,11 @@ def _branches(module: Any, run: Any) -> None:
     index, last = f.b.load(chosen, typ=LONG), f.b.sub(f.field(header, BranchHeader, "count"), number(1))
     index = f.b.select(f.b.icmp_signed("<", index, number(0)), number(0), index)
     index = f.b.select(f.b.icmp_signed(">", index, last), last, index)
-    f.b.call(run, [f.item(f.field(header, BranchHeader, "lists"), Calls, index)])
+    f.b.call(run, [f.item(f.field(header, BranchHeader, "lists"), CallList, index)])
     f.b.ret_void()
 
 
-def _whole(f: Function, at: Any, dtype: str) -> Any:
+def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
     """The number of this dtype at an address, as int64."""
     loaded = f.b.load(at, align=1, typ=ir.IntType(8 * int(dtype[1:])))
     if dtype == "b1":

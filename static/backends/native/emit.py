@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Type
-from static.backends.native.ir import Value as Node
+from static.backends.native.ir import (
+    Access,
+    Constant,
+    Fold,
+    LaneOp,
+    Load,
+    Loop,
+    LoopKernel,
+    Statement,
+    Store,
+    Type,
+    Value,
+)
 from static.backends.native.spelling import conversion, in_memory, literal, llvm_type, mask, sign, suffix, width
 from static.backends.native.target import Target
 
@@ -19,9 +30,9 @@ _INTRINSIC = {"abs": "fabs", "rint": "roundeven"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "ugt": "ugt"}
 
 
-def emit(name: str, kernel: Kernel, declared: set[str], target: Target) -> str:
+def emit(name: str, kernel: LoopKernel, declared: set[str], target: Target) -> str:
     """The function of a kernel: it takes the address of a row of addresses, one for each parameter."""
-    writer = _Writer(declared)
+    writer = _FunctionText(declared)
     for parameter in kernel.parameters:
         n = parameter.number
         writer.names[parameter] = writer.new(f"getelementptr ptr, ptr %row, i64 {n}")
@@ -31,10 +42,10 @@ def emit(name: str, kernel: Kernel, declared: set[str], target: Target) -> str:
     return "\n".join([f"define void @{name}(ptr %row) nounwind{order} {{", "entry:", *writer.lines, "  ret void", "}"])
 
 
-class _Writer:
+class _FunctionText:
     def __init__(self, declared: set[str]) -> None:
         self.lines: list[str] = []
-        self.names: dict[Node, str] = {}
+        self.names: dict[Value, str] = {}
         self.declared = declared
         self.count = 0
         self.block = "entry"
@@ -44,10 +55,10 @@ class _Writer:
         self.lines.append(f"  %v{self.count} = {text}")
         return f"%v{self.count}"
 
-    def of(self, value: Node) -> str:
+    def of(self, value: Value) -> str:
         return literal(value) if isinstance(value, Constant) else self.names[value]
 
-    def typed(self, value: Node) -> str:
+    def typed(self, value: Value) -> str:
         return f"{llvm_type(value.type)} {self.of(value)}"
 
     def statements(self, body: list[Statement]) -> None:
@@ -56,122 +67,122 @@ class _Writer:
 
     # Memory ---------------------------------------------------------------------------------------------------
 
-    def address(self, place: Place, more: int = 0) -> str:
+    def address(self, access: Access, more: int = 0) -> str:
         index = ""
-        for counter, stride in place.terms:
+        for counter, stride in access.terms:
             term = self.of(counter) if stride == 1 else self.new(f"mul i64 {self.of(counter)}, {stride}")
             index = self.new(f"add i64 {index}, {term}") if index else term
-        element, address = in_memory(place.base.type), self.of(place.base)
+        element, address = in_memory(access.base.type), self.of(access.base)
         if index:
             address = self.new(f"getelementptr {element}, ptr {address}, i64 {index}")
-        return self.moved(address, element, place.offset + more)
+        return self.moved(address, element, access.offset + more)
 
     def moved(self, address: str, element: str, count: int) -> str:
         return self.new(f"getelementptr {element}, ptr {address}, i64 {count}") if count else address
 
     def load(self, node: Load) -> None:
-        place, lanes = node.place, node.type.lanes
-        loaded = self._loaded(place, lanes)
+        access, lanes = node.access, node.type.lanes
+        loaded = self._loaded(access, lanes)
         if node.type.dtype == "b1":
             loaded = self.new(f"icmp ne {in_memory(node.type)} {loaded}, zeroinitializer" if lanes > 1 else
                               f"icmp ne i8 {loaded}, 0")  # fmt: skip
         self.names[node] = loaded
 
-    def _loaded(self, place: Place, lanes: int) -> str:
-        base, whole = place.base.type, in_memory(Type(place.base.type.dtype, lanes))
+    def _loaded(self, access: Access, lanes: int) -> str:
+        base, whole = access.base.type, in_memory(Type(access.base.type.dtype, lanes))
         align = f"align {width(base.dtype)}"
-        address = self.address(place)
+        address = self.address(access)
         if lanes == 1:
             return self.new(f"load {whole}, ptr {address}, {align}")
-        if place.step == 1 and place.active == lanes:
+        if access.step == 1 and access.active == lanes:
             return self.new(f"load {whole}, ptr {address}, {align}")
-        if place.step == 1:
+        if access.step == 1:
             name = f"llvm.masked.load.v{lanes}{suffix(base.dtype)}.p0"
             self.declared.add(f"declare {whole} @{name}(ptr, i32, <{lanes} x i1>, {whole})")
-            active = mask(lanes, place.active)
+            active = mask(lanes, access.active)
             at = f"ptr {address}, i32 {width(base.dtype)}"  # LLVM 22 says the alignment otherwise, and reads this
             return self.new(f"call {whole} @{name}({at}, {active}, {whole} zeroinitializer)")
-        return self._gathered(place, lanes, address, whole, align)
+        return self._gathered(access, lanes, address, whole, align)
 
-    def _gathered(self, place: Place, lanes: int, address: str, whole: str, align: str) -> str:
-        element, value = in_memory(place.base.type), "zeroinitializer"
-        for lane in range(place.active if place.step else 1):
-            one = self.new(f"load {element}, ptr {self.moved(address, element, lane * place.step)}, {align}")
-            value = self.new(f"insertelement {whole} {value}, {element} {one}, i64 {lane}")
-        return value if place.step else self._spread(whole, value, lanes)
+    def _gathered(self, access: Access, lanes: int, address: str, whole: str, align: str) -> str:
+        element, value = in_memory(access.base.type), "zeroinitializer"
+        for lane in range(access.active if access.step else 1):
+            scalar = self.new(f"load {element}, ptr {self.moved(address, element, lane * access.step)}, {align}")
+            value = self.new(f"insertelement {whole} {value}, {element} {scalar}, i64 {lane}")
+        return value if access.step else self._spread(whole, value, lanes)
 
     def _spread(self, whole: str, value: str, lanes: int) -> str:
         return self.new(f"shufflevector {whole} {value}, {whole} poison, <{lanes} x i32> zeroinitializer")
 
     def store(self, node: Store) -> None:
-        place, lanes, dtype = node.place, node.value.type.lanes, node.value.type.dtype
+        access, lanes, dtype = node.access, node.value.type.lanes, node.value.type.dtype
         whole, value = in_memory(node.value.type), self.of(node.value)
         if dtype == "b1":
             value = self.new(f"zext {self.typed(node.value)} to {whole}")
-        align, address = f"align {width(dtype)}", self.address(place)
-        if lanes == 1 or (place.step == 1 and place.active == lanes):
+        align, address = f"align {width(dtype)}", self.address(access)
+        if lanes == 1 or (access.step == 1 and access.active == lanes):
             self.lines.append(f"  store {whole} {value}, ptr {address}, {align}")
-        elif place.step == 1:
+        elif access.step == 1:
             name = f"llvm.masked.store.v{lanes}{suffix(dtype)}.p0"
             self.declared.add(f"declare void @{name}({whole}, ptr, i32, <{lanes} x i1>)")
-            active = mask(lanes, place.active)
+            active = mask(lanes, access.active)
             self.lines.append(f"  call void @{name}({whole} {value}, ptr {address}, i32 {width(dtype)}, {active})")
         else:
-            element = in_memory(place.base.type)
-            for lane in range(place.active):
-                one = self.new(f"extractelement {whole} {value}, i64 {lane}")
-                to = self.moved(address, element, lane * place.step)
-                self.lines.append(f"  store {element} {one}, ptr {to}, {align}")
+            element = in_memory(access.base.type)
+            for lane in range(access.active):
+                scalar = self.new(f"extractelement {whole} {value}, i64 {lane}")
+                to = self.moved(address, element, lane * access.step)
+                self.lines.append(f"  store {element} {scalar}, ptr {to}, {align}")
 
     # Computing ------------------------------------------------------------------------------------------------
 
-    def op(self, node: Op) -> None:
+    def op(self, node: LaneOp) -> None:
         self.names[node] = self.new(self._operation(node))
 
-    def _operation(self, node: Op) -> str:
+    def _operation(self, node: LaneOp) -> str:
         name, args = node.name, node.args
         if name in _SPECIAL:
             return _SPECIAL[name](self, node)
-        given, kind = args[0].type, args[0].type.dtype[0]
+        operand, kind = args[0].type, args[0].type.dtype[0]
         if name in _CALLS and kind == "f":
             return self._call(name, node)
         both = f"{self.typed(args[0])}, {self.of(args[1])}" if len(args) > 1 else self.typed(args[0])
         if name in _ORDERED:
             return f"fcmp {_ORDERED[name]} {both}" if kind == "f" else f"icmp {sign(name, kind)} {both}"
         if name == "neg":
-            return f"fneg {both}" if kind == "f" else f"sub {llvm_type(given)} zeroinitializer, {self.of(args[0])}"
+            return f"fneg {both}" if kind == "f" else f"sub {llvm_type(operand)} zeroinitializer, {self.of(args[0])}"
         return f"{_FLOAT[name] if kind == 'f' else name} {both}"
 
-    def _call(self, name: str, node: Op) -> str:
+    def _call(self, name: str, node: LaneOp) -> str:
         whole = llvm_type(node.type)
         lanes = f"v{node.type.lanes}" if node.type.lanes > 1 else ""
         full = f"llvm.{_INTRINSIC.get(name, name)}.{lanes}{suffix(node.type.dtype)}"
         self.declared.add(f"declare {whole} @{full}({', '.join([whole] * len(node.args))})")
         return f"call {whole} @{full}({', '.join(map(self.typed, node.args))})"
 
-    def select(self, node: Op) -> str:
+    def select(self, node: LaneOp) -> str:
         return f"select {', '.join(map(self.typed, node.args))}"
 
-    def bits(self, node: Op) -> str:
+    def bits(self, node: LaneOp) -> str:
         return f"bitcast {self.typed(node.args[0])} to {llvm_type(node.type)}"
 
-    def invert(self, node: Op) -> str:
+    def invert(self, node: LaneOp) -> str:
         ones = literal(Constant(node.type, True if node.type.dtype == "b1" else -1))
         return f"xor {self.typed(node.args[0])}, {ones}"
 
-    def splat(self, node: Op) -> str:
+    def splat(self, node: LaneOp) -> str:
         whole = llvm_type(node.type)
         first = self.new(f"insertelement {whole} poison, {self.typed(node.args[0])}, i64 0")
         return f"shufflevector {whole} {first}, {whole} poison, <{node.type.lanes} x i32> zeroinitializer"
 
-    def half(self, node: Op) -> str:
+    def half(self, node: LaneOp) -> str:
         """The front or the back half of a vector."""
         lanes, whole = node.type.lanes, llvm_type(node.args[0].type)
         start = 0 if node.name == "front" else lanes
         order = ", ".join(f"i32 {start + i}" for i in range(lanes))
         return f"shufflevector {whole} {self.of(node.args[0])}, {whole} poison, <{lanes} x i32> <{order}>"
 
-    def interleaved(self, node: Op) -> str:
+    def interleaved(self, node: LaneOp) -> str:
         """The lower or upper halves of two vectors, an element of the one and of the other in turn."""
         lanes = node.type.lanes
         start = 0 if node.name == "low" else lanes // 2
@@ -179,7 +190,7 @@ class _Writer:
         both = ", ".join(map(self.typed, node.args))
         return f"shufflevector {both}, <{lanes} x i32> <{', '.join(order)}>"
 
-    def cast(self, node: Op) -> str:
+    def cast(self, node: LaneOp) -> str:
         source, target = node.args[0].type.dtype, node.type.dtype
         if target == "b1":
             zero = literal(Constant(node.args[0].type, 0))
@@ -197,17 +208,17 @@ class _Writer:
                 parts.append(f"shufflevector {whole} {value}, {whole} poison, <{half.lanes} x i32> <{lanes}>")
             if half.lanes == 1:
                 parts = [f"extractelement {whole} {value}, i64 {i}" for i in (0, 1)]
-            one, other = (Node(half) for _ in range(2))
-            self.names[one], self.names[other] = self.new(parts[0]), self.new(parts[1])
-            value, type = self._joined(node.name, one, other), half
+            low, high = (Value(half) for _ in range(2))
+            self.names[low], self.names[high] = self.new(parts[0]), self.new(parts[1])
+            value, type = self._joined(node.name, low, high), half
         self.names[node] = value
 
-    def _joined(self, name: str, one: Node, other: Node) -> str:
+    def _joined(self, name: str, low: Value, high: Value) -> str:
         from static.backends.native import operations
-        from static.backends.native.ir import Builder
+        from static.backends.native.ir import LoopBuilder
 
-        builder = Builder(())
-        joined = operations.JOINS[name](builder, one, other)
+        builder = LoopBuilder(())
+        joined = operations.JOINS[name](builder, low, high)
         self.statements(builder.body)
         return self.of(joined)
 
@@ -225,31 +236,31 @@ class _Writer:
         after = self.new(f"add nuw nsw i64 %i{number}, {node.step}")
         more = self.new(f"icmp ult i64 {after}, {node.stop}")
         phis = [f"  %i{number} = phi i64 [ {node.start}, %{before} ], [ {after}, %{self.block} ]"]
-        for (value, init), given in zip(pairs, node.gives, strict=True):
-            incoming = f"[ {self.of(init)}, %{before} ], [ {self.of(given)}, %{self.block} ]"
+        for (value, init), following in zip(pairs, node.gives, strict=True):
+            incoming = f"[ {self.of(init)}, %{before} ], [ {self.of(following)}, %{self.block} ]"
             phis.append(f"  {self.names[value]} = phi {llvm_type(value.type)} {incoming}")
         self.lines[hole:hole] = phis
         self.lines += [f"  br i1 {more}, label %L{number}, label %E{number}", f"E{number}:"]
         self.block = f"E{number}"
-        for result, given in zip(node.results, node.gives, strict=True):
-            self.names[result] = self.of(given)
+        for result, following in zip(node.results, node.gives, strict=True):
+            self.names[result] = self.of(following)
 
 
-_EMIT: Mapping[type, Callable[[_Writer, Any], None]] = {
-    Load: _Writer.load,
-    Store: _Writer.store,
-    Op: _Writer.op,
-    Fold: _Writer.fold,
-    Loop: _Writer.loop,
+_EMIT: Mapping[type, Callable[[_FunctionText, Any], None]] = {
+    Load: _FunctionText.load,
+    Store: _FunctionText.store,
+    LaneOp: _FunctionText.op,
+    Fold: _FunctionText.fold,
+    Loop: _FunctionText.loop,
 }
-_SPECIAL: Mapping[str, Callable[[_Writer, Op], str]] = {
-    "select": _Writer.select,
-    "bits": _Writer.bits,
-    "not": _Writer.invert,
-    "splat": _Writer.splat,
-    "cast": _Writer.cast,
-    "front": _Writer.half,
-    "back": _Writer.half,
-    "low": _Writer.interleaved,
-    "high": _Writer.interleaved,
+_SPECIAL: Mapping[str, Callable[[_FunctionText, LaneOp], str]] = {
+    "select": _FunctionText.select,
+    "bits": _FunctionText.bits,
+    "not": _FunctionText.invert,
+    "splat": _FunctionText.splat,
+    "cast": _FunctionText.cast,
+    "front": _FunctionText.half,
+    "back": _FunctionText.half,
+    "low": _FunctionText.interleaved,
+    "high": _FunctionText.interleaved,
 }

@@ -14,8 +14,8 @@ import numpy as np
 
 from static.backends.native import layouts
 
-Place = tuple[int, int]
-Work = list[tuple[Any, list[Place]]]
+Location = tuple[int, int]
+Work = list[tuple[Any, list[Location]]]
 
 DECIDING = ("b1", "i4", "i8")
 """What a branch can be chosen by."""
@@ -62,26 +62,28 @@ def operations(work: Work) -> int:
 
 def further(first: Work, later: Work, turns: int) -> Work:
     """The work whose places lie so many times as far from those of `first` as those of `later` do."""
-    found: Work = []
+    moved_work: Work = []
     for (recipe, places), (other, others) in zip(first, later, strict=True):
         pairs = zip(places, others, strict=True)
         moved = [(which, at + turns * (end - at)) for (which, at), (_, end) in pairs]
         if isinstance(recipe, Flow):
             lists = zip(recipe.lists, other.lists, strict=True)
             recipe = recipe._replace(lists=tuple(further(a, b, turns) for a, b in lists))
-        found.append((recipe, moved))
-    return found
+        moved_work.append((recipe, moved))
+    return moved_work
 
 
 def with_scratch(work: Work, scratch: Any) -> Work:
     """The work with the places of scratch buffers after those of each kernel."""
-    found: Work = []
+    scratched: Work = []
     for recipe, places in work:
         if isinstance(recipe, Flow):
-            found.append((recipe._replace(lists=tuple(with_scratch(one, scratch) for one in recipe.lists)), places))
+            scratched.append(
+                (recipe._replace(lists=tuple(with_scratch(inner, scratch) for inner in recipe.lists)), places)
+            )
         else:
-            found.append((recipe, [*places, *scratch[recipe]]))
-    return found
+            scratched.append((recipe, [*places, *scratch[recipe]]))
+    return scratched
 
 
 WHILE, SWITCH = "loop_while", "switch"
@@ -104,7 +106,7 @@ class CallTable:
         self.keeps: list[Any] = [self.row, context]
         self.calls = self.listed(work)
 
-    def listed(self, work: Work) -> layouts.Calls:
+    def listed(self, work: Work) -> layouts.CallList:
         """The calls that the work is."""
         pairs: list[tuple[int, int]] = []
         for recipe, places in work:
@@ -113,7 +115,7 @@ class CallTable:
                 pairs.append((driver, ctypes.addressof(self._flow(recipe, places))))
             else:
                 pairs.append((self.address(recipe), self._places(places)))
-        return layouts.Calls(len(pairs), self.array(layouts.Call, pairs))
+        return layouts.CallList(len(pairs), self.array(layouts.KernelCall, pairs))
 
     def array(self, kind: type[Any], items: Sequence[Any]) -> int:
         """Where an array of these structures lies, which this object keeps."""
@@ -121,7 +123,7 @@ class CallTable:
         self.keeps.append(array)
         return ctypes.addressof(array)
 
-    def _places(self, places: Sequence[Place]) -> int:
+    def _places(self, places: Sequence[Location]) -> int:
         """Where the addresses of these places lie."""
         start = int(self.row.ctypes.data) + 8 * self.used
         for number, (which, offset) in enumerate(places, self.used):
@@ -132,9 +134,9 @@ class CallTable:
         self.used += len(places)
         return start
 
-    def _flow(self, flow: Flow, places: Sequence[Place]) -> Any:
+    def _flow(self, flow: Flow, places: Sequence[Location]) -> Any:
         """The header of a loop or of branches."""
-        lists = self.array(layouts.Calls, [self.listed(work) for work in flow.lists])
+        lists = self.array(layouts.CallList, [self.listed(work) for work in flow.lists])
         at = self._places(places)
         header: Any
         if flow.kind == "while":

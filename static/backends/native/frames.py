@@ -14,8 +14,8 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.ops.control import part
-from static.backends.native.flow import Place
-from static.backends.native.recipes import Laid
+from static.backends.native.flow import Location
+from static.backends.native.recipes import LaidArray
 from static.codegen.lowering import LoweredGraph
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import result
@@ -34,37 +34,37 @@ class Frame:
         self._shown: dict[Node, np.ndarray[Any, Any]] = {}
         self._roots: dict[Node, Node] = {}
 
-    def laid(self, node: Node, start: Callable[[Node], Place]) -> Laid:
+    def laid(self, node: Node, start: Callable[[Node], Location]) -> LaidArray:
         """Where a value lies; `start` says where those do that are neither fixed nor views."""
         array = self.values.get(node)
         if array is not None:
-            return Laid(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
+            return LaidArray(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
         array, base = self._show(node), self._show(self.root(node))
         which, offset = start(self.root(node))
-        return Laid(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
+        return LaidArray(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
 
     def root(self, node: Node) -> Node:
         """The node that this is a view of."""
         if node not in self._roots:
-            one = node
-            while one.op is not part and self.owner[one] is not one:
-                one = one.inputs[0]
-            self._roots[node] = one
+            root = node
+            while root.op is not part and self.owner[root] is not root:
+                root = root.inputs[0]
+            self._roots[node] = root
         return self._roots[node]
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """The shape of a value in numbers."""
-        found: tuple[int, ...] = resolve(node.spec.shape, self.sizes)
-        return found
+        shape: tuple[int, ...] = resolve(node.spec.shape, self.sizes)
+        return shape
 
     def _show(self, node: Node) -> np.ndarray[Any, Any]:
         """An array that lies in memory as the value will: one element that stands for all, in row-major order."""
         waiting = [node]
         while waiting[-1] is not self.root(waiting[-1]) and waiting[-1] not in self._shown:
             waiting.append(waiting[-1].inputs[0])
-        for one in reversed(waiting):
-            if one not in self._shown:
-                self._shown[one] = self._view(one) if one is not waiting[-1] else self._owner(one)
+        for view in reversed(waiting):
+            if view not in self._shown:
+                self._shown[view] = self._view(view) if view is not waiting[-1] else self._owner(view)
         return self._shown[node]
 
     def _view(self, node: Node) -> np.ndarray[Any, Any]:
@@ -73,8 +73,8 @@ class Frame:
         return view
 
     def _owner(self, node: Node) -> np.ndarray[Any, Any]:
-        shape, one = self.shape(node), np.empty(1, node.spec.dtype)
-        return np.lib.stride_tricks.as_strided(one, shape, row_major(shape, one.itemsize))
+        shape, element = self.shape(node), np.empty(1, node.spec.dtype)
+        return np.lib.stride_tricks.as_strided(element, shape, row_major(shape, element.itemsize))
 
 
 def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.ir import Node
 from static.backends.native import series
-from static.backends.native.ir import Builder, Type, Value
+from static.backends.native.ir import LoopBuilder, Type, Value
 from static.backends.native.operations import Write, cast, maximum, minimum, operation, test
 
 FLOATS, REALS, BITS, ANY = "f", "fiu", "iub", "fiub"
@@ -70,7 +70,7 @@ def _is_mixed(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
     return name in COMPARISONS and {d.kind for d in dtypes} == set("iu") and np.result_type(*dtypes).kind == "f"
 
 
-def compute(b: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
+def compute(b: LoopBuilder, name: str, dtype: str, args: Sequence[Value]) -> Value:
     """The value of an op computed in a dtype; what is to be chosen by is a truth."""
     lanes = args[0].type.lanes
     if name == "where":
@@ -84,12 +84,12 @@ def _compare(name: str) -> Write:
     return lambda b, *args: test(b, name, *args)
 
 
-def _compare_mixed(b: Builder, name: str, x: Value, y: Value) -> Value:
+def _compare_mixed(b: LoopBuilder, name: str, x: Value, y: Value) -> Value:
     """A comparison of an int with uint64, in uint64; an int below 0 is less than that, whatever it holds."""
-    found = NATIVE[name].write(b, *(cast(b, one, dtype_of(LONGEST)) for one in (x, y)))
+    unsigned = NATIVE[name].write(b, *(cast(b, operand, dtype_of(LONGEST)) for operand in (x, y)))
     signed, below = (x, COMPARISONS[name][0]) if x.type.dtype[0] == "i" else (y, COMPARISONS[name][1])
     is_below = test(b, "lt", signed, b.constant(0, signed.type))
-    return b.op("or", found, is_below) if below else b.op("and", found, b.op("not", is_below))
+    return b.op("or", unsigned, is_below) if below else b.op("and", unsigned, b.op("not", is_below))
 
 
 def _truth(name: str) -> Write:
@@ -99,7 +99,7 @@ def _truth(name: str) -> Write:
 def _number_of(name: str) -> Write:
     """fmax and fmin: of a number and NaN the number."""
 
-    def write(b: Builder, x: Value, y: Value) -> Value:
+    def write(b: LoopBuilder, x: Value, y: Value) -> Value:
         chosen = test(b, name, x, y)
         if x.type.dtype[0] == "f":
             chosen = b.op("or", chosen, test(b, "ne", y, y))
@@ -108,35 +108,35 @@ def _number_of(name: str) -> Write:
     return write
 
 
-def _same(_: Builder, x: Value) -> Value:
+def _same(_: LoopBuilder, x: Value) -> Value:
     return x
 
 
-def _relu(b: Builder, x: Value) -> Value:
+def _relu(b: LoopBuilder, x: Value) -> Value:
     zero = b.constant(0, x.type)
     return b.op("select", test(b, "ugt" if x.type.dtype[0] == "f" else "gt", x, zero), x, zero, type=x.type)
 
 
-def _clip(b: Builder, x: Value, low: Value, high: Value) -> Value:
+def _clip(b: LoopBuilder, x: Value, low: Value, high: Value) -> Value:
     return minimum(b, maximum(b, x, low), high)
 
 
-def _square(b: Builder, x: Value) -> Value:
+def _square(b: LoopBuilder, x: Value) -> Value:
     return b.op("mul", x, x)
 
 
-def _reciprocal(b: Builder, x: Value) -> Value:
+def _reciprocal(b: LoopBuilder, x: Value) -> Value:
     return b.op("div", b.constant(1.0, x.type), x)
 
 
-def _sign(b: Builder, x: Value) -> Value:
-    zero, one, less = (b.constant(n, x.type) for n in (0, 1, -1))
-    signed = b.op("select", test(b, "gt", x, zero), one, x, type=x.type)
-    signed = b.op("select", test(b, "lt", x, zero), less, signed, type=x.type)
+def _sign(b: LoopBuilder, x: Value) -> Value:
+    zero, plus, minus = (b.constant(n, x.type) for n in (0, 1, -1))
+    signed = b.op("select", test(b, "gt", x, zero), plus, x, type=x.type)
+    signed = b.op("select", test(b, "lt", x, zero), minus, signed, type=x.type)
     return b.op("select", test(b, "eq", x, zero), zero, signed, type=x.type)
 
 
-def _absolute(b: Builder, x: Value) -> Value:
+def _absolute(b: LoopBuilder, x: Value) -> Value:
     if x.type.dtype[0] == "f":
         return b.op("abs", x)
     if x.type.dtype[0] == "u":
@@ -149,17 +149,17 @@ def _whole(name: str) -> Write:
     return lambda b, x: b.op(name, x) if x.type.dtype[0] == "f" else x
 
 
-def _signbit(b: Builder, x: Value) -> Value:
+def _signbit(b: LoopBuilder, x: Value) -> Value:
     bits = Type("i" + x.type.dtype[1:], x.type.lanes)
     x = b.op("bits", x, type=bits) if x.type.dtype[0] == "f" else x
     return test(b, "lt", x, b.constant(0, bits))
 
 
-def _isfinite(b: Builder, x: Value) -> Value:
+def _isfinite(b: LoopBuilder, x: Value) -> Value:
     return test(b, "lt", b.op("abs", x), b.constant(math.inf, x.type))
 
 
-def _isinf(b: Builder, x: Value) -> Value:
+def _isinf(b: LoopBuilder, x: Value) -> Value:
     return test(b, "eq", b.op("abs", x), b.constant(math.inf, x.type))
 
 

@@ -46,11 +46,11 @@ def ungrouped(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op is fused:
             body: Graph = node.attrs["body"]
-            known = {given: made[source] for given, source in zip(body.inputs, node.inputs, strict=True)}
-            for one in body.nodes:
-                known.setdefault(one, rebuilt(one, known))
-            made |= known
-            within[node] = tuple(known[output] for output in body.outputs)
+            inner = {parameter: made[source] for parameter, source in zip(body.inputs, node.inputs, strict=True)}
+            for member in body.nodes:
+                inner.setdefault(member, rebuilt(member, inner))
+            made |= inner
+            within[node] = tuple(inner[output] for output in body.outputs)
         elif node.op is result:
             made[node] = within[node.inputs[0]][node.attrs["number"]]
         else:
@@ -70,10 +70,10 @@ def is_reduced(node: Node) -> bool:
     if node.op.name not in REDUCTIONS or node.op.family != "reduction":
         return False
     source, target = node.inputs[0].spec.dtype, node.spec.dtype
-    known = all(d.kind in functions.ANY and d.itemsize in functions.WIDTHS for d in (source, target))
+    are_native = all(d.kind in functions.ANY and d.itemsize in functions.WIDTHS for d in (source, target))
     if node.op.name == "mean" and (source != target or target.kind != "f"):
         return False
-    return known and not (source.kind == "f" and target.kind in "iu")
+    return are_native and not (source.kind == "f" and target.kind in "iu")
 
 
 def is_number(node: Node) -> bool:
@@ -94,7 +94,7 @@ class GroupDraft:
     def __init__(self, space: Shape) -> None:
         self.space = space
         self.nodes: list[Node] = []
-        self.known: dict[Node, Position] = {}
+        self.positions: dict[Node, Position] = {}
         self.late: set[Node] = set()
         self.split: int | None = None
         self.full = tuple(not dims.same(size, 1) for size in space)
@@ -104,7 +104,7 @@ class GroupDraft:
         if len(self.nodes) >= MOST_NODES or any(source in self.late for source in node.inputs):
             return False
         shapes = [aligned(source.spec.shape, self.space) for source in node.inputs]
-        places = [self.known.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
+        places = [self.positions.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
         if any(place is None for place in places):
             return False
         if node.op.name in REDUCTIONS and node.op.family == "reduction":
@@ -145,7 +145,7 @@ class GroupDraft:
 
     def _take(self, node: Node, place: Position) -> None:
         self.nodes.append(node)
-        self.known[node] = place
+        self.positions[node] = place
 
 
 def _within(place: Position | None, shape: Position) -> bool:
@@ -208,36 +208,36 @@ class Grouping:
 
     def _joins(self, node: Node, number: int) -> bool:
         """Whether the group of this number takes the node: all that it reads is computed there or before."""
-        one = self.steps[number]
-        if not isinstance(one, GroupDraft) or any(self.at[s] > number for s in node.inputs):
+        draft = self.steps[number]
+        if not isinstance(draft, GroupDraft) or any(self.at[s] > number for s in node.inputs):
             return False
-        if any(self.at[s] == number and s not in one.known for s in node.inputs):
+        if any(self.at[s] == number and s not in draft.positions for s in node.inputs):
             return False
-        return one.admits(node)
+        return draft.admits(node)
 
     def _emit(self, node: Node) -> None:
         self.made[node] = rebuilt(node, self.made)
         self.order.append(self.made[node])
 
-    def _emit_group(self, one: GroupDraft) -> None:
-        needed = self._needed(one)
-        outputs = [node for node in one.nodes if node in needed and not is_view(node)]
+    def _emit_group(self, draft: GroupDraft) -> None:
+        needed = self._needed(draft)
+        outputs = [node for node in draft.nodes if node in needed and not is_view(node)]
         if outputs:
-            body, operands = _body(one, outputs)
-            attrs = {"body": body, "space": one.space}
+            body, operands = _body(draft, outputs)
+            attrs = {"body": body, "space": draft.space}
             whole = Node.of(fused, [self.made[source] for source in operands], attrs, outputs[-1].source)
             results = [Node.of(result, [whole], {"number": i}, node.source) for i, node in enumerate(outputs)]
             self.made |= dict(zip(outputs, results, strict=True))
             self.order += [whole, *results]
-        for node in one.nodes:
+        for node in draft.nodes:
             if node in needed and is_view(node):
                 self._emit(node)
 
-    def _needed(self, one: GroupDraft) -> set[Node]:
+    def _needed(self, draft: GroupDraft) -> set[Node]:
         """The nodes that something outside reads, and what views that are read outside look at."""
-        inside = set(one.nodes)
+        inside = set(draft.nodes)
         needed: set[Node] = set()
-        for node in reversed(one.nodes):
+        for node in reversed(draft.nodes):
             if node in self.handed_out or node in needed or any(user not in inside for user in self.users[node]):
                 needed.add(node)
                 if is_view(node):
@@ -247,27 +247,27 @@ class Grouping:
 
 def analysed(body: Graph, space: Shape) -> GroupDraft:
     """The group that a body was made of: where its values lie, and what is late."""
-    found = GroupDraft(space)
+    draft = GroupDraft(space)
     for node in body.nodes:
-        if node.inputs and not found.admits(node):
+        if node.inputs and not draft.admits(node):
             raise AssertionError(f"{node.op.name} {node.spec} was admitted to the space {space} before")
-    return found
+    return draft
 
 
 def stages(body: Graph) -> dict[Node, int]:
     """For each node how many reductions of rows it waits for: one more than what it reads of these."""
-    found: dict[Node, int] = {}
+    stage: dict[Node, int] = {}
     for node in body.nodes:
-        waits = [found[s] + (s.op.family == "reduction") for s in node.inputs]
-        found[node] = max(waits, default=0)
-    return found
+        waits = [stage[s] + (s.op.family == "reduction") for s in node.inputs]
+        stage[node] = max(waits, default=0)
+    return stage
 
 
-def _body(one: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
+def _body(draft: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
     """The graph of a group in the order in which its kernel runs, and the nodes outside that it takes as operands."""
     made: dict[Node, Node] = {}
     operands: list[Node] = []
-    for node in _alive(one, outputs):
+    for node in _alive(draft, outputs):
         for source in node.inputs:
             if source not in made:
                 made[source] = _operand(source, len(operands))
@@ -286,10 +286,10 @@ def _operand(source: Node, number: int) -> Node:
     return Node(INPUT, (), {"name": f"arg{number}", "spec": source.spec}, source.spec, source.source)
 
 
-def _alive(one: GroupDraft, outputs: list[Node]) -> Iterator[Node]:
+def _alive(draft: GroupDraft, outputs: list[Node]) -> Iterator[Node]:
     """The nodes that the outputs need: not the views that only something outside reads."""
     alive = set(outputs)
-    for node in reversed(one.nodes):
+    for node in reversed(draft.nodes):
         if node in alive:
             alive.update(node.inputs)
-    return (node for node in one.nodes if node in alive)
+    return (node for node in draft.nodes if node in alive)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from static.backends.native import functions, operations
-from static.backends.native.ir import LANES, Builder, Index, Kernel, Parameter, Place, Value, shifted
-from static.backends.native.rows import Context, Laid, Row
-from static.backends.native.steps import Array, Step
+from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Value, shifted
+from static.backends.native.rows import BoundArray, KernelContext, RowLoops
+from static.backends.native.steps import ArrayLayout, GroupStep
 from static.backends.native.target import Target
 
 ROWS = 2  # that run side by side
@@ -32,9 +32,9 @@ class Group(NamedTuple):
 
     sizes: tuple[int, ...]
     split: int
-    operands: tuple[Array, ...]
-    results: tuple[tuple[Array, int], ...]
-    steps: tuple[Step, ...]
+    operands: tuple[ArrayLayout, ...]
+    results: tuple[tuple[ArrayLayout, int], ...]
+    steps: tuple[GroupStep, ...]
 
     @property
     def operations(self) -> int:
@@ -57,50 +57,50 @@ class Group(NamedTuple):
     def kept(self) -> list[int]:
         """The steps whose values a later stage reads again, and that are no results."""
         written = {number for _, number in self.results}
-        found: dict[int, None] = {}
+        kept: dict[int, None] = {}
         for step in self.steps:
             for kind, number, *_ in step.args:
                 if kind == "step" and self._passes(number, step.stage) and number not in written:
-                    found[number] = None
-        return list(found)
+                    kept[number] = None
+        return list(kept)
 
     def _passes(self, number: int, stage: int) -> bool:
         source = self.steps[number]
         return not source.row and not source.over and source.stage < stage
 
-    def lower(self, target: Target) -> Kernel:
+    def lower(self, target: Target) -> LoopKernel:
         """The kernel: its parameters are operands, results and scratch buffers, in this order."""
-        return _Lowering(self, target).run()
+        return _GroupLowering(self, target).run()
 
 
-class _Lowering:
+class _GroupLowering:
     def __init__(self, recipe: Group, target: Target) -> None:
         self.recipe, kept = recipe, recipe.kept()
         inner = (*[0] * recipe.split, *_row_major(recipe.sizes[recipe.split :]))
         arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
-        arrays += [Array(recipe.steps[n].gives, inner) for n in kept] * recipe.together
-        self.b = Builder([array.dtype for array in arrays])
+        arrays += [ArrayLayout(recipe.steps[n].gives, inner) for n in kept] * recipe.together
+        self.b = LoopBuilder([array.dtype for array in arrays])
         laid = list(zip(self.b.parameters, arrays, strict=True))
-        self.results: dict[int, list[Laid]] = {}
-        for one, (_, n) in zip(laid[len(recipe.operands) :], recipe.results, strict=False):
-            self.results.setdefault(n, []).append(one)
+        self.results: dict[int, list[BoundArray]] = {}
+        for array, (_, n) in zip(laid[len(recipe.operands) :], recipe.results, strict=False):
+            self.results.setdefault(n, []).append(array)
         scratch = laid[len(recipe.operands) + len(recipe.results) :]
         self.contexts = [
-            Context(b=self.b, target=target, sizes=recipe.sizes, steps=recipe.steps,
+            KernelContext(b=self.b, target=target, sizes=recipe.sizes, steps=recipe.steps,
                     operands=laid[: len(recipe.operands)],
-                    results=self.results | {n: [one] for n, one in zip(kept, part, strict=True)})
+                    results=self.results | {n: [array] for n, array in zip(kept, part, strict=True)})
             for part in (scratch[len(kept) * i : len(kept) * (i + 1)] for i in range(recipe.together))
         ]  # fmt: skip
 
-    def run(self) -> Kernel:
+    def run(self) -> LoopKernel:
         """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
         late = [n for n, step in enumerate(self.recipe.steps) if step.over == "memory"]
         for n in late:
-            self._each(n, lambda n, place: self.b.store(place, self.contexts[0].start(n, 1)))
+            self._each(n, lambda n, access: self.b.store(access, self.contexts[0].start(n, 1)))
         self._outer()
         for n in late:
             if self.recipe.steps[n].name == "mean":
-                self._each(n, lambda n, place: self.b.store(place, self._divided(n, self.b.load(place, 1))))
+                self._each(n, lambda n, access: self.b.store(access, self._divided(n, self.b.load(access, 1))))
         return self.b.kernel(takes_turns=True)
 
     def _outer(self) -> None:
@@ -120,13 +120,13 @@ class _Lowering:
 
         self.b.nest(outer[:-1], inner)
 
-    def _each(self, n: int, visit: Callable[[int, Place], None]) -> None:
+    def _each(self, n: int, visit: Callable[[int, Access], None]) -> None:
         """Visit every element of a result, a number at a time."""
         for parameter, array in self.results[n]:
             axes = [(size, stride) for size, stride in zip(self.recipe.sizes, array.strides, strict=True) if stride]
 
             def inner(counters: Sequence[Index], p: Parameter = parameter, axes: Any = axes) -> None:
-                visit(n, self.b.place(p, list(zip(counters, [s for _, s in axes], strict=True)), 1, 1))
+                visit(n, self.b.access(p, list(zip(counters, [s for _, s in axes], strict=True)), 1, 1))
 
             self.b.nest([size for size, _ in axes], inner)
 
@@ -148,19 +148,19 @@ class _Lowering:
                         self._number(n, context, counters)
                 self._stage([n for n in numbers if not steps[n].row or steps[n].over], context, counters)
 
-    def _number(self, n: int, context: Context, counters: Sequence[Index]) -> None:
+    def _number(self, n: int, context: KernelContext, counters: Sequence[Index]) -> None:
         """A step that gives a number a row."""
         step = self.recipe.steps[n]
         args = [context.number(arg, counters) for arg in step.args]
-        self._known(n, functions.compute(self.b, step.name, step.dtype, args), context, counters)
+        self._note(n, functions.compute(self.b, step.name, step.dtype, args), context, counters)
 
-    def _known(self, n: int, value: Value, context: Context, counters: Sequence[Index]) -> None:
+    def _note(self, n: int, value: Value, context: KernelContext, counters: Sequence[Index]) -> None:
         """Note a number of this row, and write it where it is a result."""
         context.rows[n] = value
         for laid in self.results.get(n, ()):
             self.b.store(context.at(laid, counters), operations.cast(self.b, value, laid[1].dtype))
 
-    def _stage(self, numbers: Sequence[int], context: Context, counters: Sequence[Index]) -> None:
+    def _stage(self, numbers: Sequence[int], context: KernelContext, counters: Sequence[Index]) -> None:
         """The steps of a stage over one row; then what it reduces is known."""
         if not numbers:
             return
@@ -168,14 +168,19 @@ class _Lowering:
         starts = [context.start(n, LANES) for n in folds]
         totals = self._axes(self.recipe.split, numbers, context, counters, starts)
         for n, total in zip(folds, totals, strict=True):
-            self._known(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), context, counters)
+            self._note(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), context, counters)
 
     def _axes(
-        self, axis: int, numbers: Sequence[int], context: Context, counters: Sequence[Index], totals: Sequence[Value]
+        self,
+        axis: int,
+        numbers: Sequence[int],
+        context: KernelContext,
+        counters: Sequence[Index],
+        totals: Sequence[Value],
     ) -> Sequence[Value]:
         """The loops over the axes of a row, which carry what is reduced."""
         if axis == len(self.recipe.sizes) - 1:
-            return Row(context, numbers, counters).run(totals)
+            return RowLoops(context, numbers, counters).run(totals)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
             return self._axes(axis + 1, numbers, context, (*counters, counter), carried)

@@ -54,7 +54,7 @@ class Constant(Value):
     number: Any
 
 
-class Place(NamedTuple):
+class Access(NamedTuple):
     """Elements of a parameter: lane i lies at offset + counters * strides + i * step; only `active` lanes count."""
 
     base: Parameter
@@ -68,19 +68,19 @@ class Place(NamedTuple):
 class Load(Value):
     """The elements at a place; lanes that are not active are 0."""
 
-    place: Place
+    access: Access
 
 
 @dataclass(eq=False, slots=True)
 class Store:
     """Writes the active lanes of a value to a place."""
 
-    place: Place
+    access: Access
     value: Value
 
 
 @dataclass(eq=False, slots=True)
-class Op(Value):
+class LaneOp(Value):
     """An operation lane by lane; `operations` in `emit` lists them."""
 
     name: str
@@ -113,7 +113,7 @@ class Loop:
     results: Sequence[Value] = ()
 
 
-Statement = Load | Store | Op | Fold | Loop
+Statement = Load | Store | LaneOp | Fold | Loop
 COUNTER = Type("i8", 1)
 
 
@@ -135,7 +135,7 @@ def shifted(index: Index, by: int) -> Index:
 
 
 @dataclass(slots=True)
-class Kernel:
+class LoopKernel:
     """A function of addresses: its parameters, what it does, and whether vectors that it computes take turns.
 
     Then instructions should stay in about the order in which the body has them.
@@ -146,7 +146,7 @@ class Kernel:
     takes_turns: bool = False
 
 
-class Builder:
+class LoopBuilder:
     """Writes a kernel: each method appends a node to the innermost open loop and gives its value."""
 
     def __init__(self, dtypes: Sequence[str]) -> None:
@@ -154,9 +154,9 @@ class Builder:
         self.body: list[Statement] = []
         self._constants: dict[tuple[Any, str, Type], Constant] = {}
 
-    def kernel(self, *, takes_turns: bool = False) -> Kernel:
+    def kernel(self, *, takes_turns: bool = False) -> LoopKernel:
         """What was written."""
-        return Kernel(self.parameters, self.body, takes_turns)
+        return LoopKernel(self.parameters, self.body, takes_turns)
 
     def constant(self, number: Any, like: Type) -> Constant:
         """A number in every lane."""
@@ -165,9 +165,9 @@ class Builder:
             self._constants[key] = Constant(like, number)
         return self._constants[key]
 
-    def place(
+    def access(
         self, base: Parameter, terms: Sequence[tuple[Index, int]], step: int = 1, active: int = LANES, offset: int = 0
-    ) -> Place:
+    ) -> Access:
         """The place at these counters; a counter may be a number, where its loop has one turn."""
         kept = []
         for index, stride in terms:
@@ -177,21 +177,21 @@ class Builder:
             elif stride:
                 offset += by * stride
                 kept.append((counter, stride))
-        return Place(base, offset, tuple(kept), step, active)
+        return Access(base, offset, tuple(kept), step, active)
 
-    def load(self, place: Place, lanes: int = LANES) -> Value:
+    def load(self, access: Access, lanes: int = LANES) -> Value:
         """The elements at a place: bytes that are truths become truths."""
-        node = Load(Type(place.base.type.dtype, lanes), place)
+        node = Load(Type(access.base.type.dtype, lanes), access)
         self.body.append(node)
         return node
 
-    def store(self, place: Place, value: Value) -> None:
+    def store(self, access: Access, value: Value) -> None:
         """Write a value."""
-        self.body.append(Store(place, value))
+        self.body.append(Store(access, value))
 
     def op(self, name: str, *args: Value, type: Type | None = None) -> Value:
         """An operation on values of one type, which is the result's too unless it is given."""
-        node = Op(type or args[0].type, name, args)
+        node = LaneOp(type or args[0].type, name, args)
         self.body.append(node)
         return node
 

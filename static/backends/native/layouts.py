@@ -18,11 +18,8 @@ import numpy as np
 from static.backends.native.target import NativeError
 
 ROW_MAJOR, ALIGNED = 0x0001, 0x0100  # NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_ALIGNED, among the flags of an array
-ABI, ABI_VERSION, EMPTY = (
-    0,
-    0x02000000,
-    184,
-)  # PyArray_GetNDArrayCVersion, PyArray_Empty: their numbers in NumPy's table
+ABI, EMPTY = 0, 184  # PyArray_GetNDArrayCVersion and PyArray_Empty: their numbers in NumPy's table of functions
+ABI_VERSION = 0x02000000  # what the former says of the table that these numbers are of
 
 
 class ArrayObject(Structure):
@@ -41,7 +38,7 @@ class ArrayObject(Structure):
     )
 
 
-class Result(Structure):
+class ResultArray(Structure):
     """An array that a step makes: its number of axes, its shape, and its dtype object."""
 
     _fields_ = (("axes", c_int), ("shape", c_void_p), ("dtype", c_void_p))
@@ -57,13 +54,13 @@ KERNEL = CFUNCTYPE(None, c_void_p)
 """A kernel or driver: a function of the address of what it reads."""
 
 
-class Call(Structure):
+class KernelCall(Structure):
     """A `KERNEL`, and the row of addresses or the header of a loop or branch that it is called with."""
 
     _fields_ = (("function", c_void_p), ("row", c_void_p))
 
 
-class Calls(Structure):
+class CallList(Structure):
     """A list of calls."""
 
     _fields_ = (("count", c_int64), ("first", c_void_p))
@@ -93,7 +90,7 @@ class BranchHeader(Structure):
     _fields_ = (("number", c_void_p), ("dtype", c_int64), ("count", c_int64), ("lists", c_void_p))
 
 
-class Python(Structure):
+class PythonApi(Structure):
     """Objects and functions of Python and NumPy that a step needs."""
 
     _fields_ = (
@@ -109,7 +106,7 @@ class Python(Structure):
     )
 
 
-class Table(Structure):
+class StepTable(Structure):
     """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need."""
 
     _fields_ = (
@@ -118,7 +115,7 @@ class Table(Structure):
         ("results", c_void_p),
         ("patch_count", c_int64),
         ("patches", c_void_p),
-        ("calls", Calls),
+        ("calls", CallList),
         ("is_long", c_int64),
         ("context", c_void_p),
         ("python", c_void_p),
@@ -131,11 +128,11 @@ def kinds(layout: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def python() -> Python:
+def python() -> PythonApi:
     """The addresses in this process. Raises NativeError where Python or NumPy are not as the layouts say."""
     checked()
     api = ctypes.pythonapi
-    kind = kinds(Python)
+    kind = kinds(PythonApi)
     functions = {
         "incref": api.Py_IncRef,
         "decref": api.Py_DecRef,
@@ -144,8 +141,8 @@ def python() -> Python:
         "save_thread": api.PyEval_SaveThread,
         "restore_thread": api.PyEval_RestoreThread,
     }
-    found = {name: ctypes.cast(function, kind[name]) for name, function in functions.items()}
-    return Python(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **found)
+    fields = {name: ctypes.cast(function, kind[name]) for name, function in functions.items()}
+    return PythonApi(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields)
 
 
 def context() -> StepContext:

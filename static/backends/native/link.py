@@ -52,7 +52,7 @@ class _Library:
                 lock.release()
 
 
-class Code:
+class MachineCode:
     """Machine code at an address, for as long as this object is there: it holds what LLVM has linked."""
 
     __slots__ = ("__weakref__", "address", "library")
@@ -61,25 +61,23 @@ class Code:
         self.address, self.library = address, library
 
 
-_known: weakref.WeakValueDictionary[Any, Code] = (
-    weakref.WeakValueDictionary()
-)  # the kernels in use, by recipe and target
+_in_use: weakref.WeakValueDictionary[Any, MachineCode] = weakref.WeakValueDictionary()  # by recipe and target
 _number = itertools.count()
 
 
-def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, Code]:
+def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]:
     """The kernel of each recipe; those that are new are compiled together, or come from the cache."""
     with lock:
         _unload(_gone)
         wanted = dict.fromkeys(recipes)
-        found = {recipe: code for recipe in wanted if (code := _known.get((recipe, target))) is not None}
-        new = [recipe for recipe in wanted if recipe not in found]
+        linked = {recipe: code for recipe in wanted if (code := _in_use.get((recipe, target))) is not None}
+        new = [recipe for recipe in wanted if recipe not in linked]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
             made = _linked(target, cache.key(new, target), lambda: module(names, target), list(names.values()))
-            found |= {recipe: made[name] for recipe, name in names.items()}
-            _known.update({(recipe, target): found[recipe] for recipe in new})
-        return found
+            linked |= {recipe: made[name] for recipe, name in names.items()}
+            _in_use.update({(recipe, target): linked[recipe] for recipe in new})
+        return linked
 
 
 def module(names: Mapping[Any, str], target: Target) -> str:
@@ -90,18 +88,18 @@ def module(names: Mapping[Any, str], target: Target) -> str:
 
 
 @functools.cache
-def entry(target: Target) -> Code:
+def entry(target: Target) -> MachineCode:
     """The function that Python calls."""
     return _fixed("entry", target, ["entry"])["entry"]
 
 
 @functools.cache
-def drivers(target: Target) -> Mapping[str, Code]:
+def drivers(target: Target) -> Mapping[str, MachineCode]:
     """The functions that run loops and branches."""
     return _fixed("drivers", target, [flow.WHILE, flow.SWITCH])
 
 
-def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, Code]:
+def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:
     """The functions of a module of this package, which is imported only to compile it."""
 
     def write() -> str:
@@ -112,7 +110,7 @@ def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, Code]:
         return _linked(target, cache.key([name], target), write, functions)
 
 
-def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, Code]:
+def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, MachineCode]:
     code = cache.load(key)
     if code is None:
         code = compiled(target, write())
@@ -120,7 +118,7 @@ def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[
     return _placed(target, code, names)
 
 
-def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, Code]:
+def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, MachineCode]:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code)
@@ -129,7 +127,7 @@ def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, Code
     number = next(_number)
     jit = _jit(target, number // SHARED)
     library = _Library(jit, builder.link(jit, f"l{number}"))
-    return {name: Code(library[name], library) for name in names}
+    return {name: MachineCode(library[name], library) for name in names}
 
 
 def compiled(target: Target, text: str) -> bytes:

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from static.backends.native.ir import Builder, Type, Value
+from static.backends.native.ir import LoopBuilder, Type, Value
 
 Write = Callable[..., Value]
 
 
-def cast(b: Builder, x: Value, dtype: str) -> Value:
+def cast(b: LoopBuilder, x: Value, dtype: str) -> Value:
     """The value in another dtype."""
     return x if x.type.dtype == dtype else b.op("cast", x, type=Type(dtype, x.type.lanes))
 
 
-def test(b: Builder, name: str, *args: Value) -> Value:
+def test(b: LoopBuilder, name: str, *args: Value) -> Value:
     """A comparison: a truth a lane."""
     return b.op(name, *args, type=Type("b1", args[0].type.lanes))
 
 
-def maximum(b: Builder, x: Value, y: Value) -> Value:
+def maximum(b: LoopBuilder, x: Value, y: Value) -> Value:
     """The larger; NaN where either is."""
     return _extreme(b, "gt", x, y)
 
 
-def minimum(b: Builder, x: Value, y: Value) -> Value:
+def minimum(b: LoopBuilder, x: Value, y: Value) -> Value:
     """The smaller; NaN where either is."""
     return _extreme(b, "lt", x, y)
 
 
-def _extreme(b: Builder, name: str, x: Value, y: Value) -> Value:
+def _extreme(b: LoopBuilder, name: str, x: Value, y: Value) -> Value:
     chosen = test(b, name, x, y)
     if x.type.dtype[0] == "f":
         chosen = b.op("or", chosen, test(b, "ne", x, x))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from static.backends.native.copies import turn
-from static.backends.native.ir import LANES, Builder, Index, Kernel, Place, Type, Value
+from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
 from static.backends.native.target import Target
 
 LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
@@ -78,9 +78,9 @@ class Product(NamedTuple):
         pieces = max(1, -(-self.inner // LONGEST))
         return Panel(vectors, rows, -(-self.inner // pieces))
 
-    def lower(self, target: Target) -> Kernel:
+    def lower(self, target: Target) -> LoopKernel:
         """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
-        return _Lowering(self, target).run()
+        return _ProductLowering(self, target).run()
 
 
 def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]:
@@ -121,18 +121,18 @@ class _Tile(NamedTuple):
     stop: int
 
 
-class _Lowering:
+class _ProductLowering:
     def __init__(self, recipe: Product, target: Target) -> None:
         self.recipe, self.target = recipe, target
         panel = recipe.panel(target)
         self.vectors, self.rows, self.length = panel
         self.packs = recipe.packs(panel)
-        self.b = Builder([recipe.dtype] * (3 + len(recipe.scratch(target))))
+        self.b = LoopBuilder([recipe.dtype] * (3 + len(recipe.scratch(target))))
         self.left, self.right, self.out = self.b.parameters[:3]
         self.type = Type(recipe.dtype, LANES)
         self.beside = recipe.right
 
-    def run(self) -> Kernel:
+    def run(self) -> LoopKernel:
         self.b.nest(self.recipe.batch, self._product)
         return self.b.kernel()
 
@@ -151,13 +151,13 @@ class _Lowering:
         recipe, scratch, stack = self.recipe, self.b.parameters[3], self.stack
         right = recipe.right
 
-        def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+        def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Access:
             terms = [*stack, (row, right.row), (column, right.column)]
-            return self.b.place(self.right, terms, right.row, active, rows * right.row + columns * right.column)
+            return self.b.access(self.right, terms, right.row, active, rows * right.row + columns * right.column)
 
-        def write(row: Index, column: Index, rows: int, columns: int, active: int) -> Place:
+        def write(row: Index, column: Index, rows: int, columns: int, active: int) -> Access:
             terms = [(row, recipe.columns), (column, 1)]
-            return self.b.place(scratch, terms, 1, active, rows * recipe.columns + columns)
+            return self.b.access(scratch, terms, 1, active, rows * recipe.columns + columns)
 
         turn(self.b, recipe.inner, recipe.columns, read, write, self.target)
         self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
@@ -191,44 +191,46 @@ class _Lowering:
             for v in range(vectors):
                 active = lanes if v == vectors - 1 else LANES
                 loaded = self.b.load(self._right(k, first, column, v, active))
-                self.b.store(self.b.place(scratch, [(k, width)], 1, LANES, v * LANES), loaded)
+                self.b.store(self.b.access(scratch, [(k, width)], 1, LANES, v * LANES), loaded)
 
         self.b.loop(stop - first, 1, (), turn)
 
-    def _right(self, k: Index, first: int, column: Index, vector: int, active: int) -> Place:
+    def _right(self, k: Index, first: int, column: Index, vector: int, active: int) -> Access:
         terms = [*self.stack, (k, self.beside.row), (column, 1)]
-        return self.b.place(self.source, terms, 1, active, first * self.beside.row + vector * LANES)
+        return self.b.access(self.source, terms, 1, active, first * self.beside.row + vector * LANES)
 
-    def _tile(self, one: _Tile) -> None:
-        spots = [(r, v) for r in range(one.rows) for v in range(one.vectors)]
+    def _tile(self, tile: _Tile) -> None:
+        spots = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
         inits: list[Value] = [self.b.constant(0.0, self.type)] * len(spots)
-        if one.first:
-            inits = [self.b.load(self._result(one, r, v)) for r, v in spots]
-        totals = self.b.loop(one.stop - one.first, 1, inits, lambda k, carried: self._multiply(one, k, carried))
+        if tile.first:
+            inits = [self.b.load(self._result(tile, r, v)) for r, v in spots]
+        totals = self.b.loop(tile.stop - tile.first, 1, inits, lambda k, carried: self._multiply(tile, k, carried))
         for (r, v), total in zip(spots, totals, strict=True):
-            self.b.store(self._result(one, r, v), total)
+            self.b.store(self._result(tile, r, v), total)
 
-    def _result(self, one: _Tile, r: int, v: int) -> Place:
+    def _result(self, tile: _Tile, r: int, v: int) -> Access:
         out = self.recipe.out
-        terms = [*zip(self.batch, out.batch, strict=True), (one.row, out.row), (one.column, out.column)]
-        active = one.lanes if v == one.vectors - 1 else LANES
-        return self.b.place(self.out, terms, out.column, active, r * out.row + v * LANES * out.column)
+        terms = [*zip(self.batch, out.batch, strict=True), (tile.row, out.row), (tile.column, out.column)]
+        active = tile.lanes if v == tile.vectors - 1 else LANES
+        return self.b.access(self.out, terms, out.column, active, r * out.row + v * LANES * out.column)
 
-    def _multiply(self, one: _Tile, k: Index, totals: Sequence[Value]) -> list[Value]:
+    def _multiply(self, tile: _Tile, k: Index, totals: Sequence[Value]) -> list[Value]:
         """One more k for each accumulator of a tile."""
         left = self.recipe.left
         if self.packs:
-            width = one.vectors * LANES
-            places = [self.b.place(self.b.parameters[3], [(k, width)], 1, LANES, v * LANES) for v in range(one.vectors)]
+            width = tile.vectors * LANES
+            accesses = [
+                self.b.access(self.b.parameters[3], [(k, width)], 1, LANES, v * LANES) for v in range(tile.vectors)
+            ]
         else:
-            actives = [one.lanes if v == one.vectors - 1 else LANES for v in range(one.vectors)]
-            places = [self._right(k, one.first, one.column, v, a) for v, a in enumerate(actives)]
-        across = [self.b.load(place) for place in places]
-        terms = [*zip(self.batch, left.batch, strict=True), (one.row, left.row), (k, left.column)]
-        given = []
-        for r in range(one.rows):
-            offset = r * left.row + one.first * left.column
-            number = self.b.load(self.b.place(self.left, terms, 0, 1, offset), 1)
+            actives = [tile.lanes if v == tile.vectors - 1 else LANES for v in range(tile.vectors)]
+            accesses = [self._right(k, tile.first, tile.column, v, a) for v, a in enumerate(actives)]
+        across = [self.b.load(access) for access in accesses]
+        terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row), (k, left.column)]
+        products = []
+        for r in range(tile.rows):
+            offset = r * left.row + tile.first * left.column
+            number = self.b.load(self.b.access(self.left, terms, 0, 1, offset), 1)
             down = self.b.splat(number, LANES)
-            given += [self.b.op("fma", down, x, totals[r * one.vectors + v]) for v, x in enumerate(across)]
-        return given
+            products += [self.b.op("fma", down, x, totals[r * tile.vectors + v]) for v, x in enumerate(across)]
+        return products

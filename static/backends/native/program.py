@@ -43,7 +43,7 @@ class Segment(NamedTuple):
     """Native nodes that run one after the other; what they are given as arguments, and what they make new."""
 
     nodes: tuple[Node, ...]
-    given: tuple[Node, ...]
+    arguments: tuple[Node, ...]
     made: tuple[Node, ...]
 
 
@@ -59,8 +59,8 @@ def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
 def _program(graph: Graph, planned: Schedule, use_arena: bool) -> LoweredGraph:
     planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
     holders = [node for node in graph.nodes if node.op is not fused]
-    inner = {one: _program(one, planned.inner[one], use_arena) for node in holders for one in node.subgraphs}
-    return _Writer(graph, planned, set(planned.place if use_arena else ()), inner).lowered(inner)
+    inner = {held: _program(held, planned.inner[held], use_arena) for node in holders for held in node.subgraphs}
+    return _SegmentWriter(graph, planned, set(planned.place if use_arena else ()), inner).lowered(inner)
 
 
 def natives(program: LoweredGraph) -> list[Node]:
@@ -95,10 +95,11 @@ def _is_copied(spec: Any) -> bool:
 
 def _is_whole(program: LoweredGraph) -> bool:
     """Whether native code computes all that a program does."""
-    known = set(natives(program))
-    computed = [node for node in program.schedule.order if node.op.family != "source" and node not in known]
+    computable = set(natives(program))
+    computed = [node for node in program.schedule.order if node.op.family != "source" and node not in computable]
     return all(
-        not node.has_effect and (writer(node) in known or (program.schedule.owner[node] is not node and node.op.view))
+        not node.has_effect
+        and (writer(node) in computable or (program.schedule.owner[node] is not node and node.op.view))
         for node in computed
     )
 
@@ -139,7 +140,7 @@ class _Line(NamedTuple):
     reads: tuple[Node, ...] = ()
 
 
-class _Writer(Writer):
+class _SegmentWriter(Writer):
     """Writes the body of `run` with segments."""
 
     def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any]) -> None:
@@ -200,7 +201,7 @@ class _Writer(Writer):
     def _made(self, nodes: Iterable[Node]) -> list[Node]:
         """What native nodes write beside the arena."""
         several = {**self.results, **self.parts}
-        made = [one for node in nodes for one in several.get(node, (node,))]
+        made = [part for node in nodes for part in several.get(node, (node,))]
         return [node for node in made if node not in self.in_arena]
 
     def _flush(self) -> None:
@@ -215,7 +216,7 @@ class _Writer(Writer):
         roots = dict.fromkeys(self.root(source) for node in self.pending for source in node.inputs)
         read = [node for node in roots if node not in self.fixed and node not in made]
         segment = Segment(tuple(self.pending), (*read, *kept), tuple(n for n in made if n not in kept))
-        self.body.append(_Line(self._call(segment), self.pending[-1], segment.given))
+        self.body.append(_Line(self._call(segment), self.pending[-1], segment.arguments))
         self.pending = []
 
     def _is_kept(self, node: Node) -> bool:
@@ -227,12 +228,12 @@ class _Writer(Writer):
         first = segment.nodes[0]
         name = f"s{self.number[first]}"
         self.slots.append((name, first, "s", segment))
-        names = [self._name(node) for node in segment.given]
-        sure = [writer(node) in self.native or node.op is INPUT for node in segment.given]
-        names = [name if known else f"rows({name})" for name, known in zip(names, sure, strict=True)]
+        names = [self._name(node) for node in segment.arguments]
+        sure = [writer(node) in self.native or node.op is INPUT for node in segment.arguments]
+        names = [name if is_array else f"rows({name})" for name, is_array in zip(names, sure, strict=True)]
         call = f"{name}({', '.join(names)})"
-        if any(node.op is INPUT for node in segment.given):
-            again = [f"rows({x})" if n.op is INPUT else x for x, n in zip(names, segment.given, strict=True)]
+        if any(node.op is INPUT for node in segment.arguments):
+            again = [f"rows({x})" if n.op is INPUT else x for x, n in zip(names, segment.arguments, strict=True)]
             call = f"({call} or {name}({', '.join(again)}))"
         made = "".join(f"v{self.number[node]}, " for node in segment.made)
         return f"{made}= {call}" if made else call
@@ -261,6 +262,6 @@ class _Writer(Writer):
     def _variables(self, line: _Line) -> Iterator[Node]:
         """The nodes whose local variables a line has to do with."""
         for node in (*line.reads, *([line.node] if line.node and line.node not in self.native else [])):
-            known = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
-            if not known and self._name(node).startswith("v"):
+            is_parameter = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
+            if not is_parameter and self._name(node).startswith("v"):
                 yield node

@@ -16,15 +16,15 @@ from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
 from static.backends.native import functions, grouping
 from static.backends.native.copies import Turn
-from static.backends.native.flow import Place, Work
+from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
 from static.backends.native.products import Matrix, Product
-from static.backends.native.steps import Array, Step
+from static.backends.native.steps import ArrayLayout, GroupStep
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
 
 
-class Laid(NamedTuple):
+class LaidArray(NamedTuple):
     """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
 
     which: int
@@ -34,7 +34,7 @@ class Laid(NamedTuple):
     dtype: np.dtype[Any]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """What a call needs to know."""
         return self.which, self.offset
 
@@ -44,13 +44,13 @@ class Laid(NamedTuple):
         pairs = zip(self.strides, self.shape, strict=True)
         return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
 
-    def shaped(self, shape: Sequence[int]) -> Laid:
+    def shaped(self, shape: Sequence[int]) -> LaidArray:
         """The same memory, which is in row-major order, in another shape."""
         strides = [math.prod(shape[a + 1 :]) * self.dtype.itemsize for a in range(len(shape))]
         return self._replace(shape=tuple(shape), strides=tuple(strides))
 
 
-def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Mapping[str, int]) -> Work:
+def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], sizes: Mapping[str, int]) -> Work:
     """The recipes of a native node, with the places of operands and results."""
     if node.op is fused:
         return [_group(node, resolve(node.attrs["space"], sizes), operands, results)]
@@ -66,80 +66,80 @@ def of(node: Node, operands: Sequence[Laid], results: Sequence[Laid], sizes: Map
 # Copies --------------------------------------------------------------------------------------------------------------
 
 
-def copied(source: Laid, target: Laid) -> Work:
+def copied(source: LaidArray, target: LaidArray) -> Work:
     """The recipe that copies an array to another of its shape; none where it lies there already."""
     if source == target or not math.prod(source.shape):
         return []
     arrays = [_broadcast(source, source.shape), _broadcast(target, source.shape)]
     axes, first = _axes(source.shape, None, arrays)
-    one, other = (Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
+    read, written = (ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
-    step = Step("positive", one.dtype, one.dtype, (("operand", 0),), 0, False)
-    return [(Group(sizes, first, (one,), ((other, 0),), (step,)), [source.place, target.place])]
+    step = GroupStep("positive", read.dtype, read.dtype, (("operand", 0),), 0, False)
+    return [(Group(sizes, first, (read,), ((written, 0),), (step,)), [source.place, target.place])]
 
 
-def _placed(source: Laid, target: Laid, key: tuple[Any, ...]) -> Work:
+def _placed(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) -> Work:
     """Zeros, and the array copied to where a key says."""
-    one = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
-    part = one[(*key, ...)]  # an array, even of one element
-    offset = target.offset + part.ctypes.data - one.ctypes.data
+    whole = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
+    part = whole[(*key, ...)]  # an array, even of one element
+    offset = target.offset + part.ctypes.data - whole.ctypes.data
     copies = copied(source, target._replace(offset=offset, shape=part.shape, strides=part.strides))
-    return copies if part.size == one.size else [*_zeros(target), *copies]
+    return copies if part.size == whole.size else [*_zeros(target), *copies]
 
 
-def _zeros(target: Laid) -> Work:
+def _zeros(target: LaidArray) -> Work:
     """The recipe that fills an array in row-major order."""
     dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
-    step = Step("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
-    return [(Group((size,), 0, (), ((Array(dtype, (1,)), 0),), (step,)), [target.place])]
+    step = GroupStep("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
+    return [(Group((size,), 0, (), ((ArrayLayout(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
-def _joined(parts: Sequence[Laid], target: Laid, axis: int) -> Work:
+def _joined(parts: Sequence[LaidArray], target: LaidArray, axis: int) -> Work:
     """The copies of what is joined along an axis; what was computed where it belongs stays."""
     work: Work = []
     start = 0
-    for one in parts:
-        work += copied(one, target._replace(offset=target.offset + start * target.strides[axis], shape=one.shape))
-        start += one.shape[axis]
+    for piece in parts:
+        work += copied(piece, target._replace(offset=target.offset + start * target.strides[axis], shape=piece.shape))
+        start += piece.shape[axis]
     return work
 
 
 # Groups --------------------------------------------------------------------------------------------------------------
 
 
-def _group(node: Node, space: tuple[int, ...], operands: Sequence[Laid], results: Sequence[Laid]) -> Any:
+def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], results: Sequence[LaidArray]) -> Any:
     body: Graph = node.attrs["body"]
-    known = grouping.analysed(body, node.attrs["space"])
-    for one in body.nodes:
-        if one.op in (reductions.max, reductions.min):
-            refuse_empty(TensorSpec(space, one.spec.dtype), tuple(grouping.reduced_axes(one, space)))
+    draft = grouping.analysed(body, node.attrs["space"])
+    for member in body.nodes:
+        if member.op in (reductions.max, reductions.min):
+            refuse_empty(TensorSpec(space, member.spec.dtype), tuple(grouping.reduced_axes(member, space)))
     arrays = [_broadcast(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
-    axes, first = _axes(space, known.split, arrays)
-    laid = [Array(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
+    axes, first = _axes(space, draft.split, arrays)
+    laid = [ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
     number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
     recipe = Group(
         tuple(math.prod(space[a] for a in axis) for axis in axes),
         first,
         tuple(laid[: len(operands)]),
         tuple((array, number[out]) for array, out in zip(laid[len(operands) :], body.outputs, strict=True)),
-        _steps(body, known, number, space),
+        _steps(body, draft, number, space),
     )
-    return recipe, [one.place for one in (*operands, *results)]
+    return recipe, [member.place for member in (*operands, *results)]
 
 
-def _broadcast(laid: Laid, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+def _broadcast(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
     missing = len(space) - len(laid.shape)
     return functions.dtype_of(laid.dtype), (*[0] * missing, *laid.steps)
 
 
-def _result(out: Node, laid: Laid, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+def _result(out: Node, laid: LaidArray, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
     if out.op.family != "reduction" or out.attrs["keepdims"]:
         return _broadcast(laid, space)
-    over, given = grouping.reduced_axes(out, space), iter(laid.steps)
+    over, steps = grouping.reduced_axes(out, space), iter(laid.steps)
     missing = len(space) - out.inputs[0].spec.ndim
-    strides = [0 if axis in over or axis < missing else next(given) for axis in range(len(space))]
+    strides = [0 if axis in over or axis < missing else next(steps) for axis in range(len(space))]
     return functions.dtype_of(laid.dtype), tuple(strides)
 
 
@@ -165,8 +165,8 @@ def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tup
 
 
 def _steps(
-    body: Graph, known: grouping.GroupDraft, number: Mapping[Node, int], space: tuple[int, ...]
-) -> tuple[Step, ...]:
+    body: Graph, draft: grouping.GroupDraft, number: Mapping[Node, int], space: tuple[int, ...]
+) -> tuple[GroupStep, ...]:
     operand = {node: i for i, node in enumerate(body.inputs)}
     stage = grouping.stages(body)
 
@@ -180,24 +180,26 @@ def _steps(
             return "number", functions.dtype_of(value.dtype), value.tobytes()
         return "step", number[node]
 
-    found = []
+    steps = []
     for node in number:
         args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
-        row = known.known[node] != known.full
+        row = draft.positions[node] != draft.full
         if node.op.family == "reduction":
             count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if node.op.name == "mean" else 0
             over = "row" if row else "memory"
-            found.append(Step(node.op.name, gives, gives, args, stage[node], row, over, count))
+            steps.append(GroupStep(node.op.name, gives, gives, args, stage[node], row, over, count))
         else:
             kind = functions.computed_in(node)
-            found.append(Step(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row))
-    return tuple(found)
+            steps.append(
+                GroupStep(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row)
+            )
+    return tuple(steps)
 
 
 # Products ------------------------------------------------------------------------------------------------------------
 
 
-def _product(operands: Sequence[Laid], out: Laid) -> Work:
+def _product(operands: Sequence[LaidArray], out: LaidArray) -> Work:
     left, right = operands
     rows = left.shape[-2] if len(left.shape) > 1 else 1
     columns = right.shape[-1] if len(right.shape) > 1 else 1
@@ -220,14 +222,14 @@ def _product(operands: Sequence[Laid], out: Laid) -> Work:
     return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
 
 
-def turned(recipe: Product, places: Sequence[Place], at: int) -> Work:
+def turned(recipe: Product, places: Sequence[Location], at: int) -> Work:
     """A product whose right matrix is turned before, to an address: the two kernels."""
     right, (left, source, out) = recipe.right, places
     turn = Turn(recipe.dtype, recipe.inner, recipe.columns, right.row, right.column)
     return [(turn, [source, (-1, at)]), (recipe._replace(right=Matrix((), recipe.columns, 1)), [left, (-1, at), out])]
 
 
-def _stack(laid: Laid, batch: Sequence[int]) -> tuple[int, ...]:
+def _stack(laid: LaidArray, batch: Sequence[int]) -> tuple[int, ...]:
     """The strides of a stack of matrices, broadcast to all of the batch."""
     own = laid.steps[:-2] if len(laid.shape) > 1 else ()
     return (*[0] * (len(batch) - len(own)), *own)

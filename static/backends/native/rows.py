@@ -13,26 +13,26 @@ from typing import NamedTuple
 import numpy as np
 
 from static.backends.native import functions, operations
-from static.backends.native.ir import LANES, Builder, Constant, Index, Parameter, Place, Type, Value, shifted
-from static.backends.native.steps import Argument, Array, Step, identity
+from static.backends.native.ir import LANES, Access, Constant, Index, LoopBuilder, Parameter, Type, Value, shifted
+from static.backends.native.steps import Argument, ArrayLayout, GroupStep, identity
 from static.backends.native.target import Target
 
 BLOCK = 1 << 13  # elements that are summed by themselves in a long row, so that rounding errors do not add up
 WIDE = 4 * LANES  # the lanes of vectors in long rows
 
-Laid = tuple[Parameter, Array]
+BoundArray = tuple[Parameter, ArrayLayout]
 
 
 @dataclass
-class Context:
+class KernelContext:
     """What the loops of a kernel share: arrays by the numbers of operands and steps, and the numbers of this row."""
 
-    b: Builder
+    b: LoopBuilder
     target: Target
     sizes: Sequence[int]
-    steps: Sequence[Step]
-    operands: Sequence[Laid]
-    results: dict[int, list[Laid]]
+    steps: Sequence[GroupStep]
+    operands: Sequence[BoundArray]
+    results: dict[int, list[BoundArray]]
     rows: dict[int, Value] = field(default_factory=dict)
 
     def start(self, n: int, lanes: int) -> Constant:
@@ -40,9 +40,9 @@ class Context:
         step = self.steps[n]
         return self.b.constant(identity(step.join, step.dtype), Type(step.dtype, lanes))
 
-    def joined(self, n: int, one: Value, other: Value) -> Value:
+    def joined(self, n: int, left: Value, right: Value) -> Value:
         """Two parts of a reduction as one."""
-        return operations.JOINS[self.steps[n].join](self.b, one, other)
+        return operations.JOINS[self.steps[n].join](self.b, left, right)
 
     def number(self, arg: Argument, counters: Sequence[Index]) -> Value:
         """An argument that is one number at these counters, of the first axes or of all but the last."""
@@ -52,9 +52,9 @@ class Context:
             return self.b.constant(np.frombuffer(raw, np.dtype(dtype))[0].item(), Type(dtype, 1))
         return self.rows[what[0]] if kind == "step" else self.b.load(self.at(self.operands[what[0]], counters), 1)
 
-    def at(self, laid: Laid, counters: Sequence[Index]) -> Place:
+    def at(self, laid: BoundArray, counters: Sequence[Index]) -> Access:
         """The place of one element."""
-        return self.b.place(laid[0], list(zip(counters, laid[1].strides, strict=False)), 0, 1)
+        return self.b.access(laid[0], list(zip(counters, laid[1].strides, strict=False)), 0, 1)
 
 
 class _Chunk(NamedTuple):
@@ -66,10 +66,10 @@ class _Chunk(NamedTuple):
     active: int
 
 
-class Row:
+class RowLoops:
     """The steps of one stage along the last axis, at the counters of the others."""
 
-    def __init__(self, context: Context, numbers: Sequence[int], counters: Sequence[Index]) -> None:
+    def __init__(self, context: KernelContext, numbers: Sequence[int], counters: Sequence[Index]) -> None:
         self.context, self.b = context, context.b
         self.numbers, self.counters = numbers, counters
         steps = context.steps
@@ -97,8 +97,8 @@ class Row:
         for n, total in zip(self.sums, carried[len(totals) :], strict=True):
             part = self.b.fold(self.context.steps[n].join, total)
             for laid in self.context.results[n]:
-                place = self.context.at(laid, self.counters)
-                self.b.store(place, self.context.joined(n, self.b.load(place, 1), part))
+                access = self.context.at(laid, self.counters)
+                self.b.store(access, self.context.joined(n, self.b.load(access, 1), part))
         return carried[: len(totals)]
 
     def _blocks(self, size: int, carried: list[Value]) -> list[Value]:
@@ -138,11 +138,11 @@ class Row:
         count, size, fixed = WIDE // lanes, len(self.carried), self._spread(lanes)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
-            given: list[Value] = []
+            following: list[Value] = []
             for i in range(count):
                 chunk = _Chunk(start, shifted(counter, i * lanes), lanes, lanes)
-                given += self._vector(chunk, carried[i * size : (i + 1) * size], fixed)
-            return given
+                following += self._vector(chunk, carried[i * size : (i + 1) * size], fixed)
+            return following
 
         totals = self.b.loop(stop, WIDE, self._starts(lanes) * count, turn)
         return [self._halved(n, totals[i::size]) for i, n in enumerate(self.carried)]
@@ -173,7 +173,7 @@ class Row:
 
     def _vector(self, chunk: _Chunk, totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
         """The steps on one vector of elements. Gives the totals with it."""
-        given = dict(zip(self.carried, totals, strict=True))
+        reduced = dict(zip(self.carried, totals, strict=True))
         values = dict(fixed)
         for n in self.numbers:
             step = self.context.steps[n]
@@ -183,34 +183,34 @@ class Row:
                 self._write(n, values["step", n], chunk)
                 continue
             value = operations.cast(self.b, args[0], step.dtype)
-            if n in given:
-                given[n] = self.context.joined(n, given[n], self._active(n, value, chunk))
+            if n in reduced:
+                reduced[n] = self.context.joined(n, reduced[n], self._active(n, value, chunk))
             else:
                 self._add(n, value, chunk)
-        return list(given.values())
+        return list(reduced.values())
 
     def _argument(self, arg: Argument, chunk: _Chunk, values: dict[Argument, Value]) -> Value:
         """The value of an argument; what an earlier stage has computed lies where that has put it."""
         if arg not in values:
             laid = self.context.operands[arg[1]] if arg[0] == "operand" else self.context.results[arg[1]][0]
-            values[arg] = self.b.load(self._place(laid, chunk), chunk.lanes)
+            values[arg] = self.b.load(self._access(laid, chunk), chunk.lanes)
         return values[arg]
 
-    def _place(self, laid: Laid, chunk: _Chunk) -> Place:
+    def _access(self, laid: BoundArray, chunk: _Chunk) -> Access:
         parameter, array = laid
         step = array.strides[-1]
         terms = [*zip(self.counters, array.strides, strict=False), (chunk.start, step), (chunk.counter, step)]
-        return self.b.place(parameter, terms, step, chunk.active)
+        return self.b.access(parameter, terms, step, chunk.active)
 
     def _write(self, n: int, value: Value, chunk: _Chunk) -> None:
         for laid in self.context.results.get(n, ()):
-            self.b.store(self._place(laid, chunk), operations.cast(self.b, value, laid[1].dtype))
+            self.b.store(self._access(laid, chunk), operations.cast(self.b, value, laid[1].dtype))
 
     def _add(self, n: int, value: Value, chunk: _Chunk) -> None:
         """Join a value with what lies in memory."""
         for laid in self.context.results[n]:
-            place = self._place(laid, chunk)
-            self.b.store(place, self.context.joined(n, self.b.load(place, chunk.lanes), value))
+            access = self._access(laid, chunk)
+            self.b.store(access, self.context.joined(n, self.b.load(access, chunk.lanes), value))
 
     def _active(self, n: int, value: Value, chunk: _Chunk) -> Value:
         """The value with the identity in the lanes that do not count."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from static.backends.native.ir import Builder, Type, Value
+from static.backends.native.ir import LoopBuilder, Type, Value
 from static.backends.native.operations import Write, cast, maximum, test
 
 _LARGE = 104.0  # exp of more is infinite, of less 0, in float32 after rounding
 _MAGIC = 12582912.0  # 1.5 * 2**23: a float32 added to it is rounded to an integer, which its last bits are
 
 
-def _polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     """The polynomial with these coefficients, that of the highest power first, by Horner's rule."""
     total: Value = b.constant(coefficients[0], x.type)
     for coefficient in coefficients[1:]:
@@ -25,7 +25,7 @@ def _polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
-def _clamped(b: Builder, x: Value, low: float, high: float) -> Value:
+def _clamped(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
     """x in a range; NaN stays."""
     for name, limit in (("lt", low), ("gt", high)):
         bound = b.constant(limit, x.type)
@@ -39,7 +39,7 @@ _LOG2 = -0.693359375, 2.12194440e-4  # - log(2), in two parts: products of the f
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 
 
-def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
+def _reduced(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
     """n and e ** r, with x = n log(2) + r: n as the last bits of a float32."""
     magic = b.constant(_MAGIC, x.type)
     shifted = b.op("fma", x, b.constant(math.log2(math.e), x.type), magic)
@@ -50,7 +50,7 @@ def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
     return b.op("bits", shifted, type=Type("i4", x.type.lanes)), b.op("add", p, b.constant(1.0, x.type))
 
 
-def _exp(b: Builder, x: Value) -> Value:
+def _exp(b: LoopBuilder, x: Value) -> Value:
     """e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be too large or small for a normal float32."""
     shifted, p = _reduced(b, _clamped(b, x, -_LARGE, 88.8))
     whole = shifted.type
@@ -62,10 +62,10 @@ def _exp(b: Builder, x: Value) -> Value:
     return p
 
 
-def _tanh(b: Builder, x: Value) -> Value:
+def _tanh(b: LoopBuilder, x: Value) -> Value:
     """1 - 2 / (exp(2 |x|) + 1) with the sign of x; a polynomial near 0. NaN stays, as no comparison with it holds."""
     type, whole = x.type, Type("i4", x.type.lanes)
-    one, most = b.constant(1.0, type), b.constant(10.0, type)
+    unit, most = b.constant(1.0, type), b.constant(10.0, type)
     size = b.op("abs", x)
     limited = b.op("select", test(b, "gt", size, most), most, size, type=type)
     magic = b.constant(_MAGIC, type)
@@ -75,8 +75,8 @@ def _tanh(b: Builder, x: Value) -> Value:
     r = b.op("fma", n, b.constant(_LOG2[1] / 2, type), r)
     exponent = b.op("shl", b.op("bits", shifted, type=whole), b.constant(23, whole))
     scale = b.op("bits", b.op("add", exponent, b.constant(127 << 23, whole)), type=type)
-    raised = b.op("fma", scale, _polynomial(b, r, _EXP_TWICE), one)
-    large = b.op("sub", one, b.op("div", b.constant(2.0, type), raised))
+    raised = b.op("fma", scale, _polynomial(b, r, _EXP_TWICE), unit)
+    large = b.op("sub", unit, b.op("div", b.constant(2.0, type), raised))
     square = b.op("mul", size, size)
     small = b.op("fma", b.op("mul", _polynomial(b, square, _TANH), square), size, size)
     result = b.op("select", test(b, "lt", size, b.constant(0.625, type)), small, large, type=type)
@@ -86,7 +86,7 @@ def _tanh(b: Builder, x: Value) -> Value:
 def _wide(write: Write) -> Write:
     """A function of float32 that is computed in float64."""
 
-    def rounded(b: Builder, *args: Value) -> Value:
+    def rounded(b: LoopBuilder, *args: Value) -> Value:
         return cast(b, write(b, *(cast(b, x, "f8") for x in args)), "f4")
 
     return rounded
@@ -96,7 +96,7 @@ _POWERS_OF_TWO = [math.log(2) ** k / math.factorial(k) for k in range(9, 0, -1)]
 _WIDE_MAGIC = 6755399441055744.0  # 1.5 * 2**52
 
 
-def _power_parts(b: Builder, x: Value) -> tuple[Value, Value]:
+def _power_parts(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
     """2 ** n and 2 ** r - 1, with x = n + r and r at most one half: |x| below 1000."""
     magic, whole = b.constant(_WIDE_MAGIC, x.type), Type("i8", x.type.lanes)
     shifted = b.op("add", x, magic)
@@ -106,37 +106,37 @@ def _power_parts(b: Builder, x: Value) -> tuple[Value, Value]:
     return scale, b.op("mul", _polynomial(b, r, _POWERS_OF_TWO), r)
 
 
-def _parts_of_exp(b: Builder, x: Value, low: float = -200.0) -> tuple[Value, Value]:
+def _parts_of_exp(b: LoopBuilder, x: Value, low: float = -200.0) -> tuple[Value, Value]:
     limited = _clamped(b, x, low, 200.0)
     return _power_parts(b, b.op("mul", limited, b.constant(math.log2(math.e), x.type)))
 
 
-def _wide_exp(b: Builder, x: Value) -> Value:
+def _wide_exp(b: LoopBuilder, x: Value) -> Value:
     scale, more = _parts_of_exp(b, x)
     return b.op("fma", scale, more, scale)
 
 
-def _wide_expm1(b: Builder, x: Value) -> Value:
+def _wide_expm1(b: LoopBuilder, x: Value) -> Value:
     scale, more = _parts_of_exp(b, x)
     less = b.op("fma", scale, more, b.op("sub", scale, b.constant(1.0, x.type)))
     return b.op("select", test(b, "eq", x, b.constant(0.0, x.type)), x, less, type=x.type)  # -0.0 stays
 
 
-def _wide_sigmoid(b: Builder, x: Value) -> Value:
-    one = b.constant(1.0, x.type)
-    return b.op("div", one, b.op("add", one, _wide_exp(b, b.op("neg", x))))
+def _wide_sigmoid(b: LoopBuilder, x: Value) -> Value:
+    unit = b.constant(1.0, x.type)
+    return b.op("div", unit, b.op("add", unit, _wide_exp(b, b.op("neg", x))))
 
 
 def _hyperbolic(name: str) -> Write:
     """sinh and cosh: half of exp(x) - exp(-x), where near 0 no digits are lost, or of their sum."""
 
-    def write(b: Builder, x: Value) -> Value:
+    def write(b: LoopBuilder, x: Value) -> Value:
         half = b.constant(0.5, x.type)
         if name == "add":
             return b.op("mul", half, b.op("add", _wide_exp(b, x), _wide_exp(b, b.op("neg", x))))
         less = _wide_expm1(b, b.op("abs", x))
-        one = b.constant(1.0, x.type)
-        sinh = b.op("mul", half, b.op("add", less, b.op("div", less, b.op("add", less, one))))
+        unit = b.constant(1.0, x.type)
+        sinh = b.op("mul", half, b.op("add", less, b.op("div", less, b.op("add", less, unit))))
         return b.op("copysign", sinh, x)
 
     return write
@@ -146,16 +146,16 @@ _ATANH = [2.0 / (2 * k + 1) for k in range(8, -1, -1)]
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1 / 2)
 
 
-def _wide_log(b: Builder, x: Value, less_one: Value | None = None) -> Value:
+def _wide_log(b: LoopBuilder, x: Value, less_one: Value | None = None) -> Value:
     """log(x), or log(1 + less_one) with x = 1 + less_one: e log(2) + 2 atanh(s), s = (m - 1) / (m + 1), x = m 2 ** e.
 
     m lies between sqrt(1 / 2) and sqrt(2). Where e is 0, what was rounded away in x is still in `less_one`.
     """
-    whole, one, zero = Type("i8", x.type.lanes), b.constant(1.0, x.type), b.constant(0.0, x.type)
+    whole, unit, zero = Type("i8", x.type.lanes), b.constant(1.0, x.type), b.constant(0.0, x.type)
     bits = b.op("bits", x, type=whole)
     exponent = b.op("ashr", b.op("sub", bits, b.constant(_ROOT_HALF, whole)), b.constant(52, whole))
     mantissa = b.op("bits", b.op("sub", bits, b.op("shl", exponent, b.constant(52, whole))), type=x.type)
-    excess = b.op("sub", mantissa, one)
+    excess = b.op("sub", mantissa, unit)
     if less_one is not None:
         near = test(b, "eq", exponent, b.constant(0, whole))
         excess = b.op("select", near, less_one, excess, type=x.type)
@@ -167,7 +167,7 @@ def _wide_log(b: Builder, x: Value, less_one: Value | None = None) -> Value:
     return b.op("select", test(b, "lt", x, zero), b.constant(math.nan, x.type), result, type=x.type)
 
 
-def _wide_log1p(b: Builder, x: Value) -> Value:
+def _wide_log1p(b: LoopBuilder, x: Value) -> Value:
     result = _wide_log(b, b.op("add", x, b.constant(1.0, x.type)), x)
     return b.op("select", test(b, "eq", x, b.constant(0.0, x.type)), x, result, type=x.type)
 
@@ -176,7 +176,7 @@ def _scaled_log(base: float) -> Write:
     return lambda b, x: b.op("mul", _wide_log(b, x), b.constant(1 / math.log(base), x.type))
 
 
-def _wide_logaddexp(b: Builder, x: Value, y: Value) -> Value:
+def _wide_logaddexp(b: LoopBuilder, x: Value, y: Value) -> Value:
     """The larger, and log1p(exp(-difference)); of equal infinities that infinity."""
     same = test(b, "eq", x, y)
     difference = b.op("abs", b.op("sub", x, y))
@@ -185,13 +185,13 @@ def _wide_logaddexp(b: Builder, x: Value, y: Value) -> Value:
     return b.op("add", maximum(b, x, y), more)
 
 
-def _wide_hypot(b: Builder, x: Value, y: Value) -> Value:
+def _wide_hypot(b: LoopBuilder, x: Value, y: Value) -> Value:
     length = b.op("sqrt", b.op("fma", x, x, b.op("mul", y, y)))
     infinite = b.op("or", _is_infinite(b, x), _is_infinite(b, y))
     return b.op("select", infinite, b.constant(math.inf, x.type), length, type=x.type)
 
 
-def _is_infinite(b: Builder, x: Value) -> Value:
+def _is_infinite(b: LoopBuilder, x: Value) -> Value:
     return test(b, "eq", b.op("abs", x), b.constant(math.inf, x.type))
 
 
@@ -199,50 +199,50 @@ _HALVINGS = 3
 _ATAN = [(-1) ** k * 2.0**_HALVINGS / (2 * k + 1) for k in range(9, -1, -1)]
 
 
-def _wide_atan(b: Builder, x: Value) -> Value:
+def _wide_atan(b: LoopBuilder, x: Value) -> Value:
     """The angle halved three times, atan(x) = 2 atan(x / (1 + sqrt(1 + x * x))), and a series for what is left."""
-    one = b.constant(1.0, x.type)
+    unit = b.constant(1.0, x.type)
     u = _clamped(b, x, -1e30, 1e30)
     for _ in range(_HALVINGS):
-        u = b.op("div", u, b.op("add", one, b.op("sqrt", b.op("fma", u, u, one))))
+        u = b.op("div", u, b.op("add", unit, b.op("sqrt", b.op("fma", u, u, unit))))
     return b.op("mul", _polynomial(b, b.op("mul", u, u), _ATAN), u)
 
 
-def _wide_asin(b: Builder, x: Value) -> Value:
-    one = b.constant(1.0, x.type)
-    other = b.op("sqrt", b.op("mul", b.op("sub", one, x), b.op("add", one, x)))
+def _wide_asin(b: LoopBuilder, x: Value) -> Value:
+    unit = b.constant(1.0, x.type)
+    other = b.op("sqrt", b.op("mul", b.op("sub", unit, x), b.op("add", unit, x)))
     return _wide_atan(b, b.op("div", x, other))
 
 
-def _wide_acos(b: Builder, x: Value) -> Value:
-    one = b.constant(1.0, x.type)
-    half = _wide_atan(b, b.op("sqrt", b.op("div", b.op("sub", one, x), b.op("add", one, x))))
+def _wide_acos(b: LoopBuilder, x: Value) -> Value:
+    unit = b.constant(1.0, x.type)
+    half = _wide_atan(b, b.op("sqrt", b.op("div", b.op("sub", unit, x), b.op("add", unit, x))))
     return b.op("add", half, half)
 
 
-def _wide_asinh(b: Builder, x: Value) -> Value:
-    size, one = b.op("abs", x), b.constant(1.0, x.type)
-    root = b.op("sqrt", b.op("fma", x, x, one))
-    result = _wide_log1p(b, b.op("add", size, b.op("div", b.op("mul", x, x), b.op("add", one, root))))
+def _wide_asinh(b: LoopBuilder, x: Value) -> Value:
+    size, unit = b.op("abs", x), b.constant(1.0, x.type)
+    root = b.op("sqrt", b.op("fma", x, x, unit))
+    result = _wide_log1p(b, b.op("add", size, b.op("div", b.op("mul", x, x), b.op("add", unit, root))))
     result = b.op("select", _is_infinite(b, x), size, result, type=x.type)
     return b.op("copysign", result, x)
 
 
-def _wide_acosh(b: Builder, x: Value) -> Value:
+def _wide_acosh(b: LoopBuilder, x: Value) -> Value:
     less, two = b.op("sub", x, b.constant(1.0, x.type)), b.constant(2.0, x.type)
     result = _wide_log1p(b, b.op("add", less, b.op("sqrt", b.op("mul", less, b.op("add", less, two)))))
     small = test(b, "lt", x, b.constant(1.0, x.type))
     return b.op("select", small, b.constant(math.nan, x.type), result, type=x.type)
 
 
-def _wide_atanh(b: Builder, x: Value) -> Value:
+def _wide_atanh(b: LoopBuilder, x: Value) -> Value:
     ratio = b.op("div", b.op("add", x, x), b.op("sub", b.constant(1.0, x.type), x))
     return b.op("mul", b.constant(0.5, x.type), _wide_log1p(b, ratio))
 
 
-def _wide_pow(b: Builder, x: Value, y: Value) -> Value:
+def _wide_pow(b: LoopBuilder, x: Value, y: Value) -> Value:
     """|x| ** y by logarithm and exponential, with the sign of x where y is odd; C's cases where a limit decides."""
-    zero, one = b.constant(0.0, x.type), b.constant(1.0, x.type)
+    zero, unit = b.constant(0.0, x.type), b.constant(1.0, x.type)
     size, half = b.op("abs", x), b.constant(0.5, x.type)
     exponent = b.op("mul", y, b.op("mul", _wide_log(b, size), b.constant(math.log2(math.e), x.type)))
     scale, more = _power_parts(b, _clamped(b, exponent, -200.0, 200.0))
@@ -255,9 +255,9 @@ def _wide_pow(b: Builder, x: Value, y: Value) -> Value:
     negative = b.op("and", test(b, "lt", x, zero), finite)
     nowhere = b.op("and", negative, b.op("not", whole))
     result = b.op("select", nowhere, b.constant(math.nan, x.type), result, type=x.type)
-    unit = b.op("and", test(b, "eq", size, one), _is_infinite(b, y))
-    surely = b.op("or", unit, b.op("or", test(b, "eq", y, zero), test(b, "eq", x, one)))
-    return b.op("select", surely, one, result, type=x.type)
+    stays = b.op("and", test(b, "eq", size, unit), _is_infinite(b, y))
+    surely = b.op("or", stays, b.op("or", test(b, "eq", y, zero), test(b, "eq", x, unit)))
+    return b.op("select", surely, unit, result, type=x.type)
 
 
 exp, tanh = _exp, _tanh

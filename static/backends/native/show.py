@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from static.backends.native import link
-from static.backends.native.ir import Constant, Fold, Kernel, Load, Loop, Op, Place, Statement, Store, Value
+from static.backends.native.ir import Access, Constant, Fold, LaneOp, Load, Loop, LoopKernel, Statement, Store, Value
 from static.backends.native.target import Target, host
 
 
-class Shown:
+class ShownKernel:
     """A kernel of an executable, and how often a call runs it: in a `while_loop`, how often two turns do."""
 
     def __init__(self, recipe: Any, count: int, target: Target) -> None:
@@ -40,12 +40,12 @@ class Shown:
         return f"{self!r}\n{self.ir}"
 
 
-def of(recipes: Sequence[Any]) -> tuple[Shown, ...]:
+def of(recipes: Sequence[Any]) -> tuple[ShownKernel, ...]:
     """The kernels of these recipes, each once."""
-    return tuple(Shown(recipe, count, host()) for recipe, count in Counter(recipes).items())
+    return tuple(ShownKernel(recipe, count, host()) for recipe, count in Counter(recipes).items())
 
 
-def format_kernel(kernel: Kernel) -> str:
+def format_kernel(kernel: LoopKernel) -> str:
     """A kernel as text."""
     writer = _Text()
     parameters = ", ".join(f"p{p.number}: {p.type}" for p in kernel.parameters)
@@ -68,23 +68,23 @@ class _Text:
             else:
                 yield "  " * depth + self.line(node)
 
-    def line(self, node: Load | Op | Fold | Store) -> str:
+    def line(self, node: Load | LaneOp | Fold | Store) -> str:
         if isinstance(node, Store):
-            return f"store {self.place(node.place)} = {self.name(node.value)}"
+            return f"store {self.access(node.access)} = {self.name(node.value)}"
         return f"{self.name(node)}: {node.type} = {self.computed(node)}"
 
-    def computed(self, node: Load | Op | Fold) -> str:
+    def computed(self, node: Load | LaneOp | Fold) -> str:
         if isinstance(node, Load):
-            return f"load {self.place(node.place)}"
+            return f"load {self.access(node.access)}"
         if isinstance(node, Fold):
             return f"fold {node.name}({self.name(node.vector)})"
         return f"{node.name}({', '.join(map(self.name, node.args))})"
 
-    def place(self, place: Place) -> str:
-        terms = [f"{self.name(counter)} * {stride}" for counter, stride in place.terms]
-        terms += [str(place.offset)] if place.offset or not terms else []
-        lanes = f", every {place.step}" if place.step != 1 else ""
-        return f"p{place.base.number}[{' + '.join(terms)}{lanes}, {place.active} lanes]"
+    def access(self, access: Access) -> str:
+        terms = [f"{self.name(counter)} * {stride}" for counter, stride in access.terms]
+        terms += [str(access.offset)] if access.offset or not terms else []
+        lanes = f", every {access.step}" if access.step != 1 else ""
+        return f"p{access.base.number}[{' + '.join(terms)}{lanes}, {access.active} lanes]"
 
     def loop(self, node: Loop, depth: int) -> Iterator[str]:
         pairs = zip(node.carried, node.inits, strict=True)

@@ -26,8 +26,8 @@ def literal(constant: Constant) -> str:
     """A number as LLVM writes it, in every lane."""
     type, number = constant.type, constant.number
     if isinstance(number, tuple):
-        one = Type(type.dtype, 1)
-        return f"<{', '.join(f'{llvm_type(one)} {literal(Constant(one, n))}' for n in number)}>"
+        element = Type(type.dtype, 1)
+        return f"<{', '.join(f'{llvm_type(element)} {literal(Constant(element, n))}' for n in number)}>"
     if type.dtype == "b1":
         text = "true" if number else "false"
     elif type.dtype[0] == "f":

@@ -20,7 +20,7 @@ from static.backends.native.flow import Work
 UNLOCKED = 1 << 20  # operations: a segment of more lets other threads run meanwhile
 
 
-class Made(NamedTuple):
+class MadeArray(NamedTuple):
     """A result that the step allocates."""
 
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ FASTCALL = 0x80
 def make(
     work: Work,
     arguments: int,
-    made: Sequence[Made],
+    made: Sequence[MadeArray],
     address: Callable[[Any], int],
     entry: int,
     drivers: Mapping[str, int],
@@ -56,12 +56,12 @@ def make(
     """
     python, context = layouts.python(), layouts.context()
     listed = flow.CallTable(work, address, drivers, context)
-    shapes = [np.array(one.shape or (0,), np.intp) for one in made]
-    specs = [(len(one.shape), s.ctypes.data, id(one.dtype)) for one, s in zip(made, shapes, strict=True)]
-    fields = layouts.Table(
+    shapes = [np.array(result.shape or (0,), np.intp) for result in made]
+    specs = [(len(result.shape), s.ctypes.data, id(result.dtype)) for result, s in zip(made, shapes, strict=True)]
+    fields = layouts.StepTable(
         arguments=arguments,
         result_count=len(made),
-        results=listed.array(layouts.Result, specs),
+        results=listed.array(layouts.ResultArray, specs),
         patch_count=len(listed.patches),
         patches=listed.array(layouts.Patch, listed.patches),
         calls=listed.calls,
@@ -70,7 +70,7 @@ def make(
         python=ctypes.addressof(python),
     )
     table = np.frombuffer(memoryview(fields), np.uint8).view(_Table)
-    table.keeps = (listed.keeps, shapes, [one.dtype for one in made], keeps)
+    table.keeps = (listed.keeps, shapes, [result.dtype for result in made], keeps)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = new(ctypes.addressof(_definition(entry)), table, None)

@@ -12,14 +12,14 @@ JOINED_BY = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "m
 Argument = tuple[Any, ...]
 
 
-class Array(NamedTuple):
+class ArrayLayout(NamedTuple):
     """An operand or result: its dtype, and how many elements lie between neighbours along each axis."""
 
     dtype: str
     strides: tuple[int, ...]
 
 
-class Step(NamedTuple):
+class GroupStep(NamedTuple):
     """One op: what it is computed in, where its arguments are, and when it runs.
 
     It `gives` another dtype where it compares. `args` are ("step", number), ("operand", number) or ("number", dtype,

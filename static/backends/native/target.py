@@ -95,14 +95,14 @@ def host() -> Target:
             f"backend='native' needs llvmlite ({error}); pip install 'graphduel[native]', or use backend='numpy'"
         ) from None
     with lock:
-        name, found = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
-    if not found.get("fma") or not found.get("avx2"):
+        name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+    if not features.get("fma") or not features.get("avx2"):
         raise NativeError("backend='native' needs a processor with AVX2 and FMA; use backend='numpy'")
     reasons = []
-    for one in _wanted(Target(name, found.flatten())):
-        reason = _tried(one)
+    for target in _wanted(Target(name, features.flatten())):
+        reason = _tried(target)
         if not reason:
-            return one
+            return target
         reasons.append(reason)
     raise NativeError(f"backend='native' cannot run code here: {'; '.join(reasons)}; use backend='numpy'")
 
@@ -117,22 +117,22 @@ def _wanted(whole: Target) -> tuple[Target, ...]:
     return (TARGETS[said],)
 
 
-def _tried(one: Target) -> str:
+def _tried(target: Target) -> str:
     """What goes wrong when code for this target runs in a process of its own; nothing if it runs.
 
     Where it has run, that is kept with the kernels, for this version of the system.
     """
-    name = cache.key(["probe", platform.platform()], one)
+    name = cache.key(["probe", platform.platform()], target)
     if cache.load(name) is not None:
         return ""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", PROBE, *one], capture_output=True, text=True, check=False, timeout=60
+            [sys.executable, "-c", PROBE, *target], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return f"code for {one.cpu} cannot be tried ({error})"
+        return f"code for {target.cpu} cannot be tried ({error})"
     if done.returncode == 0:
         cache.save(name, b"runs")
         return ""
     last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
-    return f"code for {one.cpu} fails ({last[0]})"
+    return f"code for {target.cpu} fails ({last[0]})"

@@ -12,24 +12,24 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.op import Op
 from static import memory
 from static.backends.native import recipes
-from static.backends.native.flow import Place, Work
+from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame, row_major
 from static.backends.native.products import Product
-from static.backends.native.recipes import Laid
+from static.backends.native.recipes import LaidArray
 from static.passes.iteration_space import fused
 
-Start = Callable[[Node], Place]
-Adding = Callable[["Worker", Node, Start], None]
+Start = Callable[[Node], Location]
+Adding = Callable[["WorkCollector", Node, Start], None]
 
 
-class Worker:
+class WorkCollector:
     """Collects the work of nodes of a frame.
 
     `runs` holds the frames of loops' bodies, `kept` memory beside, and `holding` what adds nodes that hold graphs.
     """
 
     def __init__(
-        self, frame: Frame, runs: Mapping[Node, Any], holding: Mapping[Op, Adding], outer: Worker | None = None
+        self, frame: Frame, runs: Mapping[Node, Any], holding: Mapping[Op, Adding], outer: WorkCollector | None = None
     ) -> None:
         self.frame, self.runs, self.holding = frame, runs, holding
         self.work: Work = []
@@ -44,7 +44,7 @@ class Worker:
             return
         outs = [node]
         if node.op is fused:
-            outs = sorted(self.frame.results[node], key=lambda one: one.attrs["number"])
+            outs = sorted(self.frame.results[node], key=lambda result: result.attrs["number"])
         operands = [self.frame.laid(source, start) for source in node.inputs]
         for recipe, places in recipes.of(node, operands, [self.frame.laid(o, start) for o in outs], self.frame.sizes):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
@@ -52,14 +52,14 @@ class Worker:
             else:
                 self.work.append((recipe, places))
 
-    def inside(self, node: Node, graph: Graph, *, again: bool) -> Worker:
+    def inside(self, node: Node, graph: Graph, *, again: bool) -> WorkCollector:
         """The worker of a graph that a node holds; of one that runs `again` and again, what can be is done once."""
         frame, runs = self.runs[node][graph]
-        inner = Worker(frame, runs, self.holding, self)
+        inner = WorkCollector(frame, runs, self.holding, self)
         inner.before = self.work if again else None
         return inner
 
-    def in_rows(self, key: Any, laid: Laid) -> Laid:
+    def in_rows(self, key: Any, laid: LaidArray) -> LaidArray:
         """The array in row-major order, copied if it is not."""
         if laid.steps == laid.shaped(laid.shape).steps:
             return laid.shaped(laid.shape)
@@ -67,7 +67,7 @@ class Worker:
         self.work += recipes.copied(laid, copy)
         return copy
 
-    def like(self, key: Any, laid: Laid) -> Laid:
+    def like(self, key: Any, laid: LaidArray) -> LaidArray:
         """Memory of this key for an array of that shape and dtype, in row-major order."""
         at = self.room(key, math.prod(laid.shape), laid.dtype)
         return laid._replace(which=-1, offset=at, strides=row_major(laid.shape, laid.dtype.itemsize))
@@ -79,17 +79,17 @@ class Worker:
         start = int(self.kept[key].ctypes.data)
         return start + -start % memory.ALIGNMENT
 
-    def _turned(self, node: Node, recipe: Product, places: list[Place], lasting: Callable[[Node], bool]) -> None:
+    def _turned(self, node: Node, recipe: Product, places: list[Location], lasting: Callable[[Node], bool]) -> None:
         """A product whose right matrix is turned before: once for all products where it stays as it is."""
         stays = lasting(self.frame.root(node.inputs[1]))
         key = (places[1], recipe.right, recipe.inner, recipe.columns) if stays else node
-        known = key in self.copies
-        if not known:
+        is_turned = key in self.copies
+        if not is_turned:
             self.copies[key] = self.room(("turned", node), recipe.inner * recipe.columns, recipe.dtype)
         turn, product = recipes.turned(recipe, places, self.copies[key])
         if not stays:
             self.work.append(turn)
-        elif not known:
+        elif not is_turned:
             (self.work if self.before is None else self.before).append(turn)
         self.work.append(product)
 

@@ -24,8 +24,8 @@ def refused(name):
     raise g.GraphError("there is no native code here; use backend='numpy'")
 
 
-def near(found, expected):
-    for a, b in zip(g.tree.leaves(found), g.tree.leaves(expected), strict=True):
+def near(actual, expected):
+    for a, b in zip(g.tree.leaves(actual), g.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
 
 
@@ -63,9 +63,9 @@ def test_the_arm_of_the_table():
 @pytest.mark.slow
 def test_a_function_of_ones_own():
     calls = [(np.full(50, 0.5, "f4"),)]
-    found = compare.compare(lambda x: g.sum(g.tanh(x) * x), calls, ["dynamic", "static-native"], **own.QUICK)
-    assert set(found.verdict.steady.values) == {"dynamic", "static-native"}
-    assert found.verdict.refused == {}
+    comparison = compare.compare(lambda x: g.sum(g.tanh(x) * x), calls, ["dynamic", "static-native"], **own.QUICK)
+    assert set(comparison.verdict.steady.values) == {"dynamic", "static-native"}
+    assert comparison.verdict.refused == {}
 
 
 def test_the_doctor_says_for_which_processor_or_why_not(monkeypatch):

@@ -29,12 +29,12 @@ SMALL_ROWS = ("tiny MLP", "chain 1e3", "RNN", "transformer T=32", "MLP")
 
 def both(f, *args, **options):
     """What NumPy's kernels and native code give, as leaves."""
-    found = static.compile(f, *args, backend="native", **options)
-    return g.tree.leaves(found(*args)), g.tree.leaves(static.compile(f, *args)(*args))
+    native = static.compile(f, *args, backend="native", **options)
+    return g.tree.leaves(native(*args)), g.tree.leaves(static.compile(f, *args)(*args))
 
 
-def near(found, expected, tolerance=2e-5):
-    for a, b in zip(found, expected, strict=True):
+def near(actual, expected, tolerance=2e-5):
+    for a, b in zip(actual, expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         scale = 1 + np.max(np.abs(b), initial=0) if b.dtype.kind == "f" else 1
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
@@ -350,9 +350,9 @@ def test_a_long_segment_lets_other_threads_run():
 def test_results_keep_their_memory_after_the_executable_is_gone():
     x = np.arange(40, dtype="f4")
     call = static.compile(lambda x: (x + 1, g.sum(x)), x, backend="native").__call__
-    found = call(x)
+    actual = call(x)
     del call
-    np.testing.assert_array_equal(found[0], x + 1)
+    np.testing.assert_array_equal(actual[0], x + 1)
 
 
 def test_calls_leak_nothing():
@@ -399,10 +399,10 @@ def test_the_reference_in_python_gives_what_machine_code_gives(seed):
         kept = g.where(h > 0.2, h, g.log1p(h))
         return kept, g.sum(kept, axis=0), g.max(h), w.T @ x.T, g.any(h > 0.5, axis=1), g.astype(h * 9, "f8") / 7
 
-    found = g.tree.leaves(static.compile(f, x, w, backend="native")(x, w))
+    actual = g.tree.leaves(static.compile(f, x, w, backend="native")(x, w))
     with in_python():
         exe = static.compile(f, x, w, backend="native")
-        near(g.tree.leaves(exe(x, w)), found, 3e-7)
+        near(g.tree.leaves(exe(x, w)), actual, 3e-7)
 
 
 # What may be missing --------------------------------------------------------------------------------------------------

@@ -37,15 +37,15 @@ def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
 
     monkeypatch.setattr(link, "_Library", noted)
     monkeypatch.setattr(link, "_known", weakref.WeakValueDictionary())
-    one, other = compiled(1.5), compiled(1.5)
-    assert len(link._known) == len(libraries) == 1
-    del one
+    first, other = compiled(1.5), compiled(1.5)
+    assert len(link._in_use) == len(libraries) == 1
+    del first
     gc.collect()
-    assert len(link._known) == len(libraries) == 1
+    assert len(link._in_use) == len(libraries) == 1
     np.testing.assert_array_equal(other(X), X * 1.5 - 3)
     del other
     gc.collect()
-    assert not link._known
+    assert not link._in_use
     assert not libraries
 
 

@@ -78,8 +78,8 @@ FUNCTIONS = [rnn, swapped, nested, turned, in_arena]
 DIFFERENTIABLE = [rnn, nested, in_arena]
 
 
-def near(found, expected):
-    for a, b in zip(g.tree.leaves(found), g.tree.leaves(expected), strict=True):
+def near(actual, expected):
+    for a, b in zip(g.tree.leaves(actual), g.tree.leaves(expected), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
@@ -107,9 +107,9 @@ def test_no_steps():
     def f(xs):
         return g.scan(lambda h, x: (h + x, h * x), g.ones((3, 4), dtype="f4"), xs)
 
-    found = static.compile(f, xs_of(0), backend="native")(xs_of(0))
-    np.testing.assert_array_equal(found[0], np.ones((3, 4)))
-    assert found[1].shape == (0, 3, 4)
+    actual = static.compile(f, xs_of(0), backend="native")(xs_of(0))
+    np.testing.assert_array_equal(actual[0], np.ones((3, 4)))
+    assert actual[1].shape == (0, 3, 4)
 
 
 def test_a_symbolic_length():

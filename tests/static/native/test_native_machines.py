@@ -39,16 +39,16 @@ def functions(x):
 def wide():
     x = np.random.default_rng(0).normal(size=(37, 291)).astype("f4")
     rows = {name: ROWS[name]() for name in ("tiny MLP", "chain 1e3", "RNN", "transformer T=32")}
-    found = {name: bits(static.value_and_grad(row.loss), row.params, *row.inputs)[0] for name, row in rows.items()}
-    return x, rows, found, bits(functions, x)[0]
+    actual = {name: bits(static.value_and_grad(row.loss), row.params, *row.inputs)[0] for name, row in rows.items()}
+    return x, rows, actual, bits(functions, x)[0]
 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("name", mostly_slow(["tiny MLP", "chain 1e3", "RNN", "transformer T=32"], 1))
 def test_a_training_step_has_the_same_bits_with_narrow_registers(name, wide):
     row = wide[1][name]
-    found, exe = bits(static.value_and_grad(row.loss), row.params, *row.inputs)
-    assert found == wide[2][name]
+    actual, exe = bits(static.value_and_grad(row.loss), row.params, *row.inputs)
+    assert actual == wide[2][name]
     assert "zmm" not in exe.kernels[0].assembly
 
 
@@ -69,10 +69,10 @@ def rows_that_reduce(x):
 def test_rows_side_by_side_give_the_bits_of_one_after_the_other(shape, monkeypatch):
     x = np.random.default_rng(0).normal(size=shape).astype("f4")
     monkeypatch.setenv(cache.SWITCH, "off")
-    found, exe = bits(rows_that_reduce, x)
+    actual, exe = bits(rows_that_reduce, x)
     assert any(kernel.recipe.together > 1 for kernel in exe.kernels)
     del exe
     monkeypatch.setattr(groups, "SHORT", 0)
     expected, exe = bits(rows_that_reduce, x)
     assert all(kernel.recipe.together == 1 for kernel in exe.kernels)
-    assert found == expected
+    assert actual == expected

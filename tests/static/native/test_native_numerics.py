@@ -31,13 +31,13 @@ def native(f, *arrays):
     return static.compile(f, *arrays, backend="native")(*arrays)
 
 
-def units_off(found, exact):
+def units_off(actual, exact):
     """How many units in the last place of float32 a result is off, where it is finite in both."""
     rounded = exact.astype(np.float32)
-    both = np.isfinite(rounded) & np.isfinite(found)
-    np.testing.assert_array_equal(found[~both], rounded[~both])
+    both = np.isfinite(rounded) & np.isfinite(actual)
+    np.testing.assert_array_equal(actual[~both], rounded[~both])
     unit = np.maximum(np.spacing(np.abs(rounded[both])).astype(np.float64), 2.0**-149)
-    return np.max(np.abs(found[both].astype(np.float64) - exact[both]) / unit, initial=0)
+    return np.max(np.abs(actual[both].astype(np.float64) - exact[both]) / unit, initial=0)
 
 
 def sigmoid(x):
@@ -66,8 +66,8 @@ def test_a_zero_keeps_its_sign(name):
     x = np.array([0.0, -0.0] * 9, np.float32)
     with np.errstate(all="ignore"):
         expected = UNARY[name][0](x)
-    known = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(native(getattr(g, name), x))[known], np.signbit(expected)[known])
+    defined = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(native(getattr(g, name), x))[defined], np.signbit(expected)[defined])
 
 
 PAIRS = tuple(np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1))
@@ -80,8 +80,8 @@ def test_a_function_of_two_numbers_is_near_the_truth(name):
     wide = [np.concatenate([p, rng.normal(size=40_000) * s, rng.normal(size=20_000)]).astype("f4")
             for p, s in zip(PAIRS, (30, 30), strict=True)]  # fmt: skip
     with np.errstate(all="ignore"):
-        found, true = native(getattr(g, name), *wide), exact(*(w.astype("f8") for w in wide))
-        assert units_off(found, true) <= 0.52
+        actual, true = native(getattr(g, name), *wide), exact(*(w.astype("f8") for w in wide))
+        assert units_off(actual, true) <= 0.52
 
 
 SAME = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "copysign", "equal",
@@ -93,11 +93,11 @@ SAME = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "
 def test_arithmetic_and_comparisons_are_numpys_to_the_bit(name, dtype):
     x, y = (p.astype(dtype) for p in PAIRS)
     with np.errstate(all="ignore"):
-        found, expected = native(getattr(g, name), x, y), getattr(np, name)(x, y)
-    np.testing.assert_array_equal(found, expected)
+        actual, expected = native(getattr(g, name), x, y), getattr(np, name)(x, y)
+    np.testing.assert_array_equal(actual, expected)
     if expected.dtype.kind == "f" and name not in ("maximum", "minimum", "fmax", "fmin"):  # equal zeros: either one
-        known = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+        defined = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(actual)[defined], np.signbit(expected)[defined])
 
 
 ROUNDED = [
@@ -124,8 +124,8 @@ def test_what_is_exact_is_numpys(name, dtype):
     with np.errstate(all="ignore"):
         kernel = getattr(g, name).kernel
         expected = kernel(x)
-    found = native(getattr(g, name), x)
-    np.testing.assert_array_equal(found, expected)
+    actual = native(getattr(g, name), x)
+    np.testing.assert_array_equal(actual, expected)
 
 
 INTEGERS = ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor", "less",
@@ -139,9 +139,9 @@ def test_integers_wrap_and_compare_as_numpys(name, dtype):
     x, y = (rng.integers(info.min, info.max, 97, dtype=dtype, endpoint=True) for _ in range(2))
     x[:3], y[:3] = (info.min, info.max, 0), (info.max, info.max, info.min)
     expected = getattr(np, name)(x, y)
-    found = native(getattr(g, name), x, y)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    actual = native(getattr(g, name), x, y)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(("source", "target"), [(s, t) for s in "bBiIlLfd?" for t in "bBiIlLfd?" if s != t])
@@ -151,9 +151,9 @@ def test_casts_are_numpys(source, target):
     expected = x.astype(target)
     if np.dtype(source).kind == "f" and np.dtype(target).kind == "u":
         pytest.skip("a negative float has no unsigned integer")
-    found = native(lambda x: g.astype(g.positive(x) if x.dtype != bool else x, target), x)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    actual = native(lambda x: g.astype(g.positive(x) if x.dtype != bool else x, target), x)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -164,15 +164,15 @@ def test_reductions_see_nan_and_infinity(name, dtype):
     for axis in (0, 1, None):
         with np.errstate(all="ignore"):
             expected = getattr(np, name)(rows, axis=axis)
-        found = native(lambda x, axis=axis: getattr(g, name)(x, axis=axis), rows)
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        actual = native(lambda x, axis=axis: getattr(g, name)(x, axis=axis), rows)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 63, 64, 65, 1000, 8192, 16385, 100_003])
 def test_long_sums_of_float32_lose_little(size):
     x = (np.random.default_rng(size).normal(size=size) + 1).astype(np.float32)
-    found, exact = native(g.sum, x), np.sum(x.astype(np.float64))
-    assert abs(found - exact) <= 4e-7 * np.sum(np.abs(x.astype(np.float64)))
+    actual, exact = native(g.sum, x), np.sum(x.astype(np.float64))
+    assert abs(actual - exact) <= 4e-7 * np.sum(np.abs(x.astype(np.float64)))
 
 
 def test_a_sum_is_made_in_one_order_wherever_its_rows_lie():
@@ -191,10 +191,10 @@ def test_denormals_are_kept():
 
 def test_the_sum_of_nothing():
     x = np.zeros((3, 0), np.float32)
-    found = native(lambda x: (g.sum(x, axis=1), g.sum(x), g.prod(x, axis=1), g.all(x, axis=1), g.any(x, axis=1)), x)
-    for a, b in zip(found, ([0, 0, 0], 0, [1, 1, 1], [True] * 3, [False] * 3), strict=True):
+    actual = native(lambda x: (g.sum(x, axis=1), g.sum(x), g.prod(x, axis=1), g.all(x, axis=1), g.any(x, axis=1)), x)
+    for a, b in zip(actual, ([0, 0, 0], 0, [1, 1, 1], [True] * 3, [False] * 3), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert not np.signbit(found[0]).any()
+    assert not np.signbit(actual[0]).any()
 
 
 def test_reductions_of_signed_zeros_infinities_and_nan():
@@ -208,4 +208,4 @@ def test_reductions_of_signed_zeros_infinities_and_nan():
             x = pairs(dtype, ends=False)
             for backend in ("numpy", "native"):
                 results = zip(static.compile(every, x, backend=backend)(x), every(x), strict=True)
-                assert all(not differences(found, expected) for found, expected in results), (dtype, backend)
+                assert all(not differences(actual, expected) for actual, expected in results), (dtype, backend)

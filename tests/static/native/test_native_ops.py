@@ -26,14 +26,14 @@ OPS = sorted(name for name in registered() if samples_of(name))
 EFFECTS = ("print", "breakpoint", "require")
 
 
-def agrees(found, expected, dtype, what):
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
+def agrees(actual, expected, dtype, what):
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype), what
     if expected.dtype.kind == "f":
         scale = max(1.0, np.max(np.abs(expected[np.isfinite(expected)]), initial=0))
         tolerance = TOLERANCE[dtype]
-        np.testing.assert_allclose(found, expected, rtol=10 * tolerance, atol=tolerance * scale, err_msg=what)
+        np.testing.assert_allclose(actual, expected, rtol=10 * tolerance, atol=tolerance * scale, err_msg=what)
     else:
-        np.testing.assert_array_equal(found, expected, err_msg=what)
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
 
 
 def together(calls):
@@ -72,6 +72,6 @@ def test_samples(name, dtype):
     with np.errstate(all="ignore"):
         for f in [every, gradient] if has_one else [every]:
             expected = g.tree.leaves(static.compile(f, *arrays)(*arrays))
-            found = g.tree.leaves(static.compile(f, *arrays, backend="native")(*arrays))
-            for a, b in zip(found, expected, strict=True):
+            actual = g.tree.leaves(static.compile(f, *arrays, backend="native")(*arrays))
+            for a, b in zip(actual, expected, strict=True):
                 agrees(a, b, dtype, f"{name} {dtype}")

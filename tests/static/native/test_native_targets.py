@@ -36,12 +36,12 @@ def assembly(recipe, target):
 
 def inner_loops(text):
     """The blocks that end in a jump to their start, until there."""
-    found = []
+    loops = []
     for block in re.split(r"\n(?=\.LBB\w+:)", text):
         jump = re.search(rf"\s(j\w+|b\.\w+)\s+{block.split(':')[0]}\b", block)
         if jump:
-            found.append(block[: jump.end()])
-    return found
+            loops.append(block[: jump.end()])
+    return loops
 
 
 def stack_operands(block):
