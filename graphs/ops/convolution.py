@@ -11,8 +11,7 @@ are the other two, so that they differentiate to any order.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,98 +20,18 @@ from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
+from graphs.ops import convolution_kernels as kernels
 from graphs.ops.elementwise import add
 from graphs.ops.families import checked, composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
 from graphs.ops.shapes import as_operand, check_groups, shape_of
-from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, taps, window_of
+from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, window_of
 from graphs.spec import TensorSpec
 
 __all__ = [
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
     "convolution_input", "convolution_weight",
 ]  # fmt: skip
-
-
-# Bytes of unfolded input at a time: what fits a core's own cache next to the weight, as measured.
-BLOCK = 1 << 20
-
-# Kernels ----------------------------------------------------------------------------------------------------------
-#
-# Unfolding makes a convolution a matrix product: every window becomes a column of channels * taps numbers. This is
-# done for a few examples of the batch at a time, so that the columns are still in cache when they are multiplied.
-
-
-def _blocks(batch: int, channels: int, sizes: Shape, window: Window, itemsize: int) -> Iterator[slice]:
-    bytes_each = channels * math.prod(part[0] for part in window) * math.prod(counts(sizes, window)) * itemsize
-    step = max(1, BLOCK // max(1, bytes_each))
-    return (slice(start, start + step) for start in range(0, batch, step))
-
-
-def _unfolded(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, Array]]:
-    """Blocks of the batch, each with its columns [groups, channels / groups * taps, examples * windows]."""
-    batch, channels, *sizes = x.shape
-    size = math.prod(part[0] for part in window)
-    buffer: Array = None
-    for block in _blocks(batch, channels, tuple(sizes), window, x.itemsize):
-        part = x[block].swapaxes(0, 1)
-        if buffer is None or buffer.shape[2] != part.shape[1]:
-            buffer = np.zeros((channels, size, part.shape[1], *counts(sizes, window)), x.dtype)
-        for tap, there, here in taps(tuple(sizes), window):
-            buffer[:, tap][there] = part[here]
-        yield block, buffer.reshape(groups, channels // groups * size, math.prod(buffer.shape[2:]))
-
-
-def _by_feature(g: Array, groups: int) -> Array:
-    """[examples, features, *counts] as [groups, features / groups, examples * windows]."""
-    turned = g.swapaxes(0, 1)
-    return turned.reshape(groups, g.shape[1] // groups, math.prod(turned.shape[1:]))
-
-
-def _matrix(weight: Array, groups: int) -> Array:
-    """The weight as [groups, features / groups, channels / groups * taps]."""
-    return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
-
-
-def _convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
-    """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
-    features, size = weight.shape[0], counts(x.shape[2:], window)
-    if out is None:
-        out = np.empty((x.shape[0], features, *size), np.result_type(x, weight))
-    matrix = _matrix(weight, groups)
-    for block, columns in _unfolded(x, window, groups):
-        target = out[block].swapaxes(0, 1)
-        target[...] = np.matmul(matrix, columns).reshape(target.shape)
-    return out
-
-
-def _convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: Array = None) -> Array:
-    """x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight."""
-    if out is None:
-        out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
-    out[...] = 0
-    matrix = _matrix(out, groups)
-    for block, columns in _unfolded(x, window, groups):
-        matrix += np.matmul(_by_feature(g[block], groups), columns.swapaxes(1, 2))
-    return out
-
-
-def _convolution_input(
-    g: Array, weight: Array, *, sizes: tuple[int, ...], window: Window, groups: int, out: Array = None
-) -> Array:
-    """g [N, F, *counts] and weight -> [N, C, *sizes]: the adjoint of convolution in x, a transposed convolution."""
-    channels, size = weight.shape[1] * groups, math.prod(part[0] for part in window)
-    if out is None:
-        out = np.empty((g.shape[0], channels, *sizes), np.result_type(g, weight))
-    out[...] = 0
-    matrix = _matrix(weight, groups).swapaxes(1, 2)
-    for block in _blocks(g.shape[0], channels, sizes, window, out.itemsize):
-        target = out[block].swapaxes(0, 1)
-        columns = np.matmul(matrix, _by_feature(g[block], groups))
-        columns = columns.reshape(channels, size, *target.shape[1:2], *g.shape[2:])
-        for tap, there, here in taps(sizes, window):
-            target[here] += columns[:, tap][there]
-    return out
 
 
 # Specs ------------------------------------------------------------------------------------------------------------
@@ -187,7 +106,7 @@ def _prepare_input(g: Array, weight: Array, /, sizes: Shape, window: Window, gro
 
 convolution: Op = Op(
     "convolution",
-    _convolution,
+    kernels.convolution,
     _infer,
     rules=(
         lambda g, x_shape, y, window, groups: convolution_input(g, y, x_shape[2:], window, groups),
@@ -199,7 +118,7 @@ convolution: Op = Op(
 )
 convolution_input: Op = Op(
     "convolution_input",
-    _convolution_input,
+    kernels.convolution_input,
     _infer_input,
     rules=(
         lambda g, y, window, groups: convolution(g, y, window, groups),
@@ -211,7 +130,7 @@ convolution_input: Op = Op(
 )
 convolution_weight: Op = Op(
     "convolution_weight",
-    _convolution_weight,
+    kernels.convolution_weight,
     _infer_weight,
     rules=(
         lambda g, x_shape, y, window, groups: convolution_input(y, g, x_shape[2:], window, groups),

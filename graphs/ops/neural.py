@@ -19,10 +19,10 @@ from graphs.ops.elementwise import (
     greater,
     less_equal,
     multiply,
+    negative,
     not_equal,
     sqrt,
     square,
-    subtract,
     tanh,
     where,
 )
@@ -59,8 +59,8 @@ def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
 
 def elu(x: Array, /, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1) (Clevert, Unterthiner and Hochreiter, 2015)."""
-    negative = less_equal(x, 0)  # so that NaN is x, with the gradient 1
-    return where(negative, multiply(expm1(where(negative, x, 0)), alpha), x)  # no overflow in what is not chosen
+    below = less_equal(x, 0)  # so that NaN is x, with the gradient 1
+    return where(below, multiply(expm1(where(below, x, 0)), alpha), x)  # no overflow in what is not chosen
 
 
 # Normalisation ----------------------------------------------------------------------------------------------------
@@ -76,13 +76,28 @@ def batch_norm(
     `batch_statistics` gives them, to be averaged over the steps. Raises ShapeError for less than two axes.
     """
     if mean is None or variance is None:
-        mean, variance = batch_statistics(x)
-    centred = subtract(x, _per_channel(mean, x))
-    normal = divide(centred, sqrt(add(_per_channel(variance, x), eps)))
-    return _affine(normal, scale, shift)
+        return normalized_batch(x, scale, shift, eps)[0]
+    return _standardised(add(x, _per_channel(negative(mean), x)), _per_channel(variance, x), scale, shift, eps)
 
 
-@composite
+def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[Array, Array, Array]:
+    """`batch_norm` by the batch's own statistics, and these: the mean f[C] and the variance f[C].
+
+    Few passes over x and over its cotangent: it is centred once, and one factor of each channel has scale and spread.
+    """
+    axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
+    means = mean(x, axis=axes)
+    centred = add(x, _per_channel(negative(means), x))
+    variances = mean(square(centred), axis=axes)
+    return _standardised(centred, _per_channel(variances, x), scale, shift, eps), means, variances
+
+
+def _standardised(centred: Array, variance: Array, scale: Array, shift: Array, eps: float) -> Array:
+    unit = 1 if scale is None else _per_channel(scale, centred)
+    scaled = multiply(centred, divide(unit, sqrt(add(variance, eps))))
+    return scaled if shift is None else add(scaled, _per_channel(shift, centred))
+
+
 def batch_statistics(x: Array, /) -> tuple[Array, Array]:
     """The mean f[C] and variance f[C] of each channel of f[N, C, ...], over all other axes."""
     axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
@@ -99,9 +114,8 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     _channelled(shape)
     check_groups(shape[1], groups)
     grouped = reshape(x, (shape[0], groups, dims.product(shape[1:]) // groups))
-    centred = subtract(grouped, mean(grouped, axis=-1, keepdims=True))
-    normal = divide(centred, sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps)))
-    return _affine(reshape(normal, shape), scale, shift)
+    centred = add(grouped, negative(mean(grouped, axis=-1, keepdims=True)))
+    return _affine(reshape(multiply(centred, inverse_root_mean_square(centred, -1, eps)), shape), scale, shift)
 
 
 def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
@@ -111,7 +125,15 @@ def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: fl
 
 def rms_norm(x: Array, scale: Array, /, eps: float = 1e-6) -> Array:
     """The last axis divided by its root mean square, then scaled (Zhang and Sennrich, 2019)."""
-    return multiply(divide(x, sqrt(add(mean(square(x), axis=-1, keepdims=True), eps))), scale)
+    return multiply(multiply(x, inverse_root_mean_square(x, -1, eps)), scale)
+
+
+def inverse_root_mean_square(x: Array, axis: int | tuple[int, ...], eps: float) -> Array:
+    """1 / sqrt(mean of squares + eps) along the axes, which stay with size 1.
+
+    A factor, since x times it has a cheaper gradient than x divided by its inverse.
+    """
+    return divide(1, sqrt(add(mean(square(x), axis=axis, keepdims=True), eps)))
 
 
 def _channelled(shape: Shape) -> int:

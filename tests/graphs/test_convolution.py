@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import graphs
 import static
+from graphs.ops import convolution_kernels
 from graphs.ops.windows import counts, window_of
 from graphs.testing import check_grads
 from tests.helpers.arrays import values
@@ -68,6 +69,35 @@ def test_convolution_is_a_sum_over_windows(drawn, data):
     for engine in ENGINES:
         got = run(engine, lambda x, w: graphs.convolution(x, w, window, groups), x, weight)
         np.testing.assert_allclose(got, convolved(x, weight, window, groups), rtol=1e-12, atol=1e-12)
+
+
+@few
+@given(st.integers(1, 3).flatmap(lambda rank: window_cases(rank, lambda k: 3)), st.data())
+def test_both_ways_to_unfold_give_the_same_convolutions(drawn, data):
+    """Whatever the sizes choose, columns and shifted strips agree, in blocks of one example and of all."""
+    sizes, window = drawn
+    groups, channels, features, batch = (data.draw(st.integers(1, 3)) for _ in range(4))
+    x = values(batch, groups * channels, *sizes)
+    weight = values(groups * features, channels, *(part[0] for part in window))
+    g = values(batch, groups * features, *counts(sizes, window))
+    way = {"window": window, "groups": groups}
+    results = []
+    for fewest, block in ((math.inf, 1 << 20), (0, 1), (0, 1 << 20)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(convolution_kernels, "FEWEST_TERMS", fewest)
+            patch.setattr(convolution_kernels, "FEWEST_WINDOWS", fewest)
+            patch.setattr(convolution_kernels, "STRIPS", block)
+            apart = np.empty((*x.shape, 2))[..., 0]  # an array with gaps, as a slice of another one is
+            results.append(
+                (
+                    convolution_kernels.convolution(x, weight, **way),
+                    convolution_kernels.convolution_weight(x, g, **way),
+                    convolution_kernels.convolution_input(g, weight, sizes=tuple(sizes), **way, out=apart).copy(),
+                )
+            )
+    for other in results[1:]:
+        for left, right in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
 
 
 @given(window_cases(2, lambda k: 2))

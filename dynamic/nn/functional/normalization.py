@@ -11,6 +11,7 @@ from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.ops.neural import inverse_root_mean_square, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of
 from graphs.torch.words import floats
@@ -50,11 +51,11 @@ def batch_norm(
     if dims.same(count, 0):  # there is nothing to bring anywhere, and nothing to learn for the running statistics
         nothing = np.zeros(shape_of(input)[1].__index__(), dtype_of(input))
         return ops.batch_norm(input, weight, bias, mean=nothing, variance=nothing, eps=eps)
-    mean, variance = ops.batch_statistics(input)
+    result, mean, variance = normalized_batch(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         _move("batch_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("batch_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
-    return ops.batch_norm(input, weight, bias, mean=mean, variance=variance, eps=eps)
+    return result
 
 
 def _check_channels(x: Array, *vectors: Array | None) -> None:
@@ -89,9 +90,8 @@ def layer_norm(
     """The last axes together brought to mean 0 and variance 1, then scaled and shifted. Raises ShapeError."""
     check_dtypes(input, weight, bias)
     axes = _last(input, normalized_shape, "layer_norm")
-    centred = ops.subtract(input, ops.mean(input, axis=axes, keepdims=True))
-    spread = ops.sqrt(ops.add(ops.mean(ops.square(centred), axis=axes, keepdims=True), eps))
-    return _affine(ops.divide(centred, spread), weight, bias)
+    centred = ops.add(input, ops.negative(ops.mean(input, axis=axes, keepdims=True)))
+    return _affine(ops.multiply(centred, inverse_root_mean_square(centred, axes, eps)), weight, bias)
 
 
 def rms_norm(
@@ -100,8 +100,7 @@ def rms_norm(
     """The last axes divided by their root mean square, then scaled. Raises ShapeError."""
     axes = _last(input, normalized_shape, "rms_norm")
     eps = float(np.finfo(dtype_of(input)).eps) if eps is None else eps
-    spread = ops.sqrt(ops.add(ops.mean(ops.square(input), axis=axes, keepdims=True), eps))
-    return _affine(ops.divide(input, spread), weight, None)
+    return _affine(ops.multiply(input, inverse_root_mean_square(input, axes, eps)), weight, None)
 
 
 def _last(x: Array, sizes: Sequence[int], name: str) -> tuple[int, ...]:

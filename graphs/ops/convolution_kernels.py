@@ -1,0 +1,228 @@
+"""The kernels of convolution in NumPy: products of matrices, with operands that are unfolded as little as possible.
+
+Unfolded over all its axes, each window of x is a column of channels * taps numbers, and a convolution is one product.
+But that copies an element as often as there are taps. Unfolded over all axes but the first, it is copied as often as a
+row of the window has taps, and each row of the window is a product with a *shifted* part of the same copy, which is no
+copy itself. Rows that lie a stride apart are made neighbours, so that a shift is a plain slice.
+
+    columns   [groups, channels / groups * taps, examples * windows]           all axes: few channels, or few windows
+    strips    [examples, stride, channels * taps of a row, rows * windows of a row]       all axes but the first
+
+A few examples are unfolded at a time, so that a copy is still in the cache of a core when it is multiplied.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.dims import Shape
+from graphs.op import Array
+from graphs.ops.windows import Window, counts, taps
+
+COLUMNS = 1 << 20
+STRIPS = 1 << 19
+"""Bytes of unfolded input at a time, as measured: strips are read beside a result that is added to."""
+FEWEST_TERMS = 16
+FEWEST_WINDOWS = 64
+"""A product over fewer terms, or with fewer columns, is slower for each multiplication than a copy is."""
+
+Part = tuple[int, int, int, int, int]
+
+
+def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
+    if out is None:
+        out = np.empty((x.shape[0], weight.shape[0], *counts(x.shape[2:], window)), np.result_type(x, weight))
+    if not _shifts(x.shape[1] // groups, counts(x.shape[2:], window), window):
+        matrix = _matrix(weight, groups)
+        for block, columns in _columns(x, window, groups):
+            target = out[block].swapaxes(0, 1)
+            target[...] = np.matmul(matrix, columns).reshape(target.shape)
+        return out
+    result = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+    rows = _rows(weight, groups)
+    for block, shifted in _strips(x, window, groups):
+        target = result[block].reshape(-1, groups, weight.shape[0] // groups, shifted[0].shape[-1])
+        np.matmul(rows[0], shifted[0], out=target)
+        for row, strip in zip(rows[1:], shifted[1:], strict=True):
+            target += np.matmul(row, strip)
+    if result is not out:
+        out[...] = result
+    return out
+
+
+def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: Array = None) -> Array:
+    """x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight."""
+    if out is None:
+        out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
+    if not _shifts(x.shape[1] // groups, g.shape[2:], window):
+        matrix = np.zeros((groups, g.shape[1] // groups, math.prod(out.shape[1:])), out.dtype)
+        for block, columns in _columns(x, window, groups):
+            matrix += np.matmul(_by_feature(g[block], groups), columns.swapaxes(1, 2))
+        out[...] = matrix.reshape(out.shape)
+        return out
+    rows = np.zeros((window[0][0], groups, g.shape[1] // groups, math.prod(out.shape[1:]) // window[0][0]), out.dtype)
+    for block, shifted in _strips(x, window, groups):
+        cotangents = g[block].reshape(-1, groups, g.shape[1] // groups, shifted[0].shape[-1])
+        for row, strip in zip(rows, shifted, strict=True):
+            for cotangent, example in zip(cotangents, strip.swapaxes(2, 3), strict=True):
+                row += np.matmul(cotangent, example)
+    by_row = rows.reshape(window[0][0], *out.shape[:2], *out.shape[3:])
+    out[...] = np.moveaxis(by_row, 0, 2)
+    return out
+
+
+def convolution_input(
+    g: Array, weight: Array, *, sizes: tuple[int, ...], window: Window, groups: int, out: Array = None
+) -> Array:
+    """g [N, F, *counts] and weight -> [N, C, *sizes]: the adjoint of convolution in x, a transposed convolution."""
+    if out is None:
+        out = np.empty((g.shape[0], weight.shape[1] * groups, *sizes), np.result_type(g, weight))
+    if _is_convolution(g, weight, window, groups):
+        return _as_convolutions(g, weight, sizes, window, groups, out)
+    out[...] = 0
+    channels, taps_of = out.shape[1], math.prod(part[0] for part in window)
+    matrix = _matrix(weight, groups).swapaxes(1, 2)
+    for block in _blocks(g.shape[0], channels * taps_of * math.prod(g.shape[2:]) * out.itemsize, COLUMNS):
+        target = out[block].swapaxes(0, 1)
+        columns = np.matmul(matrix, _by_feature(g[block], groups))
+        columns = columns.reshape(channels, taps_of, *target.shape[1:2], *g.shape[2:])
+        for tap, there, here in taps(sizes, window):
+            target[here] += columns[:, tap][there]
+    return out
+
+
+# Which way ----------------------------------------------------------------------------------------------------------
+
+
+def _shifts(channels: int, windows: Shape, window: Window) -> bool:
+    """Whether rows of the window are shifts; `channels` are those of a group, `windows` the counts of the result."""
+    terms = channels * math.prod(part[0] for part in window[1:])
+    return terms >= FEWEST_TERMS and math.prod(windows) >= FEWEST_WINDOWS
+
+
+def _is_convolution(g: Array, weight: Array, window: Window, groups: int) -> bool:
+    """Whether the adjoint is convolutions of g, one for each residue of the strides, and not a sum of columns.
+
+    These copy g as often as the first axis has strides and a row has taps. Adding a column is two reads and a write.
+    """
+    features, length, stride = weight.shape[0] // groups, *window[0][:2]
+    return math.prod(g.shape[2:]) >= FEWEST_WINDOWS and features * stride <= 2 * weight.shape[1] * length
+
+
+# All axes -----------------------------------------------------------------------------------------------------------
+
+
+def _blocks(batch: int, bytes_each: int, limit: int) -> Iterator[slice]:
+    step = max(1, limit // max(1, bytes_each))
+    return (slice(start, start + step) for start in range(0, batch, step))
+
+
+def _columns(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, Array]]:
+    """Blocks of the batch, each with its columns [groups, channels / groups * taps, examples * windows]."""
+    batch, channels, *sizes = x.shape
+    size, windows = math.prod(part[0] for part in window), counts(sizes, window)
+    buffer: Array = None
+    for block in _blocks(batch, channels * size * math.prod(windows) * x.itemsize, COLUMNS):
+        part = x[block].swapaxes(0, 1)
+        if buffer is None or buffer.shape[2] != part.shape[1]:
+            buffer = np.zeros((channels, size, part.shape[1], *windows), x.dtype)
+        for tap, there, here in taps(tuple(sizes), window):
+            buffer[:, tap][there] = part[here]
+        yield block, buffer.reshape(groups, channels // groups * size, math.prod(buffer.shape[2:]))
+
+
+def _by_feature(g: Array, groups: int) -> Array:
+    """[examples, features, *counts] as [groups, features / groups, examples * windows]."""
+    turned = g.swapaxes(0, 1)
+    return turned.reshape(groups, g.shape[1] // groups, math.prod(turned.shape[1:]))
+
+
+def _matrix(weight: Array, groups: int) -> Array:
+    """The weight as [groups, features / groups, channels / groups * taps]."""
+    return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
+
+
+# All axes but the first ---------------------------------------------------------------------------------------------
+
+
+def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list[Array]]]:
+    """Blocks of the batch, each with x as every row of the window meets it: views of one copy.
+
+    A view is [examples, groups, channels / groups * taps of a row, windows]. Numbers of examples differ in the last
+    block alone. The copy is x unfolded over a window that is as long as its stride along the first axis.
+    """
+    batch, channels, *sizes = x.shape
+    (length, stride, before, _, dilation), *others = window
+    windows = counts(sizes, window)
+    rows = (length - 1) * dilation // stride + windows[0]
+    strip = ((stride, stride, before, rows * stride - sizes[0] - before, 1), *others)
+    in_row, width = math.prod(part[0] for part in others), math.prod(windows[1:])
+    buffer: Array = None
+    for block in _blocks(batch, channels * in_row * stride * rows * width * x.itemsize, STRIPS):
+        part = x[block]
+        if buffer is None or len(buffer) != len(part):
+            buffer = np.zeros((len(part), stride, channels, in_row, rows, *windows[1:]), x.dtype)
+        for tap, there, here in taps(tuple(sizes), strip):
+            phase, column = divmod(tap, in_row)
+            buffer[:, phase, :, column][there] = part[here]
+        flat = buffer.reshape(len(part), stride, groups, channels // groups * in_row, rows * width)
+        starts = ((row * dilation % stride, row * dilation // stride * width) for row in range(length))
+        yield block, [flat[:, phase, ..., start : start + windows[0] * width] for phase, start in starts]
+
+
+def _rows(weight: Array, groups: int) -> Array:
+    """The weight as [rows of the window, groups, features / groups, channels / groups * taps of a row]."""
+    first = np.ascontiguousarray(np.moveaxis(weight, 2, 0))
+    features, length = weight.shape[0] // groups, weight.shape[2]
+    return first.reshape(length, groups, features, math.prod(weight.shape[1:]) // length)
+
+
+class _Residue(NamedTuple):
+    """The elements of an axis at one place between two strides, and the taps that meet them.
+
+    `part` is the window of the convolution of cotangents that gives their gradient.
+    """
+
+    elements: slice
+    taps: slice
+    part: Part
+
+
+def _as_convolutions(g: Array, weight: Array, sizes: tuple[int, ...], window: Window, groups: int, out: Array) -> Array:
+    """The adjoint in x: a convolution of g with the weight turned round, for each residue of the strides."""
+    turned = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:]).swapaxes(1, 2)
+    turned = turned.reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
+    axes = [list(_residues(*sizes_and_part)) for sizes_and_part in zip(sizes, g.shape[2:], window, strict=True)]
+    if any(part[1] > 1 for part in window):
+        out[...] = 0  # elements that no tap meets
+    for residues in itertools.product(*axes):
+        elements, met, parts = zip(*residues, strict=True)
+        flipped = np.flip(turned[(..., *met)], tuple(range(2, turned.ndim)))
+        convolution(g, flipped, window=parts, groups=groups, out=out[(..., *elements)])
+    return out
+
+
+def _residues(size: int, count: int, part: Part) -> Iterator[_Residue]:
+    """The residues of an axis of that many elements and windows that some tap meets.
+
+    Tap t of window p meets the padded element p * stride + t * dilation. Of the padded elements r, r + stride, ...
+    these are the taps t0, t0 + step, ..., each `spread` windows before the last.
+    """
+    length, stride, before, _, dilation = part
+    step, spread = stride // math.gcd(stride, dilation), dilation // math.gcd(stride, dilation)
+    for first in range(min(stride, size)):
+        residue, place = (first + before) % stride, (first + before) // stride
+        start = next((tap for tap in range(min(step, length)) if tap * dilation % stride == residue), None)
+        if start is None:
+            continue
+        met, elements = len(range(start, length, step)), len(range(first, size, stride))
+        reach = (met - 1) * spread
+        ahead = reach + start * dilation // stride - place
+        after = elements - count - ahead + reach
+        yield _Residue(slice(first, None, stride), slice(start, None, step), (met, 1, ahead, after, spread))
