@@ -3,7 +3,7 @@
 from static import debug, memory
 from static.call import buckets
 from static.call.compile import compile
-from static.call.define import Graph
+from static.call.define import GraphBuilder
 from static.call.executable import Executable, load
 from static.call.functional import (
     elementwise_grad,
@@ -28,7 +28,7 @@ from static.trace.tracing import trace
 
 __all__ = [
     "Executable",
-    "Graph",
+    "GraphBuilder",
     "Jitted",
     "Symbol",
     "buckets",

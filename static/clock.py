@@ -65,5 +65,5 @@ class phase(Block):  # noqa: N801  (a context manager)
 
 def current() -> str:
     """The innermost open phase; nothing where none is open."""
-    found = innermost(_thread.phases, None)
-    return "" if found is None else found.name
+    open_phase = innermost(_thread.phases, None)
+    return "" if open_phase is None else open_phase.name

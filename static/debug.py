@@ -80,8 +80,8 @@ def until(
 
     Nothing after it runs. None when the run ends before.
     """
-    with contextlib.closing(_steps(executable, args, optimised)) as found:
-        for step in found:
+    with contextlib.closing(_steps(executable, args, optimised)) as steps:
+        for step in steps:
             fits = op in (None, step.node.op.name) and line in (None, step.node.source)
             if fits and (when is None or when(step)):
                 return step
@@ -107,10 +107,10 @@ def stop_at_anomaly(step: DebugStep, *, infinite: bool = True) -> None:
 
 def traced_before(error: BaseException) -> list[Node]:
     """The nodes that a failed trace had made when this error was raised, in order; [] for any other error."""
-    found: dict[Builder, None] = {}
+    builders: dict[Builder, None] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        found |= dict.fromkeys(value for value in frame.f_locals.values() if isinstance(value, Builder))
-    return [node for builder in found for node in builder.nodes]
+        builders |= dict.fromkeys(value for value in frame.f_locals.values() if isinstance(value, Builder))
+    return [node for builder in builders for node in builder.nodes]
 
 
 class _Walk:

@@ -64,14 +64,14 @@ def _make(node: Node, instead: Mapping[Node, Node], made: dict[Node, Node]) -> N
     """Enter what stands for a node, after all that it is made of; without recursion, since graphs are deep."""
     waiting = [node]
     while waiting:
-        one = waiting[-1]
-        missing = [n for n in sources(one, instead) if n not in made]
-        if missing and one not in made:
+        current = waiting[-1]
+        missing = [n for n in sources(current, instead) if n not in made]
+        if missing and current not in made:
             waiting += reversed(missing)
             continue
         waiting.pop()
-        if one not in made:
-            made[one] = made[instead[one]] if one in instead else rebuilt(one, made)
+        if current not in made:
+            made[current] = made[instead[current]] if current in instead else rebuilt(current, made)
 
 
 def sources(node: Node, instead: Mapping[Node, Node]) -> Iterable[Node]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from graphs import tree
-from static.call import layout
+from static.call.containers import Reader, finder, kind
 from static.call.executable import Executable
 
 LAYOUTS = 8  # of containers and types, for which a function is made that reads them; each is asked in turn
@@ -55,14 +55,14 @@ class Cache:
         self._newest: Hashable = None
         self._entries: dict[Hashable, Entry] = {}
         self._numbers: dict[Hashable, int] = {}  # of containers and types, in the order in which they came
-        self._finders: list[layout.Reader] = []  # may grow while another thread goes through it
+        self._finders: list[Reader] = []  # may grow while another thread goes through it
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """What runs for the layout of these arguments gives; NotImplemented when nothing is known to."""
         for find in self._finders:
-            found = find(self._entries, args)
-            if found is not NotImplemented:
-                (key, run), arrays = found
+            hit = find(self._entries, args)
+            if hit is not NotImplemented:
+                (key, run), arrays = hit
                 return run(arrays) if self.is_hit(key) else NotImplemented
         return NotImplemented
 
@@ -71,17 +71,17 @@ class Cache:
 
         The caller must `forget` when it is no longer the one for such arguments.
         """
-        known = containers, *map(type, leaves)
-        if known not in self._numbers:
+        signature = containers, *map(type, leaves)
+        if signature not in self._numbers:
             if len(self._numbers) >= LAYOUTS:
                 return
-            number = self._numbers[known] = len(self._numbers)
-            find = layout.finder(leaves, structure, number)
+            number = self._numbers[signature] = len(self._numbers)
+            find = finder(leaves, structure, number)
             if find is not None:
                 self._finders.append(find)
         if len(self._entries) >= KINDS:
             self._entries.clear()
-        self._entries[layout.kind(leaves, self._numbers[known])] = entry
+        self._entries[kind(leaves, self._numbers[signature])] = entry
 
     def forget(self) -> None:
         """No entry is known from now on; the executables stay."""

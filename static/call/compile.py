@@ -67,7 +67,7 @@ def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Grap
     def planned_peak(graph: Graph) -> int:
         return lay_out(used.lower(graph, True), {}).plan.peak
 
-    def recompute(one: Graph) -> Graph:
-        return fit(one, budget, planned_peak) if one is graph else one  # what a loop runs inside stays
+    def recompute(part: Graph) -> Graph:
+        return fit(part, budget, planned_peak) if part is graph else part  # what a loop runs inside stays
 
     return pipeline.run(graph, [recompute])

@@ -1,6 +1,6 @@
-"""Graph: define and run, for those who think of the graph first. What it compiles to is an executable like any other.
+"""Define and run, for those who think of the graph first. What it compiles to is an executable like any other.
 
-    graph = static.Graph("model")
+    graph = static.GraphBuilder("model")
     x, w = graph.placeholder("x", ("B", 3)), graph.placeholder("w", (3, 2))
     loss = graphs.mean(graphs.tanh(x @ w) ** 2)
     step = graph.compile({"loss": loss, "gradient": graph.gradients(loss, w)})
@@ -37,13 +37,13 @@ from static.trace.tracing import Traced, append_to, node_of
 class Fed(Executable):
     """An executable whose one argument is a dict: the arrays by the names of the placeholders that it needs."""
 
-    def __init__(self, graph: ir.Graph, outputs: tree.Structure, known: Sequence[str], options: Attrs) -> None:
+    def __init__(self, graph: ir.Graph, outputs: tree.Structure, placeholders: Sequence[str], options: Attrs) -> None:
         names = [str(node.attrs["name"]) for node in graph.inputs]
         inputs = tree.flatten((dict.fromkeys(names, 0),))[1]
         traced = Traced(graph, inputs, (None,) * len(names), outputs)
         passes = options.pop("passes", pipeline.DEFAULT)
         super().__init__(traced, *pipeline.run(graph, passes), **options)
-        self._known = frozenset(known)
+        self._placeholders = frozenset(placeholders)
         self._needed = names
 
     def run(self, feed: Mapping[str, Any]) -> Any:
@@ -52,9 +52,11 @@ class Fed(Executable):
         What the outputs do not need may be fed too. Raises GraphError for a placeholder that is not fed and a name
         that none has, ShapeError and DTypeError for arrays that do not fit.
         """
-        unknown = sorted(feed.keys() - self._known)
+        unknown = sorted(feed.keys() - self._placeholders)
         if unknown:
-            raise GraphError(located(f"no placeholder is named {unknown[0]!r}; there are {_listed(self._known)}"))
+            raise GraphError(
+                located(f"no placeholder is named {unknown[0]!r}; there are {_listed(self._placeholders)}")
+            )
         missing = [name for name in self._needed if name not in feed]
         if missing:
             spec = self.specs[self._needed.index(missing[0])]
@@ -62,7 +64,7 @@ class Fed(Executable):
         return self({name: np.asarray(feed[name]) for name in self._needed})
 
 
-class Graph(Block):
+class GraphBuilder(Block):
     """A graph that is made value by value, and compiled for any of them."""
 
     def __init__(self, name: str = "graph") -> None:
@@ -102,14 +104,14 @@ class Graph(Block):
                 check_floating(variable.dtype)
             reverse.check_seed(value, None)
             self._node(value)
-            one = Symbol(self._builder, self._builder.constant(np.ones((), value.dtype)))
-            found: dict[Node, Any] = {}
+            seed = Symbol(self._builder, self._builder.constant(np.ones((), value.dtype)))
+            gradient: dict[Node, Any] = {}
             for together in _independent(variables):
-                cotangents = pull_back(self._builder, 0, together, [value], [one])
-                found |= {
+                cotangents = pull_back(self._builder, 0, together, [value], [seed])
+                gradient |= {
                     v.node: zeros_like(v) if g is None else g for v, (g, _) in zip(together, cotangents, strict=True)
                 }
-        return tree.unflatten(structure, [found[v.node] for v in variables])
+        return tree.unflatten(structure, [gradient[v.node] for v in variables])
 
     # Running --------------------------------------------------------------------------------------------------
 
@@ -145,8 +147,8 @@ class Graph(Block):
 
 def _independent(variables: Sequence[Symbol]) -> list[list[Symbol]]:
     """Variables that can be differentiated in together: no gradient goes through one of them to another."""
-    given = [variable for variable in variables if not variable.node.inputs]
-    return ([given] if given else []) + [[variable] for variable in variables if variable.node.inputs]
+    sources = [variable for variable in variables if not variable.node.inputs]
+    return ([sources] if sources else []) + [[variable] for variable in variables if variable.node.inputs]
 
 
 def _needed(graph: ir.Graph) -> ir.Graph:
@@ -166,8 +168,8 @@ def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
     inputs = {node for node in live if node.op is ir.INPUT}
     sizes = frozenset().union(*(_symbols(node) for node in live))
     for node in graph.inputs:
-        known = frozenset[str]().union(*(i.spec.symbols for i in inputs))
-        if node.spec.symbols & (sizes - known):
+        bound = frozenset[str]().union(*(i.spec.symbols for i in inputs))
+        if node.spec.symbols & (sizes - bound):
             inputs.add(node)
     return inputs
 

@@ -18,8 +18,8 @@ from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
 from static.backends.choice import NUMPY, Backend, chosen
-from static.call import artifact, layout
-from static.call.layout import Room
+from static.call import artifact, containers
+from static.call.containers import Room
 from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding
 from static.codegen.lowering import LoweredGraph, described
@@ -35,12 +35,12 @@ BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphError:
     """What is wrong with these sizes: the rule of an op that they break, which names it, as its `infer` tells."""
     for node in (node for inner in graph.nested() for node in inner.calls if node.op.family != "control"):
-        given = [source.spec for source in node.inputs]
+        declared = [source.spec for source in node.inputs]
         try:
-            specs = [TensorSpec(resolve(spec.shape, sizes), spec.dtype) for spec in given]
+            specs = [TensorSpec(resolve(spec.shape, sizes), spec.dtype) for spec in declared]
             node.op.infer(*specs, **{key: resolve(value, sizes) for key, value in node.attrs.items()})
         except GraphError as broken:
-            return dispatch.explained(node.op, given, broken, node.source)
+            return dispatch.explained(node.op, declared, broken, node.source)
     return dispatch.as_graph_error(error)
 
 
@@ -77,14 +77,14 @@ class Executable:
         with clock.adding_to(self.seconds):
             self.program: LoweredGraph = backend.lower(graph, arena)
         self._specs = tuple(node.spec for node in graph.inputs)
-        self._made = layout.maker(traced.outputs)
+        self._made = containers.maker(traced.outputs)
         self._fixed = not any(spec.symbols for spec in self._specs)
         self._free: list[Room] = []  # rooms that no call is in: one that is interrupted may lose its own
         room = self._new_room()
         self._bindings = room.bindings  # those that are looked at
         self._free.append(room)
         plain = not traced.guards  # else they are looked at before each call
-        call = functools.partial(layout.caller, traced.inputs, traced.outputs, self._specs, fixed=self._fixed)
+        call = functools.partial(containers.caller, traced.inputs, traced.outputs, self._specs, fixed=self._fixed)
         self._direct = call() if plain else _closer
 
     # Running ------------------------------------------------------------------------------------------------

@@ -103,11 +103,11 @@ class _Axes:
             if size == 1:
                 continue
             before = self._group.get(axis)
-            known = apart if before is None else parts.setdefault(before, {size: before})
-            if size not in known:
-                known[size] = len(self._first)
+            groups = apart if before is None else parts.setdefault(before, {size: before})
+            if size not in groups:
+                groups[size] = len(self._first)
                 self._first.append(size)
-            group = self._group[axis] = known[size]
+            group = self._group[axis] = groups[size]
             apart.setdefault(size, group)
             if size != self._first[group] or before in varied:
                 self._varies.add(group)

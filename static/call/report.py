@@ -46,7 +46,7 @@ class Report(NamedTuple):
         if self.result_bytes:
             lines.append(f"  results: {self.result_bytes:,} bytes kept, to be written again")
         whole = sum(self.seconds.values())
-        slowest = sorted(self.seconds.items(), key=lambda one: -one[1])
+        slowest = sorted(self.seconds.items(), key=lambda item: -item[1])
         each = [f"{name} {seconds * 1e3:,.1f}" for name, seconds in slowest if seconds >= SMALL_SHARE * whole]
         rest = f"; each of the other {len(slowest) - len(each)} less than 1%" if len(each) < len(slowest) else ""
         lines.append(f"  compiled in {whole * 1e3:,.1f} ms of CPU: {', '.join(each)}{rest}")

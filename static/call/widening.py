@@ -57,19 +57,19 @@ class Widening:
 
         `filled` makes arguments of specs.
         """
-        known = self._kinds.setdefault(kind, _Kind())
-        wide = known.policy(arrays, [(None,) * len(axes) for axes in names])
-        self.refusal = known.refusal
-        if not full or known.refusal or not any(spec.symbols for spec in wide.specs):
+        history = self._kinds.setdefault(kind, _Kind())
+        wide = history.policy(arrays, [(None,) * len(axes) for axes in names])
+        self.refusal = history.refusal
+        if not full or history.refusal or not any(spec.symbols for spec in wide.specs):
             return None
-        if self._is_proved(known, kind, wide.specs, arrays, filled):
+        if self._is_proved(history, kind, wide.specs, arrays, filled):
             return wide
-        self.refusal = known.refusal
+        self.refusal = history.refusal
         return None
 
     def _is_proved(
         self,
-        known: _Kind,
+        history: _Kind,
         kind: Hashable,
         specs: list[TensorSpec],
         arrays: Sequence[Any],
@@ -81,13 +81,13 @@ class Widening:
             if key not in self._wide:
                 self._wide[key] = trace_function(self._f, filled(specs))
         except Exception as error:  # noqa: BLE001  (whatever the user's function makes of a symbol)
-            known.refusal = str(error).partition(";")[0]
+            history.refusal = str(error).partition(";")[0]
             return False
         exact = trace_function(self._f, filled([TensorSpec(a.shape, a.dtype) for a in arrays]), general=True)
         sizes = solve([("", spec.shape) for spec in specs], [a.shape for a in arrays])
         same = is_same(self._wide[key], exact, sizes)
-        known.others += not same
-        known.refusal = "its ops differ from size to size" if known.others > OTHERS else ""
+        history.others += not same
+        history.refusal = "its ops differ from size to size" if history.others > OTHERS else ""
         return same
 
 
@@ -149,14 +149,14 @@ def _rows(graph: Graph, number: Mapping[Node, int]) -> Iterator[tuple[Node | Non
 
 
 def _same_nodes(wide: Any, exact: Any, sizes: Mapping[str, int]) -> bool:
-    (one, places), (other, others) = wide, exact
-    if places != others or one is None or other is None:
-        return places == others and one is other
-    if one.op is not other.op or not _alike(one.spec, other.spec, sizes):
+    (node, places), (other, others) = wide, exact
+    if places != others or node is None or other is None:
+        return places == others and node is other
+    if node.op is not other.op or not _alike(node.spec, other.spec, sizes):
         return False
-    skipped = {"spec"} if one.op.family == "source" and one.op is not CONSTANT else set()
-    keys = one.attrs.keys() - skipped
-    return keys == other.attrs.keys() - skipped and all(_alike(one.attrs[k], other.attrs[k], sizes) for k in keys)
+    skipped = {"spec"} if node.op.family == "source" and node.op is not CONSTANT else set()
+    keys = node.attrs.keys() - skipped
+    return keys == other.attrs.keys() - skipped and all(_alike(node.attrs[k], other.attrs[k], sizes) for k in keys)
 
 
 _COMPARED: dict[type, Callable[..., bool]] = {

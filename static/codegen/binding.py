@@ -80,8 +80,8 @@ def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
 
 def _laid_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     inner = {
-        graph: blocks.cut(one, sizes) if isinstance(one, Blocks) else lay_out(one, sizes)
-        for graph, one in program.inner.items()
+        graph: blocks.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
+        for graph, lowered in program.inner.items()
     }
     buffers = program.schedule.lives if program.planned else {}
     spaces = program.schedule.workspaces
@@ -101,8 +101,8 @@ _NO_ROOM = np.empty(0, np.uint8)
 class Binder:
     """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
 
-    def __init__(self, sizes: Mapping[str, int], known: Results, kept: int) -> None:
-        self.sizes, self.known, self.kept = sizes, known, kept
+    def __init__(self, sizes: Mapping[str, int], reusable: Results, kept: int) -> None:
+        self.sizes, self.reusable, self.kept = sizes, reusable, kept
         self.results: Results = {}
         self.kernels: list[Any] = []
 
@@ -121,16 +121,16 @@ class Binder:
     def values(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> dict[Node, Any]:
         """The arrays that are the same in every call: constants, places in the arena, and views of them."""
         values: dict[Node, Any] = {}
-        known: dict[Any, np.ndarray[Any, Any]] = {}
+        arrays: dict[Any, np.ndarray[Any, Any]] = {}
         placed: dict[Any, np.ndarray[Any, Any]] = {}
         for node in program.planned:
             buffer, offset = program.schedule.place[node]
             start, spec = layout.start[buffer] + dims.evaluate(offset, self.sizes), node.spec
             if (start, spec) not in placed:
                 made = np.ndarray(resolve(spec.shape, self.sizes), spec.dtype, arena, start)
-                placed[start, spec] = _one_of(made, known)
+                placed[start, spec] = _one_of(made, arrays)
             values[node] = placed[start, spec]
-        _fill_fixed(program, self.sizes, values, known)
+        _fill_fixed(program, self.sizes, values, arrays)
         return values
 
     def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
@@ -151,21 +151,21 @@ class Binder:
 
     def _result(self, node: Node) -> ResultMaker:
         key = node, resolve(node.spec.shape, self.sizes)
-        self.results[key] = self.known.get(key) or ResultMaker(key[1], node.spec.dtype, self.kept)
+        self.results[key] = self.reusable.get(key) or ResultMaker(key[1], node.spec.dtype, self.kept)
         return self.results[key]
 
 
-def _one_of(array: np.ndarray[Any, Any], known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _one_of(array: np.ndarray[Any, Any], arrays: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """The array, or the one known that shows the same memory in the same way.
 
     When an operand and `out` are one object, NumPy need not find out whether they overlap in a way that matters.
     """
     key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
-    return known.setdefault(key, array)
+    return arrays.setdefault(key, array)
 
 
 def _fill_fixed(
-    program: LoweredGraph, sizes: Mapping[str, int], values: dict[Node, Any], known: dict[Any, Any]
+    program: LoweredGraph, sizes: Mapping[str, int], values: dict[Node, Any], arrays: dict[Any, Any]
 ) -> None:
     """Constants, and views of constants and of the arena, made once."""
     for node in program.schedule.order:
@@ -173,4 +173,4 @@ def _fill_fixed(
             continue
         attrs = {key: resolve(value, sizes) for key, value in node.attrs.items()}
         made = node.op.kernel(*(values[source] for source in node.inputs), **attrs)
-        values[node] = _one_of(made, known) if isinstance(made, np.ndarray) else made
+        values[node] = _one_of(made, arrays) if isinstance(made, np.ndarray) else made

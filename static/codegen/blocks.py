@@ -104,9 +104,9 @@ def bind(blocks: Blocks, made: Cut, sizes: Mapping[str, int], workspace: np.ndar
 
 
 def _views(blocks: Blocks, made: Cut, rows: int, workspace: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
-    found = []
+    views = []
     for buffer, offset in zip(blocks.buffers, made.plan.offsets, strict=True):
         sizes = zip((rows, *made.axes[1:]), buffer.place, strict=True)
         shape = tuple(size if varies else 1 for size, varies in sizes)
-        found.append(np.ndarray(shape, buffer.dtype, workspace, offset))
-    return tuple(found)
+        views.append(np.ndarray(shape, buffer.dtype, workspace, offset))
+    return tuple(views)

@@ -32,7 +32,7 @@ from static.passes.iteration_space import Position
 
 def lower(body: Graph, space: dims.Shape) -> Blocks:
     """Generate the code of a fused group."""
-    writer = _Writer(body, space)
+    writer = _GroupWriter(body, space)
     source = writer.write()
     code = next(c for c in compile(source, "<fused group>", "exec").co_consts if isinstance(c, CodeType))
     moved = tuple((writer.outer[n], n.spec.dtype.itemsize) for n in dict.fromkeys((*body.inputs, *body.outputs)))
@@ -41,7 +41,7 @@ def lower(body: Graph, space: dims.Shape) -> Blocks:
     )  # fmt: skip
 
 
-class _Writer:
+class _GroupWriter:
     """Writes the code of a group, collecting slots, buffers and the node of each line on the way."""
 
     def __init__(self, body: Graph, space: dims.Shape) -> None:
@@ -125,8 +125,8 @@ class _Writer:
         self.slots[f"k{self.number[node]}"] = kernels.kernel(node)
         for key, value in node.attrs.items():
             self.slots[f"c{self.number[node]}_{key}"] = value
-        given = [self.names[source] for source in node.inputs]
-        text = kernels.call(node, f"k{self.number[node]}", given, out, lambda key: f"c{self.number[node]}_{key}")
+        operands = [self.names[source] for source in node.inputs]
+        text = kernels.call(node, f"k{self.number[node]}", operands, out, lambda key: f"c{self.number[node]}_{key}")
         self._line(node, text)
 
     def _reduce(self, node: Node, out: str) -> None:
@@ -163,13 +163,13 @@ class _Writer:
 
     def _buffer(self, node: Node, step: int) -> str:
         """The buffer for a value: that of an operand which nobody reads any more, or a new one."""
-        found = next(self._dying(node, step), None)
-        if found is None:
-            found = len(self.buffers)
+        index = next(self._dying(node, step), None)
+        if index is None:
+            index = len(self.buffers)
             self.buffers.append(Buffer(self.places[node], node.spec.dtype, step, step + 1))
-        self.buffers[found].upper = max(self.buffers[found].upper, self.last[node] + 1)
-        self.held[node] = found
-        return f"b{found}"
+        self.buffers[index].upper = max(self.buffers[index].upper, self.last[node] + 1)
+        self.held[node] = index
+        return f"b{index}"
 
     def _dying(self, node: Node, step: int) -> Iterator[int]:
         """Buffers of operands that the kernel may write over: a ufunc has read an element before it writes it."""

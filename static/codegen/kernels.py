@@ -46,8 +46,8 @@ def _product(node: Node) -> Any:
     """What the kernel of matmul chooses, and so its bits: of memory that lies otherwise `dot` makes copies."""
     if not is_dot(node):
         return np.matmul
-    known = isinstance(node.spec.size, int)
-    return node.op.kernel if not known else np.matmul if node.spec.size > SMALL else np.ndarray.dot
+    is_fixed = isinstance(node.spec.size, int)
+    return node.op.kernel if not is_fixed else np.matmul if node.spec.size > SMALL else np.ndarray.dot
 
 
 def _is_method(node: Node, out: bool) -> bool:
@@ -81,16 +81,16 @@ def attribute(node: Node, key: str) -> Any:
     return node.attrs[key]
 
 
-def call(node: Node, name: str, given: Sequence[str], out: str, attr: Callable[[str], str]) -> str:
+def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callable[[str], str]) -> str:
     """An expression that computes the node; `name` holds `kernel(node)`, `attr` names attributes, `out` may be empty.
 
     NumPy reads arguments by position faster than by keyword.
     """
     if is_reducer(node):
-        return _reduction(node, name, given[0], out, attr)
+        return _reduction(node, name, operands[0], out, attr)
     if _is_method(node, bool(out)):
-        return f"{name}({given[0]}, {attr(_METHODS[node.op][1])})"
-    arguments = list(given)
+        return f"{name}({operands[0]}, {attr(_METHODS[node.op][1])})"
+    arguments = list(operands)
     if out:
         positional = node.op not in _BY_KEYWORD and (isinstance(kernel(node), np.ufunc) or node.op is matmul)
         arguments.append(out if positional else f"out={out}")

@@ -82,7 +82,7 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGr
 
 def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
     writer = Writer(graph, schedule, set(schedule.place if use_arena else ()))
-    inner = {one: _lowered(node, one, schedule, use_arena) for node in graph.nodes for one in node.subgraphs}
+    inner = {body: _lowered(node, body, schedule, use_arena) for node in graph.nodes for body in node.subgraphs}
     return writer.lowered(inner)
 
 

@@ -23,8 +23,8 @@ class ConversionReport(NamedTuple):
 
     def __str__(self) -> str:
         rows = [
-            (one.name, one.place, f"not converted: {one.reason}" if one.reason else "converted")
-            for one in self.functions
+            (function.name, function.place, f"not converted: {function.reason}" if function.reason else "converted")
+            for function in self.functions
         ]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
         return "\n".join(f"{name:{widths[0]}}  {place:{widths[1]}}  {what}" for name, place, what in rows)

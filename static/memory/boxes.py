@@ -43,14 +43,14 @@ def fillers(buffers: Sequence[Buffer]) -> list[Buffer]:
     first, *_, last = steps = sorted(missing)
     missing[first] += max_live(buffers)
     missing[last] -= max_live(buffers)
-    found: list[Buffer] = []
+    fills: list[Buffer] = []
     opened: list[tuple[int, int]] = []  # since when, and how many bytes
     for step in steps:
         if missing[step] > 0:
             opened.append((step, missing[step]))
         elif missing[step] < 0:
-            found += _closed(opened, step, -missing[step])
-    return found
+            fills += _closed(opened, step, -missing[step])
+    return fills
 
 
 def _closed(opened: list[tuple[int, int]], step: int, size: int) -> list[Buffer]:
@@ -58,14 +58,14 @@ def _closed(opened: list[tuple[int, int]], step: int, size: int) -> list[Buffer]
     alike = [i for i, (_, bytes_) in enumerate(opened) if bytes_ == size]
     if alike:
         return [(opened.pop(alike[-1])[0], step, size)]
-    found: list[Buffer] = []
+    ended: list[Buffer] = []
     while size:
         since, bytes_ = opened.pop()
-        found.append((since, step, min(bytes_, size)))
+        ended.append((since, step, min(bytes_, size)))
         if bytes_ > size:
             opened.append((since, bytes_ - size))
-        size -= found[-1][2]
-    return found
+        size -= ended[-1][2]
+    return ended
 
 
 def join(buffers: Sequence[Buffer], rng: np.random.Generator | None = None) -> list[Box]:
@@ -80,14 +80,14 @@ def join(buffers: Sequence[Buffer], rng: np.random.Generator | None = None) -> l
 
 def spread(boxes: Sequence[Box], offsets: Sequence[int]) -> list[int]:
     """The offset of each buffer from those of the boxes."""
-    found: dict[int, int] = {}
+    offset_of: dict[int, int] = {}
     left = list(zip(offsets, boxes, strict=True))
     while left:
         start, box = left.pop()
         if box.index >= 0:
-            found[box.index] = start
+            offset_of[box.index] = start
         left += [(start + offset, part) for offset, part in box.parts]
-    return [found[i] for i in range(len(found))]
+    return [offset_of[i] for i in range(len(offset_of))]
 
 
 class _Joiner:

@@ -43,15 +43,15 @@ def components(buffers: Sequence[Buffer]) -> list[list[int]]:
 
     What is empty, or never alive, is in no part: it may lie anywhere.
     """
-    found: list[list[int]] = []
+    parts: list[list[int]] = []
     end = 0
     for i in sorted(range(len(buffers)), key=lambda i: buffers[i]):
         lower, upper, size = buffers[i]
         if lower == upper or not size:
             continue
-        if not found or lower >= end:
-            found.append([])
+        if not parts or lower >= end:
+            parts.append([])
             end = upper
-        found[-1].append(i)
+        parts[-1].append(i)
         end = max(end, upper)
-    return found
+    return parts

@@ -18,12 +18,12 @@ WORK = 100_000  # pairs of buffers that all rounds of an order may compare, abou
 
 def best(buffers: Sequence[Buffer], bound: int) -> list[int]:
     """The offsets of the heuristic with the lowest peak; those that come later are left out once one meets `bound`."""
-    found: list[int] = []
+    lowest: list[int] = []
     for offsets in _candidates(buffers, bound):
-        found = min(found or offsets, offsets, key=lambda offsets: peak(buffers, offsets))
-        if peak(buffers, found) <= bound:
+        lowest = min(lowest or offsets, offsets, key=lambda offsets: peak(buffers, offsets))
+        if peak(buffers, lowest) <= bound:
             break
-    return found
+    return lowest
 
 
 def _candidates(buffers: Sequence[Buffer], bound: int) -> Iterator[list[int]]:

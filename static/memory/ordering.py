@@ -22,10 +22,10 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
     `owner` gives for each node the one whose memory it is in, `sizes` the bytes of what is planned, 0 if missing.
     """
     early, late = eager(graph.nodes, owner, sizes), demanded(graph, sizes)
-    found = [graph.nodes, early, late]
+    orders = [graph.nodes, early, late]
     if most_live(late, owner, sizes) < most_live(early, owner, sizes):
-        found.append(eager(late, owner, sizes))
-    allowed = [order for order in found if is_in_order(graph.effects, order)]
+        orders.append(eager(late, owner, sizes))
+    allowed = [order for order in orders if is_in_order(graph.effects, order)]
     return min(allowed, key=lambda order: most_live(order, owner, sizes))
 
 

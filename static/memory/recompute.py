@@ -41,13 +41,13 @@ def fit(graph: Graph, budget: int, peak_of: PeakOf) -> Graph:
     if whole <= budget:
         return graph
     values = _Values(graph)
-    found: dict[int, tuple[int, Graph]] = {}
+    tried: dict[int, tuple[int, Graph]] = {}
 
     def fits(share: int) -> bool:
-        if share not in found:
+        if share not in tried:
             made = _Walk(values, whole * share // STEPS).graph() or graph
-            found[share] = peak_of(made), made
-        return found[share][0] <= budget
+            tried[share] = peak_of(made), made
+        return tried[share][0] <= budget
 
     least, most = 1, STEPS - 1
     while least < most:  # the largest share that fits, if less memory for the walk is never a larger plan
@@ -55,10 +55,10 @@ def fit(graph: Graph, budget: int, peak_of: PeakOf) -> Graph:
         least, most = (middle, most) if fits(middle) else (least, middle - 1)
     for share in (least, *reversed(range(1, STEPS))):
         if fits(share):
-            return found[share][1]
+            return tried[share][1]
     raise GraphError(
         f"{graph.name}: does not fit into a memory_budget of {budget:,} bytes, whatever is computed again; "
-        f"the smallest that it fits into is {min(whole, *(peak for peak, _ in found.values())):,}"
+        f"the smallest that it fits into is {min(whole, *(peak for peak, _ in tried.values())):,}"
     )
 
 
@@ -117,9 +117,9 @@ class _Walk:
         for step, node in enumerate(self.values.order):
             self.now = step
             nodes = [*self._missing(node), node]
-            needed = Counter(own for one in nodes for own in self._read(one, one is node))
-            for one in nodes:
-                self._compute(one, needed, one is node)
+            needed = Counter(own for computed in nodes for own in self._read(computed, computed is node))
+            for computed in nodes:
+                self._compute(computed, needed, computed is node)
             if len(self.order) > MOST * len(self.values.order):
                 return None
         outputs = [self.there[output] for output in like.outputs]
@@ -132,15 +132,15 @@ class _Walk:
 
     def _missing(self, node: Node, most: int | None = None) -> list[Node]:
         """The nodes to run again before a node, or `most` of them, in order."""
-        found: dict[Node, None] = {}
+        missing: dict[Node, None] = {}
         waiting = [source for source in node.inputs if source not in self.there]
-        while waiting and len(found) != most:
-            one = waiting[-1]
-            more = [s for s in self.values.runs[one].inputs if s not in self.there and s not in found]
+        while waiting and len(missing) != most:
+            current = waiting[-1]
+            more = [s for s in self.values.runs[current].inputs if s not in self.there and s not in missing]
             waiting += more
             if not more:
-                found[waiting.pop()] = None
-        return list(found)
+                missing[waiting.pop()] = None
+        return list(missing)
 
     def _compute(self, node: Node, needed: Counter[Node], first: bool) -> None:
         """Run a node, after as much is dropped as its result takes; then what is not read any more goes."""
@@ -203,7 +203,7 @@ class _Walk:
         at = bisect.bisect_right(reads, self.now)
         if len(again) >= LONGEST or at == len(reads):
             return 0.0
-        work = self.values.cost[node] + sum(self.values.cost[one] for one in again)
+        work = self.values.cost[node] + sum(self.values.cost[source] for source in again)
         return self.values.size[node] * float(reads[at] - self.now) ** FAR / work
 
 

@@ -10,7 +10,7 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from static import clock, memory
 from static.memory import ordering, sharing
-from static.memory.sharing import Place
+from static.memory.sharing import BufferPlace
 from static.passes.iteration_space import fused
 from static.passes.together import nbytes
 
@@ -35,15 +35,15 @@ class Schedule(NamedTuple):
 
     order: tuple[Node, ...]
     views: sharing.Views
-    place: Mapping[Node, Place]
+    place: Mapping[Node, BufferPlace]
     lives: Mapping[Node, tuple[int, int]]
     workspaces: Sequence[Workspace]
     inner: Mapping[Graph, Schedule]
 
     @classmethod
-    def of(cls, order: Sequence[Node], seen: sharing.Views, place: Mapping[Node, Place]) -> Schedule:
+    def of(cls, order: Sequence[Node], seen: sharing.Views, place: Mapping[Node, BufferPlace]) -> Schedule:
         """The schedule of these places in this order."""
-        inner = {one: schedule(one) for node in order if node.op is not fused for one in node.subgraphs}
+        inner = {graph: schedule(graph) for node in order if node.op is not fused for graph in node.subgraphs}
         return cls(tuple(order), seen, place, lifetimes(order, seen.owner, place), _workspaces(order), inner)
 
     @property
@@ -68,7 +68,7 @@ def _scheduled(graph: Graph) -> Schedule:
         other = _placed(order, seen, sizes)
         best = other if other.live < PAYS * best.live else best
     if any(not dims.same(place.offset, 0) for place in best.place.values()):
-        best = min(best, _placed(best.order, seen, sizes, join=False), key=lambda one: one.live)
+        best = min(best, _placed(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
     return Schedule.of(best.order, seen, best.place)
 
 
@@ -84,7 +84,7 @@ class _Placed(NamedTuple):
     """An order, where owners lie in it, and the most bytes that are live at one step."""
 
     order: Sequence[Node]
-    place: Mapping[Node, Place]
+    place: Mapping[Node, BufferPlace]
     live: int
 
 
@@ -95,7 +95,7 @@ def _placed(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int
 
 
 def lifetimes(
-    order: Sequence[Node], owner: Mapping[Node, Node], places: Mapping[Node, Place]
+    order: Sequence[Node], owner: Mapping[Node, Node], places: Mapping[Node, BufferPlace]
 ) -> dict[Node, tuple[int, int]]:
     """For each buffer, the half-open interval of steps in which it is in use."""
     step = {node: i for i, node in enumerate(order)}
@@ -111,5 +111,9 @@ def lifetimes(
 def _workspaces(order: Sequence[Node]) -> list[Workspace]:
     """One for each node that holds graphs; all fused groups have the same, which stays in the cache."""
     groups = [(i, node) for i, node in enumerate(order) if node.op is fused]
-    found = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and node.op is not fused]
-    return [*found, Workspace(tuple([n for _, n in groups]), groups[0][0], groups[-1][0] + 1)] if groups else found
+    workspaces = [
+        Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and node.op is not fused
+    ]
+    if groups:
+        workspaces.append(Workspace(tuple([node for _, node in groups]), groups[0][0], groups[-1][0] + 1))
+    return workspaces

@@ -66,9 +66,9 @@ class _Part:
             return False
         self._join_again()
         form = min((form for form in self.forms if not form.proven), key=lambda form: form.seconds)
-        found = form.search(self.peak, bound, deadline)
-        if found is not None:
-            self._keep(form, found)
+        offsets = form.search(self.peak, bound, deadline)
+        if offsets is not None:
+            self._keep(form, offsets)
         return True
 
     def _join_again(self) -> None:
@@ -132,10 +132,10 @@ class _Form:
         goal = highest - 1 - int((highest - 1 - bound) * self.rng.choice(AMBITION))
         fresh = self.rounds <= FRESH or self.rng.random() < 0.4
         states = beam.start(self.instance) if fresh else self._lower_part(self.instance, goal)
-        found = beam.search(self.instance, states, goal, self._width(self.instance), style, self.rng, deadline)
-        self.offsets = self.offsets if found is None else found
+        offsets = beam.search(self.instance, states, goal, self._width(self.instance), style, self.rng, deadline)
+        self.offsets = self.offsets if offsets is None else offsets
         self.seconds += time.perf_counter() - start
-        return found
+        return offsets
 
     def _lower_part(self, instance: beam.Instance, goal: int) -> beam.States:
         """The best layout, as it lies or upside down, cut off at random below where it can no longer meet the goal."""

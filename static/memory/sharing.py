@@ -20,7 +20,7 @@ from static.passes.iteration_space import is_view, result
 _READ_FIRST = {relu: (0,), sigmoid: (0,), clip: (0, 1, 2), round: (0,), where: (2,), setitem: (0,)}
 
 
-class Place(NamedTuple):
+class BufferPlace(NamedTuple):
     """Where a result lies: in the buffer of a node, its own or another's, from an offset in bytes."""
 
     buffer: Node
@@ -76,28 +76,28 @@ def writer(node: Node) -> Node:
     return node.inputs[0] if node.inputs and isinstance(node.inputs[0].spec, TupleSpec) else node
 
 
-def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: bool = True) -> dict[Node, Place]:
+def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: bool = True) -> dict[Node, BufferPlace]:
     """Where each planned node lies when they run in this order.
 
     With `join`, a part of a `concat` is computed where it lies in the result, so that nothing is copied. A result lies
     in the buffer of an operand that nobody reads any more, where the kernel works element by element. Everything else
     has a buffer of its own.
     """
-    found = {node: Place(node) for node in planned}
+    placed = {node: BufferPlace(node) for node in planned}
     for node in reversed(order) if join else ():  # what is joined may be joined again
-        if node.op is concat and node in found:
-            found |= _parts(node, found, seen)
+        if node.op is concat and node in placed:
+            placed |= _parts(node, placed, seen)
     step = {node: i for i, node in enumerate(order)}
-    until = _last_reads(order, seen, found)
+    until = _last_reads(order, seen, placed)
     for node in order:
-        if node in found and found[node].buffer is node:
+        if node in placed and placed[node].buffer is node:
             now = step[writer(node)]
-            dying = (o for o, place in _operands(node, _read_first(node), seen, found) if until[place.buffer] == now)
-            over = next((operand for operand in dying if _is_overwritable(node, operand, seen, found)), None)
+            dying = (o for o, place in _operands(node, _read_first(node), seen, placed) if until[place.buffer] == now)
+            over = next((operand for operand in dying if _is_overwritable(node, operand, seen, placed)), None)
             if over is not None:
-                found[node] = found[seen.owner[over]]
-                until[found[node].buffer] = until.pop(node)
-    return found
+                placed[node] = placed[seen.owner[over]]
+                until[placed[node].buffer] = until.pop(node)
+    return placed
 
 
 def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, int]:
@@ -109,51 +109,51 @@ def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, in
     return last
 
 
-def _last_reads(order: Sequence[Node], seen: Views, found: Mapping[Node, Place]) -> dict[Node, int]:
+def _last_reads(order: Sequence[Node], seen: Views, placed: Mapping[Node, BufferPlace]) -> dict[Node, int]:
     """For each buffer, the step after which nobody reads it."""
     last = last_use(order, seen.owner)
     until: dict[Node, int] = {}
-    for node, place in found.items():
+    for node, place in placed.items():
         until[place.buffer] = max(until.get(place.buffer, 0), last[node])
     return until
 
 
-def _parts(node: Node, found: Mapping[Node, Place], seen: Views) -> dict[Node, Place]:
+def _parts(node: Node, placed: Mapping[Node, BufferPlace], seen: Views) -> dict[Node, BufferPlace]:
     """The places, in the result of a concat, of the parts that fill a contiguous piece of it and lie nowhere else."""
     if not all(same(size, 1) for size in node.spec.shape[: node.attrs["axis"]]):
         return {}
-    moved: dict[Node, Place] = {}
-    buffer, offset = found[node]
+    moved: dict[Node, BufferPlace] = {}
+    buffer, offset = placed[node]
     for piece in node.inputs:
         own = seen.owner[piece]
-        if piece in seen.whole and found.get(own) == (own, 0) and own not in moved and _same_type(piece, node):
-            moved[own] = Place(buffer, offset)
+        if piece in seen.whole and placed.get(own) == (own, 0) and own not in moved and _same_type(piece, node):
+            moved[own] = BufferPlace(buffer, offset)
         offset = offset + piece.spec.size * node.spec.dtype.itemsize
     return moved
 
 
-def _same_type(one: Node, other: Node) -> bool:
-    return one.spec.dtype == other.spec.dtype
+def _same_type(node: Node, other: Node) -> bool:
+    return node.spec.dtype == other.spec.dtype
 
 
 def _operands(
-    node: Node, numbers: Sequence[int], seen: Views, found: Mapping[Node, Place]
-) -> Iterator[tuple[Node, Place]]:
+    node: Node, numbers: Sequence[int], seen: Views, placed: Mapping[Node, BufferPlace]
+) -> Iterator[tuple[Node, BufferPlace]]:
     """The operands of these numbers that are planned, and their places."""
     inputs = writer(node).inputs if numbers else ()
     for i in numbers:
-        place = found.get(seen.owner[inputs[i]])
+        place = placed.get(seen.owner[inputs[i]])
         if place is not None:
             yield inputs[i], place
 
 
-def _is_overwritable(node: Node, operand: Node, seen: Views, found: Mapping[Node, Place]) -> bool:
+def _is_overwritable(node: Node, operand: Node, seen: Views, placed: Mapping[Node, BufferPlace]) -> bool:
     """Whether a result may be written over an operand that nobody else reads: element over the same element."""
     if operand.spec != node.spec or operand not in seen.whole:
         return False
-    buffer = found[seen.owner[operand]].buffer
+    buffer = placed[seen.owner[operand]].buffer
     everything = range(len(writer(node).inputs))
-    among = {other for other, place in _operands(node, everything, seen, found) if place.buffer is buffer}
+    among = {other for other, place in _operands(node, everything, seen, placed) if place.buffer is buffer}
     return among == {operand} and same(buffer.spec.nbytes, node.spec.nbytes)
 
 

@@ -26,18 +26,18 @@ def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks
     return outputs
 
 
-def _joined(one: Marks, other: Marks) -> Marks:
+def _joined(mark: Marks, other: Marks) -> Marks:
     """What holds of both."""
-    if not isinstance(one, Mark):
-        return tuple(map(_joined, one, other))
-    same = one.known & other.known & (one.value == other.value)
-    copies = np.where(one.copies == other.copies, one.copies, -1)
-    apart = not all(map(np.array_equal, one.real, other.real))
-    return sound(Mark(one.taint | other.taint | apart, same, one.value, one.real, None, copies))
+    if not isinstance(mark, Mark):
+        return tuple(map(_joined, mark, other))
+    same = mark.certain & other.certain & (mark.value == other.value)
+    copies = np.where(mark.copies == other.copies, mark.copies, -1)
+    apart = not all(map(np.array_equal, mark.real, other.real))
+    return sound(Mark(mark.taint | other.taint | apart, same, mark.value, mark.real, None, copies))
 
 
 def _tainted(mark: Mark) -> Mark:
-    return mark._replace(taint=np.ones_like(mark.taint), known=np.zeros_like(mark.known), upper=None, same=None)
+    return mark._replace(taint=np.ones_like(mark.taint), certain=np.zeros_like(mark.certain), upper=None, same=None)
 
 
 def _switch(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
@@ -51,7 +51,7 @@ def _switch(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
 
 def _undecided(mark: Mark) -> Mark:
     """What is known where it is the same in every branch, whichever both take."""
-    return mark._replace(taint=mark.taint | ~mark.known)
+    return mark._replace(taint=mark.taint | ~mark.certain)
 
 
 # Scans ------------------------------------------------------------------------------------------------------------
@@ -68,10 +68,10 @@ def _scan(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     rows: dict[int, tuple[Mark, ...]] = {}
     for t in reversed(range(length)) if node.attrs["reverse"] else range(length):
         inputs = [*state, *(x.at(t) for x in sequences), *outer]
-        given = _apart(inputs, carried)
-        results = step(inputs) if real[t] else alone(given)
+        entered = _apart(inputs, carried)
+        results = step(inputs) if real[t] else alone(entered)
         rows[t] = (*results[carry:], *(state if node.attrs["save"] else ()))
-        state = tuple(results[:carry]) if real[t] else tuple(map(_kept, state, results, given))
+        state = tuple(results[:carry]) if real[t] else tuple(map(_kept, state, results, entered))
         carried = body.outputs[:carry] if real[t] else carried
     if not rows:
         return (*state, *anything(node, other, ())[carry:])
@@ -103,12 +103,12 @@ def _apart(inputs: Sequence[Marks], carried: Sequence[Node]) -> list[Marks]:
     return all_real
 
 
-def _kept(before: Mark, after: Mark, given: Mark) -> Mark:
+def _kept(before: Mark, after: Mark, entered: Mark) -> Mark:
     """A state after a step that the unpadded scan does not take: it must be what it was before."""
-    equal = before.known & after.known & (before.value == after.value)
-    same = (after.copies == given.copies) | equal
+    equal = before.certain & after.certain & (before.value == after.value)
+    same = (after.copies == entered.copies) | equal
     upper = before.upper if same.all() else None
-    return sound(Mark(before.taint | ~same, after.known, after.value, before.real, upper))
+    return sound(Mark(before.taint | ~same, after.certain, after.value, before.real, upper))
 
 
 def _stacked(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
@@ -117,7 +117,7 @@ def _stacked(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
     inner = rows[0].real if rows else first(marks[0].taint.shape, spec.shape[1:])
     apart = [is_real and not all(map(np.array_equal, m.real, inner)) for m, is_real in zip(marks, real, strict=True)]
     taint, certain, value = (
-        np.stack(parts) for parts in zip(*((m.taint, m.known, m.value) for m in marks), strict=True)
+        np.stack(parts) for parts in zip(*((m.taint, m.certain, m.value) for m in marks), strict=True)
     )
     wrong = np.reshape(apart, (-1, *(1,) * (taint.ndim - 1)))
     return sound(Mark(taint | wrong, certain, value, (real, *inner)))
@@ -135,8 +135,8 @@ def _fixpoint(step: Callable[[tuple[Marks, ...]], Sequence[Marks]], state: tuple
         state = after
 
 
-def _alike(one: Mark, other: Mark) -> bool:
-    return all(map(np.array_equal, (one.taint, one.known, one.copies), (other.taint, other.known, other.copies)))
+def _alike(mark: Mark, other: Mark) -> bool:
+    return all(map(np.array_equal, (mark.taint, mark.certain, mark.copies), (other.taint, other.certain, other.copies)))
 
 
 def _while(node: Node, other: Node, sources: Sequence[Any]) -> Marks:

@@ -26,12 +26,12 @@ class Cropping(NamedTuple):
         Raises ShapeError when an output's size follows a padded size otherwise than one to one.
         """
         base = [o.spec.shape for o in trace(f, *arguments(call.specs)).outputs]
-        found: list[list[str | None]] = [[None] * len(shape) for shape in base]
+        cropped: list[list[str | None]] = [[None] * len(shape) for shape in base]
         for name in call.padded:
             wider = [_widened(spec, axes, name) for spec, axes in zip(call.specs, names, strict=True)]
-            for axes, before, output in zip(found, base, trace(f, *arguments(wider)).outputs, strict=True):
+            for axes, before, output in zip(cropped, base, trace(f, *arguments(wider)).outputs, strict=True):
                 _mark(axes, name, before, output.spec.shape)
-        return cls(tuple(tuple(axes) for axes in found))
+        return cls(tuple(tuple(axes) for axes in cropped))
 
     def __call__(self, result: Any, call: Specialisation) -> Any:
         """The result with every followed axis cut to its true size."""

@@ -49,7 +49,7 @@ def by_element(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noq
 
 def _combined(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
     taint = functools.reduce(np.logical_or, [s.taint for s in sources])
-    certain = functools.reduce(np.logical_and, [s.known for s in sources])
+    certain = functools.reduce(np.logical_and, [s.certain for s in sources])
     value = (
         node.op.kernel(*[s.value for s in sources], **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
     )
@@ -76,7 +76,7 @@ def _copies(node: Node, sources: Sequence[Mark]) -> Any:
     copies: Any = np.int64(-1)
     for i in positions:
         others = sources[1 - i].copies
-        neutral = sources[i].known & (sources[i].value == number)
+        neutral = sources[i].certain & (sources[i].value == number)
         copies = np.where(neutral & (others >= 0), others, copies)
     return np.broadcast_to(copies, shape_of(node))
 
@@ -96,11 +96,11 @@ def _with(decide: Decide) -> MarkRule:
 
 def _product(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Decide)
     zero = functools.reduce(np.logical_or, [~s.nonzero for s in sources])
-    return decided(result, zero & ~result.known, 0)  # 0 times infinity, both of them known, is known to be NaN
+    return decided(result, zero & ~result.certain, 0)  # 0 times infinity, both of them known, is known to be NaN
 
 
 def _quotient(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
-    return decided(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.known, 0)
+    return decided(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.certain, 0)
 
 
 def _shifted(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
@@ -109,35 +109,35 @@ def _shifted(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     for mark, sign in ((x, 1), (y, -1 if node.op is elementwise.subtract else 1)):
         if mark.extreme.any():
             where = np.broadcast_to(mark.extreme, shape_of(node))
-            result = decided(result, where & ~result.known, sign * mark.value)
+            result = decided(result, where & ~result.certain, sign * mark.value)
     return result
 
 
 def _equal(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     """A comparison: no other number is as large."""
     where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
-    return decided(result, where & ~result.known, node.op is elementwise.not_equal)
+    return decided(result, where & ~result.certain, node.op is elementwise.not_equal)
 
 
 def _either(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     if node.spec.dtype != np.bool_:
         return result
-    true = functools.reduce(np.logical_or, [s.known & ~s.taint & (s.value != 0) for s in sources])
+    true = functools.reduce(np.logical_or, [s.certain & ~s.taint & (s.value != 0) for s in sources])
     return decided(result, true, True)
 
 
 def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     condition, x, y = sources
-    same = x.known & y.known & (x.value == y.value)
-    yes, no = condition.known & condition.value, condition.known & ~condition.value
+    same = x.certain & y.certain & (x.value == y.value)
+    yes, no = condition.certain & condition.value, condition.certain & ~condition.value
 
-    def picked(one: Any, two: Any, otherwise: Any) -> Any:
-        return np.broadcast_to(np.where(yes, one, np.where(no, two, otherwise)), shape_of(node))
+    def picked(if_yes: Any, if_no: Any, otherwise: Any) -> Any:
+        return np.broadcast_to(np.where(yes, if_yes, np.where(no, if_no, otherwise)), shape_of(node))
 
     taint = picked(x.taint, y.taint, x.taint | y.taint) | (condition.taint & ~same)
     values = picked(x.value, y.value, np.where(same, x.value, result.value)).astype(node.spec.dtype)
     alike = np.where(x.copies == y.copies, x.copies, -1)
-    certain, copies = picked(x.known, y.known, same), picked(x.copies, y.copies, alike)
+    certain, copies = picked(x.certain, y.certain, same), picked(x.copies, y.copies, alike)
     return Mark(taint, certain, values, result.real, None, copies)
 
 
@@ -152,13 +152,13 @@ def _compared(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
         for mark, sign in ((position, -1), (length, 1)):
             if mark.extreme.any():
                 where = np.broadcast_to(mark.extreme, shape_of(node))
-                result = decided(result, where & ~result.known, mark.value * sign > 0)
+                result = decided(result, where & ~result.certain, mark.value * sign > 0)
         if length.upper is None:
             return result
-        beyond = position.known & least(position.value, length.upper) & ~length.taint
+        beyond = position.certain & least(position.value, length.upper) & ~length.taint
         beyond, unsure = (np.broadcast_to(flags, shape_of(node)) for flags in (beyond, position.taint))
-        found = decided(result, beyond, False)
-        return found._replace(taint=found.taint | (beyond & unsure))
+        settled = decided(result, beyond, False)
+        return settled._replace(taint=settled.taint | (beyond & unsure))
 
     return _with(decide)
 

@@ -98,8 +98,8 @@ class Pairing:
 
     def _are_partners(self, node: Node, other: Node) -> bool:
         if other.op is CONSTANT and node.op is not CONSTANT:
-            known = all(mark.known.all() for mark in flat(self.marks[node]))
-            return known and node not in self.partner and _is_wider(node.spec, other.spec)
+            is_certain = all(mark.certain.all() for mark in flat(self.marks[node]))
+            return is_certain and node not in self.partner and _is_wider(node.spec, other.spec)
         return node.op is other.op is CONSTANT or self.partner.get(node) is other
 
     def _pair(self, node: Node, other: Node) -> bool:
@@ -127,9 +127,9 @@ class Pairing:
         """Follow a node without a partner, and find whether it only hands on a value that has one."""
         mark = _marked(node, node, [self._whole(source) for source in node.inputs])
         self.marks[node] = mark
-        found = self._origin(node, mark) if isinstance(mark, Mark) else None
-        if found is not None:
-            self.partner[node], self.marks[node] = found
+        origin = self._origin(node, mark) if isinstance(mark, Mark) else None
+        if origin is not None:
+            self.partner[node], self.marks[node] = origin
 
     def _whole(self, node: Node) -> Marks:
         mark = self.of(node, node)
@@ -157,7 +157,7 @@ class Pairing:
         if misfits.any():
             return None
         taint = spread(cut(before.taint, before.real), real, mark.taint.shape)
-        return self.partner[origin], sound(Mark(taint, mark.known, mark.value, real))
+        return self.partner[origin], sound(Mark(taint, mark.certain, mark.value, real))
 
 
 def _computed(graph: Graph) -> Iterator[Node]:
@@ -211,17 +211,17 @@ def _has_own_sizes(node: Node) -> bool:
 
 def is_constant(mark: Mark) -> bool:
     """Whether it is the same numbers in every call, padded and unpadded."""
-    return bool(mark.known.all() and not mark.wrong.any())
+    return bool(mark.certain.all() and not mark.wrong.any())
 
 
 def _constant(node: Node, other: Node, mark: Mark, sources: Sequence[Mark]) -> Mark:
     """An op on numbers that are known, so that it can be done on both."""
     try:
-        found = np.asarray(node.op.kernel(*[s.value for s in sources], **node.attrs))
+        computed = np.asarray(node.op.kernel(*[s.value for s in sources], **node.attrs))
         expected = np.asarray(other.op.kernel(*[cut(s.value, s.real) for s in sources], **other.attrs))
     except BROKEN_RULES:  # such as the inverse of zeros, in a branch that is not taken
         return unlike(node, other)
-    return _numbers(found, expected, mark)
+    return _numbers(computed, expected, mark)
 
 
 def _same_numbers(mark: Mark, constant: Node) -> Mark:
@@ -229,15 +229,17 @@ def _same_numbers(mark: Mark, constant: Node) -> Mark:
     return _numbers(mark.value, np.asarray(constant.op.kernel(**constant.attrs)), mark)
 
 
-def _numbers(found: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark) -> Mark:
+def _numbers(computed: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark) -> Mark:
     """Numbers that are known beside those that are expected; `mark` tells which may be extra."""
 
     def misfits(real: Real) -> Bools:
-        one = cut(found, real)
-        return np.asarray((one != expected) & ~((one != one) & (expected != expected)))  # NaN is NaN
+        kept = cut(computed, real)
+        return np.asarray((kept != expected) & ~((kept != kept) & (expected != expected)))  # NaN is NaN
 
     real, wrong = best_fit(mark.extra, expected.shape, misfits)
-    return sound(Mark(spread(wrong, real, found.shape), np.ones(found.shape, bool), found, real, None, mark.same))
+    return sound(
+        Mark(spread(wrong, real, computed.shape), np.ones(computed.shape, bool), computed, real, None, mark.same)
+    )
 
 
 def _created(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: ARG001  (a Rule)

@@ -21,12 +21,12 @@ class Mark(NamedTuple):
 
     `real` tells for each axis which places the unpadded value has too: it is the padded value at these, in this order.
     `taint` is set for a real element that may differ from that of the unpadded value, and for one that is not real
-    unless it is known. `known` elements are `value` in every padded call. `upper` is what no element is above, where
-    that is known; `same` numbers the element of a loop's state that an element is a copy of, or is -1.
+    unless it is certain. `certain` elements are `value` in every padded call. `upper` is what no element is above,
+    where that is known; `same` numbers the element of a loop's state that an element is a copy of, or is -1.
     """
 
     taint: Bools
-    known: Bools
+    certain: Bools
     value: npt.NDArray[Any]
     real: Real
     upper: float | None = None
@@ -54,12 +54,12 @@ class Mark(NamedTuple):
         """Where it is surely infinite, or as large as numbers get: what masks put before a maximum."""
         if self.value.dtype.kind != "f":
             return np.zeros(self.value.shape, bool)
-        return np.asarray(self.known & ~self.taint & (abs(self.value) >= np.finfo(self.value.dtype).max))
+        return np.asarray(self.certain & ~self.taint & (abs(self.value) >= np.finfo(self.value.dtype).max))
 
     @property
     def nonzero(self) -> Bools:
         """Where it is not surely 0, padded and unpadded."""
-        return ~self.known | self.taint | (self.value != 0)
+        return ~self.certain | self.taint | (self.value != 0)
 
     def at(self, place: int) -> Mark:
         """One of its rows."""
@@ -70,7 +70,7 @@ class Mark(NamedTuple):
     def ignored(self, identity: float) -> Bools:
         """Where an element adds nothing to an op with this identity, or is what the unpadded function has there too."""
         same = self.value == identity if np.isfinite(identity) else self.extreme & (self.value * identity > 0)
-        return np.where(self.extra, self.known & same, ~self.taint)
+        return np.where(self.extra, self.certain & same, ~self.taint)
 
 
 Marks = Any  # a Mark, or a tuple of Marks for a node that computes several tensors
@@ -94,7 +94,7 @@ def unlike(node: Node, other: Node) -> Mark:
 def padded(shape: Sequence[Size], dtype: Any, true: Sequence[Size]) -> Mark:
     """An argument whose elements beyond the true sizes are padding: False in a mask, and anything in numbers."""
     mark = unmarked(shape, true, dtype)
-    return sound(mark._replace(known=mark.extra)) if np.dtype(dtype) == np.bool_ else mark
+    return sound(mark._replace(certain=mark.extra)) if np.dtype(dtype) == np.bool_ else mark
 
 
 def anything(node: Node, other: Node, sources: Sequence[Marks]) -> Marks:
@@ -113,7 +113,7 @@ def specs_of(node: Node) -> list[Any]:
 
 def flat(marks: Marks) -> list[Mark]:
     """The marks of all the tensors of a node."""
-    return [marks] if isinstance(marks, Mark) else [one for part in marks for one in flat(part)]
+    return [marks] if isinstance(marks, Mark) else [mark for part in marks for mark in flat(part)]
 
 
 def each(change: Callable[[Mark], Mark], marks: Marks) -> Marks:
@@ -161,10 +161,10 @@ def best_fit(extra: Bools, true: Sequence[int], misfits: Callable[[Real], Bools]
     if not wrong.any():
         return start, wrong
     axes = range(extra.ndim)
-    found = tuple([np.asarray((~extra).any(axis=tuple([a for a in axes if a != axis]))) for axis in axes])
-    if tuple(map(np.count_nonzero, found)) != tuple(true):
+    places = tuple([np.asarray((~extra).any(axis=tuple([a for a in axes if a != axis]))) for axis in axes])
+    if tuple(map(np.count_nonzero, places)) != tuple(true):
         return start, wrong
-    return min((start, wrong), (found, misfits(found)), key=lambda choice: np.count_nonzero(choice[1]))
+    return min((start, wrong), (places, misfits(places)), key=lambda choice: np.count_nonzero(choice[1]))
 
 
 def spread(flags: Bools, real: Real, shape: Sequence[int]) -> Bools:
@@ -176,13 +176,13 @@ def spread(flags: Bools, real: Real, shape: Sequence[int]) -> Bools:
 
 def whole(mark: Mark) -> Mark:
     """The same value beside itself: all of it is real, and what is known is not tainted."""
-    return mark._replace(taint=mark.taint & ~mark.known, real=first(mark.taint.shape, mark.taint.shape), same=None)
+    return mark._replace(taint=mark.taint & ~mark.certain, real=first(mark.taint.shape, mark.taint.shape), same=None)
 
 
 def sound(mark: Mark) -> Mark:
     """What is extra has nothing it could be equal to, and so is tainted unless it is known."""
     extra = mark.extra
-    return mark._replace(taint=np.where(extra, ~mark.known, mark.taint)) if extra.any() else mark
+    return mark._replace(taint=np.where(extra, ~mark.certain, mark.taint)) if extra.any() else mark
 
 
 def decided(mark: Mark, where: Bools, value: Any) -> Mark:
@@ -190,4 +190,4 @@ def decided(mark: Mark, where: Bools, value: Any) -> Mark:
     if not where.any():
         return mark
     values = np.where(where, value, mark.value).astype(mark.value.dtype)
-    return mark._replace(taint=mark.taint & ~where, known=mark.known | where, value=values)
+    return mark._replace(taint=mark.taint & ~where, certain=mark.certain | where, value=values)

@@ -17,7 +17,7 @@ from static.padding.structure import relocated, summed
 def _kernels(node: Node, other: Node, index: Mark) -> list[functools.partial[object]]:
     """Both ops as functions of the other operand, for an index that is known."""
     values = index.value, cut(index.value, index.real)
-    return [_at(one, value) for one, value in zip((node, other), values, strict=True)]
+    return [_at(version, value) for version, value in zip((node, other), values, strict=True)]
 
 
 def _at(node: Node, index: np.ndarray) -> functools.partial[object]:
@@ -28,7 +28,7 @@ def _at(node: Node, index: np.ndarray) -> functools.partial[object]:
 
 
 def _is_known(index: Mark) -> bool:
-    return bool(index.known.all() and not index.wrong.any())
+    return bool(index.certain.all() and not index.wrong.any())
 
 
 def _picks_alike(node: Node, size: int, real: Bools) -> bool:

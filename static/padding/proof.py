@@ -35,20 +35,20 @@ def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
 
 def prove_padding(padded: Graph, unpadded: Graph, call: Specialisation, at_most: Bounds, crop: Cropping) -> None:
     """Raise ShapeError unless the cropped result of one trace is that of the other, whatever is in the padding."""
-    graph, true = (pipeline.apply(decompose, one) for one in (padded, unpadded))
+    graph, true = (pipeline.apply(decompose, version) for version in (padded, unpadded))
     marks = []
     for node, other, bound in zip(graph.inputs, true.inputs, at_most, strict=True):
         upper = None if bound is None else float(call.true[bound])
         marks.append(padded_mark(node.spec.shape, node.spec.dtype, other.spec.shape)._replace(upper=upper))
     refused = f"{graph.name}: padding {dict(call.true)} to {dict(call.padded)} may change the result: "
     try:
-        found = follow(graph, true, marks)
+        followed = follow(graph, true, marks)
     except ShapeError as error:
         raise ShapeError(f"{refused}{error}; use graphs.scan for it, or shapes='exact'") from None
-    for output, mark, axes in zip(graph.outputs, found.outputs, crop.axes, strict=True):
+    for output, mark, axes in zip(graph.outputs, followed.outputs, crop.axes, strict=True):
         kept = true_shape(mark.taint.shape, axes, call)
         if mark.wrong.any() or not all(map(np.array_equal, mark.real, first(mark.taint.shape, kept))):
-            node = culprit(found, output)
+            node = culprit(followed, output)
             rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"
             remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
             raise ShapeError(located(f"{rule}; {remedy}", node.source))

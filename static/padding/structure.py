@@ -37,7 +37,7 @@ Kernel = Callable[..., Any]
 
 def moved(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """An op that puts elements where its attributes say, and known ones between them."""
-    filled = [{**one.attrs, "value": 0} if "value" in one.attrs else one.attrs for one in (node, other)]
+    filled = [{**version.attrs, "value": 0} if "value" in version.attrs else version.attrs for version in (node, other)]
     kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
     fill = float(node.attrs.get("value", 0))
     taint = fill != float(other.attrs.get("value", 0))
@@ -55,15 +55,17 @@ def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fi
     expected = np.asarray(kernels[1](*[cut(n, s.real) for n, s in zip(numbers, sources, strict=True)]))
     taint, certain, extra = (
         np.concatenate([[start], *(getattr(s, name).ravel() for s in sources)])
-        for start, name in ((False, "taint"), (True, "known"), (False, "extra"))
+        for start, name in ((False, "taint"), (True, "certain"), (False, "extra"))
     )
     values = np.concatenate([np.array([fill], node.spec.dtype), *(s.value.ravel() for s in sources)], dtype=None)
     copies = np.concatenate([[-1], *(s.copies.ravel() for s in sources)])
 
     def misfits(real: Real) -> Bools:
-        found = cut(placed, real)
+        arrived = cut(placed, real)
         sure = certain & ~taint
-        return np.asarray((found != expected) & ~(sure[found] & sure[expected] & (values[found] == values[expected])))
+        return np.asarray(
+            (arrived != expected) & ~(sure[arrived] & sure[expected] & (values[arrived] == values[expected]))
+        )
 
     real, misplaced = best_fit(extra[placed], expected.shape, misfits)
     wrong = spread(misplaced | taint[expected], real, placed.shape)
@@ -76,7 +78,7 @@ def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fi
 
 def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """A linear op, or a bilinear one."""
-    kernels = [functools.partial(one.op.kernel, **_linear(one.attrs)) for one in (node, other)]
+    kernels = [functools.partial(version.op.kernel, **_linear(version.attrs)) for version in (node, other)]
     mark = summed(node, kernels, sources)
     return mark._replace(same=_single(node, sources[0])) if node.op is reductions.sum else mark
 
@@ -86,7 +88,7 @@ def _single(node: Node, x: Mark) -> Any:
     if x.same is None:
         return None
     options = {key: node.attrs[key] for key in ("axis", "keepdims")}
-    counts = ~(x.known & (x.value == 0))
+    counts = ~(x.certain & (x.value == 0))
     return np.where(counts.sum(**options) == 1, (counts * (x.same + 1)).sum(**options) - 1, -1)
 
 
@@ -114,16 +116,16 @@ def summed(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Ma
     zero = ~reach(parts)
     rng = np.random.default_rng(0)
     point = [rng.uniform(0.5, 1.5, s.taint.shape) * ~s.extra for s in sources]
-    found = np.asarray(kernels[0](*point))
+    computed = np.asarray(kernels[0](*point))
     expected = np.asarray(kernels[1](*[cut(p, s.real) for p, s in zip(point, sources, strict=True)]))
-    real, misfits = best_fit(~reach(own), expected.shape, lambda real: ~np.isclose(cut(found, real), expected, 1e-9))
-    taint = functools.reduce(np.logical_or, ways) | spread(misfits, real, found.shape)
+    real, misfits = best_fit(~reach(own), expected.shape, lambda real: ~np.isclose(cut(computed, real), expected, 1e-9))
+    taint = functools.reduce(np.logical_or, ways) | spread(misfits, real, computed.shape)
     value = np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node))
     return sound(Mark(taint, zero, value, real))
 
 
 def _endless(mark: Mark) -> Bools:
-    return mark.extra & mark.known & ~np.isfinite(mark.value)
+    return mark.extra & mark.certain & ~np.isfinite(mark.value)
 
 
 def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
@@ -134,14 +136,14 @@ def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
 def reduced(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     """A reduction over axes: what is extra must be what it ignores."""
     (x,) = sources
-    given = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
-    axis, keep = tuple(range(x.taint.ndim)) if given == (None,) else given, bool(node.attrs.get("keepdims"))
+    axes = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
+    axis, keep = tuple(range(x.taint.ndim)) if axes == (None,) else axes, bool(node.attrs.get("keepdims"))
     identity = _identity(node, x.value.dtype)
     wrong = x.taint | x.extra if identity is None or not _counts_alike(node, x, axis) else ~x.ignored(identity)
-    certain = x.known.all(axis=axis, keepdims=keep)
+    certain = x.certain.all(axis=axis, keepdims=keep)
     value = node.op.kernel(x.value, **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
     kept = [[np.ones(1, bool)] * keep if i in axis else [real] for i, real in enumerate(x.real)]
-    real = tuple([one for ones in kept for one in ones])
+    real = tuple([places for ones in kept for places in ones])
     taint = np.asarray(wrong.any(axis=axis, keepdims=keep))
     return sound(Mark(taint, np.asarray(certain), np.broadcast_to(value, shape_of(node)), real))
 
@@ -182,15 +184,15 @@ def _sorted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
     mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
     ends = np.unique(x.value[x.extra])
-    one = node.op is sorting.sort and len(ends) == 1
-    return decided(sound(mark), mark.extra, ends[0]) if one else sound(mark)
+    is_single = node.op is sorting.sort and len(ends) == 1
+    return decided(sound(mark), mark.extra, ends[0]) if is_single else sound(mark)
 
 
 def _running(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     (x,) = sources
     axis = node.attrs["axis"]
     taint = np.logical_or.accumulate(~x.ignored(0 if node.op is scans.cumulative_sum else 1), axis=axis)
-    certain = np.logical_and.accumulate(x.known, axis=axis)
+    certain = np.logical_and.accumulate(x.certain, axis=axis)
     return sound(Mark(taint, certain, node.op.kernel(x.value, **node.attrs), x.real))
 
 

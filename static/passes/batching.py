@@ -39,7 +39,7 @@ def batch_steps(graph: Graph) -> Graph:
         if not ahead and not later:
             continue
         made = scan.build()
-        instead |= scan.parts_of(made, {one: finish(made) for one, finish in later.items()})
+        instead |= scan.parts_of(made, {part: finish(made) for part, finish in later.items()})
     return replaced(graph, instead)
 
 
@@ -74,22 +74,22 @@ _STATE_LAST = Rules(("(total := h + x) + b", "(x + b) + h", _is_early))
 def _ahead(scan: Scan, batched: Batched) -> bool:
     """Let the steps read what was computed for all of them; whether that is any work."""
     values = batched.values
-    given = {x.inside for x in scan.xs} | {o.inside for o in scan.outer}
+    entering = {x.inside for x in scan.xs} | {o.inside for o in scan.outer}
     kept = [node for node in scan.body.nodes if node not in values]
     read = {source for node in kept for source in node.inputs} | set(scan.body.outputs)
-    frontier = [n for n in scan.body.nodes if n in read and n in values and values[n].each and n not in given]
-    frontier = [node for node in frontier if _is_work(node, given)]
+    frontier = [n for n in scan.body.nodes if n in read and n in values and values[n].each and n not in entering]
+    frontier = [node for node in frontier if _is_work(node, entering)]
     instead = {node: scan.add_sequence(values[node].node) for node in frontier}
     if instead:
         scan.change(replaced(scan.collect(), instead))
     return bool(instead)
 
 
-def _is_work(node: Node, given: set[Node]) -> bool:
+def _is_work(node: Node, entering: set[Node]) -> bool:
     """Whether a node is more than a view of what is given."""
-    while node.op.view and node not in given:
+    while node.op.view and node not in entering:
         node = node.inputs[0]
-    return node not in given
+    return node not in entering
 
 
 # After the scan ---------------------------------------------------------------------------------------------------
@@ -101,18 +101,18 @@ def _later(scan: Scan, batched: Batched) -> dict[Node, Finish]:
     """Take the states that are only added to out of a scan; for the part that each was, what makes it of the new."""
     if scan.save:
         return {}
-    found: dict[Node, Finish] = {}
+    finishers: dict[Node, Finish] = {}
     uses = count_uses(scan.collect())
     for number, state in enumerate(scan.old_states):
         added = _added_to(state, uses)
         if added is None or not all(_can_wait(term, uses) for term in added):
             continue
         stacks = [_stacks(scan, batched, term) for term in added]
-        parts = [one for one in scan.parts if scan.part_of(one.attrs["number"]) == ("state", number)]
+        parts = [part for part in scan.parts if scan.part_of(part.attrs["number"]) == ("state", number)]
         scan.states = [kept for kept in scan.states if kept is not state]
-        for one in parts:
-            found[one] = _finisher(state, added, stacks)
-    return found
+        for part in parts:
+            finishers[part] = _finisher(state, added, stacks)
+    return finishers
 
 
 def _added_to(state: State, uses: Uses) -> list[Node] | None:
@@ -143,11 +143,11 @@ def _stacks(scan: Scan, batched: Batched, term: Node) -> list[Finish]:
 
 def _stack(scan: Scan, batched: Batched, operand: Node) -> Finish:
     sequences = {x.inside: x.value for x in scan.xs}
-    known = sequences.get(operand)
-    if known is None and operand in batched.values and batched.values[operand].each:
-        known = batched.values[operand].node
-    if known is not None:
-        return lambda _: known
+    sequence = sequences.get(operand)
+    if sequence is None and operand in batched.values and batched.values[operand].each:
+        sequence = batched.values[operand].node
+    if sequence is not None:
+        return lambda _: sequence
     if not any(y is operand for y in scan.ys):
         scan.ys.append(operand)
     return lambda made: pick(made, len(scan.states) + _place(scan.ys, operand), operand.source)

@@ -19,29 +19,29 @@ def fold_constants(graph: Graph) -> Graph:
 
     Views of constants are known, but stay: they cost nothing to run, and folded they would hold memory of their own.
     """
-    known: dict[Node, Any] = {}
-    return rewrite(graph, lambda node: _folded(node, known))
+    values: dict[Node, Any] = {}
+    return rewrite(graph, lambda node: _folded(node, values))
 
 
-def _folded(node: Node, known: dict[Node, Any]) -> Node | None:
+def _folded(node: Node, values: dict[Node, Any]) -> Node | None:
     if node.op is CONSTANT and not is_symbolic(node.attrs["value"]):
-        known[node] = node.attrs["value"]
-    if not _foldable(node, known):
+        values[node] = node.attrs["value"]
+    if not _foldable(node, values):
         return None
     try:  # a kernel may give a NumPy scalar where an array of no axes is meant
-        value = np.asarray(node.op.kernel(*(known[source] for source in node.inputs), **node.attrs))
+        value = np.asarray(node.op.kernel(*(values[source] for source in node.inputs), **node.attrs))
     except BROKEN_RULES:
         return None  # it may stand in a branch that is never taken; where it runs, it fails there
     if node.op.view:
-        known[node] = value
+        values[node] = value
         return None
     folded = Node(CONSTANT, (), {"value": value, "dtype": node.spec.dtype}, node.spec, node.source)
-    known[folded] = value
+    values[folded] = value
     return folded
 
 
-def _foldable(node: Node, known: dict[Node, Any]) -> bool:
-    if not node.inputs or not known.keys() >= set(node.inputs):
+def _foldable(node: Node, values: dict[Node, Any]) -> bool:
+    if not node.inputs or not values.keys() >= set(node.inputs):
         return False
     if node.op.may_have_effect or any(map(is_symbolic, node.attrs.values())):
         return False

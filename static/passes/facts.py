@@ -42,14 +42,14 @@ class Facts:
 
     def product(self, x: Node, y: Node) -> Node | None:
         """x * y, where that is computed already, and read."""
-        found = self.products.get(frozenset((x, y)))
-        return found if found is not None and self.uses[found] else None
+        known_product = self.products.get(frozenset((x, y)))
+        return known_product if known_product is not None and self.uses[known_product] else None
 
     def weighted(self, p: Node, transposed: Node) -> Node | None:
         """p @ v, where that is computed already, and read; v is given transposed."""
         root, axes = _matrix(transposed)
-        found = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
-        return found if found is not None and self.uses[found] else None
+        known_product = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
+        return known_product if known_product is not None and self.uses[known_product] else None
 
     def has_inverse(self, x: Node) -> bool:
         """Whether 1 / x is computed already."""
@@ -92,12 +92,12 @@ def has_smaller(product: Node, x: Node, s: Node) -> bool:
 
 def times(x: Node, y: Node, source: str) -> Node | None:
     """The product; of two numbers, their product, or None where that is beyond their dtype."""
-    one, other = value_of(x), value_of(y)
-    if one is None or other is None:
+    x_value, y_value = value_of(x), value_of(y)
+    if x_value is None or y_value is None:
         return call(elementwise.multiply, x, y, source=source)
     with np.errstate(all="ignore"):
-        value = np.multiply(one, other)
-    if not _is_harmless(value) and one and other:
+        value = np.multiply(x_value, y_value)
+    if not _is_harmless(value) and x_value and y_value:
         return None
     return _of_rank(value, len(broadcast_shapes(x.spec.shape, y.spec.shape)), source)
 

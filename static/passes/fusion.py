@@ -50,13 +50,13 @@ class _Group:
     def __init__(self, space: Shape) -> None:
         self.space = space
         self.nodes: dict[Node, int] = {}  # with their numbers in the graph
-        self.known: dict[Node, Position] = {}
+        self.places: dict[Node, Position] = {}
         self.first = first_axis(space)
         self.lead = len(space)  # blocks go along the axes before this one, which every value treats alike
 
     def admits(self, node: Node) -> Position | None:
         """Where the value of a node lies that can be computed block by block, from values known in a block."""
-        place = position(node, self.known, self.space)
+        place = position(node, self.places, self.space)
         if place is None or len(self.nodes) >= MOST_NODES or any(self._is_late(source) for source in node.inputs):
             return None
         row = dims.product(self.space[self._lead_with(node, place) :])
@@ -69,16 +69,16 @@ class _Group:
         self.nodes[node] = number
         self.lead = self._lead_with(node, place)
         if place[self.first]:
-            self.known[node] = place
+            self.places[node] = place
 
     def _is_late(self, node: Node) -> bool:
         """Whether a value is known only when the last block is done."""
-        return node in self.nodes and node not in self.known
+        return node in self.nodes and node not in self.places
 
     def _lead_with(self, node: Node, place: Position) -> int:
         end = self.lead
-        for one in (place, *(self.known.get(s) or aligned(s.spec.shape, self.space) or place for s in node.inputs)):
-            varies = (a for a in range(self.first, end) if one[a] != one[self.first] and not same(self.space[a], 1))
+        for other in (place, *(self.places.get(s) or aligned(s.spec.shape, self.space) or place for s in node.inputs)):
+            varies = (a for a in range(self.first, end) if other[a] != other[self.first] and not same(self.space[a], 1))
             end = next(varies, end)
         return end
 
@@ -97,7 +97,7 @@ class _Fusion:
         self.group_of: dict[Node, _Group] = {}
         self.open: dict[Shape, _Group] = {}
         self.made: dict[Node, Node] = {}
-        self.found = False
+        self.has_fused = False
         self.order: list[list[Node]] = [[] for _ in range(len(graph) + 1)]  # what runs in the place of each node
 
     def run(self) -> Graph:
@@ -112,7 +112,7 @@ class _Fusion:
                 self.group_of[node] = group
         self.now = len(self.graph)
         self._close(list(self.open.values()))
-        if not self.found:
+        if not self.has_fused:
             return self.graph
         inputs, outputs = ([self.made[n] for n in chosen] for chosen in (self.graph.inputs, self.graph.outputs))
         return Graph(self.graph.name, inputs, itertools.chain(*self.order), outputs)
@@ -130,9 +130,9 @@ class _Fusion:
             return None, None
         space = node.inputs[0].spec.shape if node.op.family == "reduction" else node.spec.shape
         alike = [self.open[space]] if space in self.open else []
-        found = self._first_to_admit(node, dict.fromkeys(read + alike))
-        if found[0] is not None or not _is_large(space):
-            return found
+        admitted = self._first_to_admit(node, dict.fromkeys(read + alike))
+        if admitted[0] is not None or not _is_large(space):
+            return admitted
         self._close(read + alike)
         self.open[space] = _Group(space)
         return self._first_to_admit(node, [self.open[space]])
@@ -162,7 +162,7 @@ class _Fusion:
             for node, number in group.nodes.items():
                 self._emit(node, number)
             return
-        self.found = True
+        self.has_fused = True
         attrs = {"body": body, "space": group.space}
         whole = Node.of(fused, [self.made[source] for source in operands], attrs, outputs[-1].source)
         self.made |= {

@@ -99,13 +99,13 @@ def aligned(shape: Shape, space: Shape) -> Position | None:
     missing = len(space) - len(shape)
     if missing < 0:
         return None
-    found = [False] * missing
+    varying = [False] * missing
     for size, whole in zip(shape, space[missing:], strict=True):
         varies = not dims.same(size, 1)
         if varies and not dims.same(size, whole):
             return None
-        found.append(varies)
-    return tuple(found)
+        varying.append(varies)
+    return tuple(varying)
 
 
 def first_axis(space: Shape) -> int:
@@ -113,13 +113,13 @@ def first_axis(space: Shape) -> int:
     return next(a for a, size in enumerate(space) if not dims.same(size, 1))
 
 
-def position(node: Node, known: Mapping[Node, Position], space: Shape) -> Position | None:
+def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Position | None:
     """Where the value of a node lies, or None when it cannot be computed block by block.
 
-    `known` are the values of the group; any other input is an operand, which broadcasts to the space.
+    `group` are the values of the group; any other input is an operand, which broadcasts to the space.
     """
     shapes = [aligned(source.spec.shape, space) for source in node.inputs]
-    places = [known.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
+    places = [group.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
     if node.op in REDUCTIONS:
         return _reduced(node, places[0], shapes[0], space)
     whole = aligned(node.spec.shape, space)
@@ -153,13 +153,13 @@ def _within(place: Position | None, shape: Position) -> bool:
 
 def positions(body: Graph, space: Shape) -> dict[Node, Position]:
     """Where each value of a body lies. Raises ShapeError when one cannot be computed in blocks."""
-    known: dict[Node, Position] = {}
+    places: dict[Node, Position] = {}
     for node in body.nodes:
-        place = position(node, known, space) if node.inputs else aligned(node.spec.shape, space)
+        place = position(node, places, space) if node.inputs else aligned(node.spec.shape, space)
         if place is None:
             raise ShapeError(f"{node.op.name} {node.spec} does not lie in the space {space}")
-        known[node] = place
-    return known
+        places[node] = place
+    return places
 
 
 def merged(places: Sequence[Position], space: Shape) -> list[tuple[int, ...]]:

@@ -48,14 +48,14 @@ def _out_of_bodies(node: Node, names: Sequence[str], captured: int, *, always: b
     added: list[Node] = []
     moved: dict[str, dict[Node, int]] = {}  # of each body, what leaves it, and as which of the added values it returns
     for name, body in graphs.items():
-        given = body.inputs[len(body.inputs) - captured :]
-        found = _invariants(body, given, always)
-        values = dict(zip(given, outer, strict=True))
-        for one in found:
-            values.setdefault(one, rebuilt(one, values))
-        wanted = _frontier(body, set(found))
-        moved[name] = {one: len(added) + i for i, one in enumerate(wanted)}
-        added += [values[one] for one in wanted]
+        inner = body.inputs[len(body.inputs) - captured :]
+        invariants = _invariants(body, inner, always)
+        values = dict(zip(inner, outer, strict=True))
+        for invariant in invariants:
+            values.setdefault(invariant, rebuilt(invariant, values))
+        wanted = _frontier(body, set(invariants))
+        moved[name] = {invariant: len(added) + i for i, invariant in enumerate(wanted)}
+        added += [values[invariant] for invariant in wanted]
     if not added:
         return node
     bodies = {name: _with_inputs(body, added, moved[name]) for name, body in graphs.items()}
@@ -64,22 +64,24 @@ def _out_of_bodies(node: Node, names: Sequence[str], captured: int, *, always: b
 
 def _invariants(graph: Graph, outer: Iterable[Node], always: bool) -> list[Node]:
     """The nodes that depend on these inputs and constants alone, in order."""
-    found = dict.fromkeys(outer)
+    invariants = dict.fromkeys(outer)
     for node in graph.nodes:
-        known = node.op is CONSTANT or (bool(node.inputs) and all(source in found for source in node.inputs))
-        if known and not node.op.may_have_effect and (always or _cannot_fail(node)):
-            found[node] = None
-    return list(found)
+        is_invariant = node.op is CONSTANT or (
+            bool(node.inputs) and all(source in invariants for source in node.inputs)
+        )
+        if is_invariant and not node.op.may_have_effect and (always or _cannot_fail(node)):
+            invariants[node] = None
+    return list(invariants)
 
 
 def _cannot_fail(node: Node) -> bool:
     return node.op.family in ("source", "linalg") or node.op.view or node.op in _HARMLESS
 
 
-def _frontier(graph: Graph, found: set[Node]) -> list[Node]:
+def _frontier(graph: Graph, invariants: set[Node]) -> list[Node]:
     """The invariants that the rest of a body reads, apart from what is given or constant already."""
-    read = {source for node in graph.nodes if node not in found for source in node.inputs} | set(graph.outputs)
-    return [node for node in graph.nodes if node in found and node in read and node.op not in (INPUT, CONSTANT)]
+    read = {source for node in graph.nodes if node not in invariants for source in node.inputs} | set(graph.outputs)
+    return [node for node in graph.nodes if node in invariants and node in read and node.op not in (INPUT, CONSTANT)]
 
 
 def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> Graph:
@@ -99,7 +101,7 @@ def prune_loops(graph: Graph) -> Graph:
     uses = count_uses(graph)
     instead: dict[Node, Node] = {}
     for scan in scans_of(graph):
-        scan.parts = [one for one in scan.parts if uses[one]]
+        scan.parts = [part for part in scan.parts if uses[part]]
         if scan.parts and _prune(scan):
             instead |= scan.parts_of(scan.build(), {})
     return replaced(graph, instead)
@@ -107,7 +109,7 @@ def prune_loops(graph: Graph) -> Graph:
 
 def _prune(scan: Scan) -> bool:
     """Take out of a scan what its parts do not need; whether that is anything."""
-    read = [scan.part_of(one.attrs["number"]) for one in scan.parts]
+    read = [scan.part_of(part.attrs["number"]) for part in scan.parts]
     before = len(scan.states), len(scan.xs), len(scan.outer), len(scan.ys), scan.save
     scan.y_numbers = [i for i in scan.y_numbers if ("y", i) in read]
     scan.ys = [scan.ys[i] for i in scan.y_numbers]

@@ -41,7 +41,7 @@ class Rules:
         for pattern, make, *when in entries:
             tree = ast.parse(pattern, mode="eval").body
             op, operands = _parts(tree)
-            rule = _Writer(tree, make, *when).rule()
+            rule = _RuleWriter(tree, make, *when).rule()
             self._rules.setdefault(op, []).append((frozenset(_ops(operands)), rule))
 
     def __contains__(self, op: Op) -> bool:
@@ -52,12 +52,12 @@ class Rules:
         rules = self._rules.get(node.op)
         if rules is None:
             return None
-        given = {source.op for source in node.inputs}
+        source_ops = {source.op for source in node.inputs}
         for wanted, rule in rules:
-            if wanted <= given:  # most nodes need no closer look
-                found = rule(node, facts)
-                if found is not None:
-                    return found
+            if wanted <= source_ops:  # most nodes need no closer look
+                replacement = rule(node, facts)
+                if replacement is not None:
+                    return replacement
         return None
 
 
@@ -121,24 +121,24 @@ def _ops(trees: Sequence[ast.expr]) -> Iterator[Op]:
             yield _parts(tree)[0]
 
 
-class _Writer:
+class _RuleWriter:
     """Writes the function that applies a rule to a node of its op: a local variable for each node of the pattern."""
 
     def __init__(self, pattern: ast.expr, make: Any, when: Callable[..., bool] | None = None) -> None:
-        self.known: dict[str, Any] = {"of": Node.of, "number": number, "holds": _holds, "either": _either}
+        self.names: dict[str, Any] = {"of": Node.of, "number": number, "holds": _holds, "either": _either}
         self.lines = ["def rule(node, facts):"]
         self.depth, self.bound = 1, {"node", "facts"}
         self._operands(pattern, "node")
         if when is not None:
             self._inner(f"if {self._calling(when, 'when')}:")
         made = self._made(ast.parse(make, mode="eval").body) if isinstance(make, str) else self._calling(make, "make")
-        self._line(f"found = {made}")
-        self._inner("if found is not None:")
-        self._line("return found")
+        self._line(f"replacement = {made}")
+        self._inner("if replacement is not None:")
+        self._line("return replacement")
 
     def rule(self) -> Apply:
-        exec("\n".join(self.lines), self.known)  # noqa: S102  (made of patterns that stand in the source of passes)
-        return cast(Apply, self.known["rule"])
+        exec("\n".join(self.lines), self.names)  # noqa: S102  (made of patterns that stand in the source of passes)
+        return cast(Apply, self.names["rule"])
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -148,7 +148,7 @@ class _Writer:
         self.depth += 1
 
     def _op(self, op: Op) -> str:
-        self.known[f"op_{op.name}"] = op
+        self.names[f"op_{op.name}"] = op
         return f"op_{op.name}"
 
     def _operands(self, tree: ast.expr, node: str) -> None:
@@ -182,7 +182,7 @@ class _Writer:
             self._inner(f"if {name} is {inner.id}:")
 
     def _calling(self, function: Callable[..., Any], name: str) -> str:
-        self.known[name] = function
+        self.names[name] = function
         return f"{name}({', '.join(inspect.signature(function).parameters)})"
 
     def _made(self, tree: ast.expr) -> str:
@@ -206,5 +206,5 @@ def _either(inputs: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
 
 def _holds(node: Node, wanted: float) -> bool:
     """Whether a node is a constant of this number, a zero with this sign."""
-    found = value_of(node)
-    return found is not None and found == wanted and (wanted != 0 or np.signbit(found) == np.signbit(wanted))
+    value = value_of(node)
+    return value is not None and value == wanted and (wanted != 0 or np.signbit(value) == np.signbit(wanted))

@@ -99,22 +99,22 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran
     steps = []
     nodes, held = _measured(graph)
     left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
-    for one in passes:
+    for pass_ in passes:
         before = nodes, held
-        with clock.phase(one.__name__):
-            after = graph if left.get(one) is graph else apply(one, graph)
+        with clock.phase(pass_.__name__):
+            after = graph if left.get(pass_) is graph else apply(pass_, graph)
             nodes, held = before if after is graph else _measured(after)
         if after is graph:
-            left[one] = graph
-        steps.append(Ran(one.__name__, before[0], nodes, before[1], held, one not in INEXACT, after is not graph))
+            left[pass_] = graph
+        steps.append(Ran(pass_.__name__, before[0], nodes, before[1], held, pass_ not in INEXACT, after is not graph))
         graph = after
     return graph, steps
 
 
-def apply(one: Pass, graph: Graph) -> Graph:
+def apply(pass_: Pass, graph: Graph) -> Graph:
     """The graph after one pass on its subgraphs, the innermost first, and on itself."""
-    changed = {node: _with_subgraphs(node, one) for node in _holders(graph)}
-    return one(replaced(graph, {node: new for node, new in changed.items() if new is not node}))
+    changed = {node: _with_subgraphs(node, pass_) for node in _holders(graph)}
+    return pass_(replaced(graph, {node: new for node, new in changed.items() if new is not node}))
 
 
 def _holders(graph: Graph) -> list[Node]:
@@ -122,20 +122,20 @@ def _holders(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node.op.family == "control" and node.op is not fused]
 
 
-def _with_subgraphs(node: Node, one: Pass) -> Node:
+def _with_subgraphs(node: Node, pass_: Pass) -> Node:
     """A control-flow node with its branches and bodies after the pass; the node itself where nothing changes."""
-    attrs = {key: _applied(value, one) for key, value in node.attrs.items()}
+    attrs = {key: _applied(value, pass_) for key, value in node.attrs.items()}
     if all(attrs[key] is value for key, value in node.attrs.items()):
         return node
     return Node.of(node.op, node.inputs, attrs, node.source)
 
 
-def _applied(value: Any, one: Pass) -> Any:
+def _applied(value: Any, pass_: Pass) -> Any:
     if isinstance(value, Graph):
-        return apply(one, value)
+        return apply(pass_, value)
     if not isinstance(value, tuple):
         return value
-    parts = tuple(_applied(v, one) for v in value)
+    parts = tuple(_applied(v, pass_) for v in value)
     return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
 
 

@@ -32,10 +32,10 @@ def reassociate(graph: Graph) -> Graph:
     def rule(node: Node) -> Node | None:
         if node.op not in _RULE_SET or not node.spec.is_float or not is_of_one_dtype(node):
             return None
-        found = _RULE_SET(node, facts)
-        if found is None:
+        replacement = _RULE_SET(node, facts)
+        if replacement is None:
             facts.note(node)
-        return found
+        return replacement
 
     return rewrite(graph, rule, facts.uses)
 

@@ -26,9 +26,9 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     order: dict[Node, None] = {}
     for node in graph.nodes:
         current = rebuilt(node, made)
-        found = rule(current)
-        if found is not None and found is not current:
-            current = _settled(current, found, rule, uses, order)
+        replacement = rule(current)
+        if replacement is not None and replacement is not current:
+            current = _settled(current, replacement, rule, uses, order)
             _place(current, order)
         else:
             order[current] = None
@@ -49,21 +49,23 @@ def count_uses(graph: Graph) -> Uses:
     return uses
 
 
-def _settled(node: Node, found: Node | None, rule: RewriteRule, uses: Uses | None, order: Mapping[Node, None]) -> Node:
+def _settled(
+    node: Node, replacement: Node | None, rule: RewriteRule, uses: Uses | None, order: Mapping[Node, None]
+) -> Node:
     """What rules make of a node, and of each node that they make for it, until they have nothing more to say."""
     for _ in range(_MOST):
-        if found is None or found is node:
+        if replacement is None or replacement is node:
             return node
-        known = found in order
+        is_placed = replacement in order
         if uses is not None:
-            _read_instead(node, None if known else found, uses)
-        if known:
-            return found
-        new = {n: _settled(n, rule(n), rule, uses, order) for n in found.inputs if n not in order}
+            _read_instead(node, None if is_placed else replacement, uses)
+        if is_placed:
+            return replacement
+        new = {n: _settled(n, rule(n), rule, uses, order) for n in replacement.inputs if n not in order}
         if uses is not None:
             uses.update({settled: uses[made] for made, settled in new.items() if settled is not made})
-        node = rebuilt(found, new)
-        found = rule(node)
+        node = rebuilt(replacement, new)
+        replacement = rule(node)
     return node
 
 

@@ -85,11 +85,11 @@ class Scan:
 
     def parts_of(self, made: Node, instead: dict[Node, Node]) -> dict[Node, Node]:
         """What stands for each part of the old scan: the same part of the new one, unless `instead` says otherwise."""
-        found = dict(instead)
-        for one in self.parts:
-            if one not in found:
-                found[one] = pick(made, self._number(one.attrs["number"]), one.source)
-        return found
+        replacement = dict(instead)
+        for old in self.parts:
+            if old not in replacement:
+                replacement[old] = pick(made, self._number(old.attrs["number"]), old.source)
+        return replacement
 
     def _number(self, number: int) -> int:
         kind, i = self.part_of(number)
@@ -123,8 +123,8 @@ def scans_of(graph: Graph) -> list[Scan]:
 
 def _taken_apart(node: Node, parts: list[Node]) -> Scan:
     body, carry, xs = node.attrs["body"], node.attrs["carry"], node.attrs["xs"]
-    given = [Given(value, inside) for value, inside in zip(node.inputs, body.inputs, strict=True)]
-    states = [State(g.value, g.inside, after) for g, after in zip(given[:carry], body.outputs, strict=False)]
+    entering = [Given(value, inside) for value, inside in zip(node.inputs, body.inputs, strict=True)]
+    states = [State(g.value, g.inside, after) for g, after in zip(entering[:carry], body.outputs, strict=False)]
     ys = list(body.outputs[carry:])
-    sequences, outer = given[carry : carry + xs], given[carry + xs :]
+    sequences, outer = entering[carry : carry + xs], entering[carry + xs :]
     return Scan(node, body, states, sequences, outer, ys, node.attrs["save"], parts, list(states), list(range(len(ys))))

@@ -136,8 +136,8 @@ def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Part
 def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:
     """What stands for each of the members: its part of one op on the base, or on a slice of it."""
     op, base, entry, index, others, _ = key
-    found = [(part, node) for node in members for part in parts.of[node.inputs[index]] if part.base is base]
-    runs = _runs([(part, node) for part, node in found if part.entry == entry])
+    on_base = [(part, node) for node in members for part in parts.of[node.inputs[index]] if part.base is base]
+    runs = _runs([(part, node) for part, node in on_base if part.entry == entry])
     made: dict[Node, Node] = {}
     for run in runs:
         if len(run) >= FEWEST:
@@ -145,9 +145,9 @@ def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Nod
     return made
 
 
-def _runs(found: Sequence[tuple[AxisPart, Node]]) -> list[list[tuple[AxisPart, Node]]]:
+def _runs(parts: Sequence[tuple[AxisPart, Node]]) -> list[list[tuple[AxisPart, Node]]]:
     """Members on parts that follow on each other, each part once."""
-    by_start = {str(part.start): (part, node) for part, node in reversed(found)}
+    by_start = {str(part.start): (part, node) for part, node in reversed(parts)}
     ends = {str(part.stop) for part, _ in by_start.values()}
     runs = []
     for start, (part, node) in by_start.items():

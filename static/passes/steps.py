@@ -36,9 +36,9 @@ class Batched:
         self.values |= {o.inside: Value(o.value, False) for o in scan.outer}
         for node in scan.body.nodes:
             if node not in self.values:
-                found = self._of(node)
-                if found is not None:
-                    self.values[node] = found
+                value = self._of(node)
+                if value is not None:
+                    self.values[node] = value
 
     def _of(self, node: Node) -> Value | None:
         if node.op is CONSTANT:
@@ -47,10 +47,10 @@ class Batched:
         inputs = [self.values.get(source) for source in node.inputs]
         if rule is None or not inputs or None in inputs or nbytes(node) > LARGEST:
             return None
-        known = [value for value in inputs if value is not None]
-        if not any(value.each for value in known):
-            return Value(Node.of(node.op, [value.node for value in known], node.attrs, node.source), False)
-        made = rule(node, known)
+        values = [value for value in inputs if value is not None]
+        if not any(value.each for value in values):
+            return Value(Node.of(node.op, [value.node for value in values], node.attrs, node.source), False)
+        made = rule(node, values)
         fits = made is not None and dims.same_shape(made.spec.shape, (self.length, *node.spec.shape))
         return Value(made, True) if made is not None and fits else None
 

@@ -68,7 +68,7 @@ class _Merging:
 
     def _operands(self, group: Sequence[Node]) -> list[Node]:
         """The operands of all members, joined in the order in which the first ones were computed."""
-        first = [one.inputs[0] for one in group]
+        first = [member.inputs[0] for member in group]
         if group[0].op is reductions.sum and (frozenset(first), 0) in self.joins:
             return [self.joins[frozenset(first), 0]]
         order = in_order(first, self.position)
@@ -85,7 +85,7 @@ class _Merging:
 
 def terms(root: Node, uses: Uses, absorbed: set[Node]) -> list[Node]:
     """What a tree of additions adds up, in order; its inner additions, which nothing else reads, are `absorbed`."""
-    found: list[Node] = []
+    addends: list[Node] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -94,8 +94,8 @@ def terms(root: Node, uses: Uses, absorbed: set[Node]) -> list[Node]:
             absorbed.add(node)
             waiting += reversed(node.inputs)
         else:
-            found.append(node)
-    return found
+            addends.append(node)
+    return addends
 
 
 def _added(leaves: Sequence[Node], source: str) -> Node:
@@ -123,7 +123,7 @@ def _sizes(shape: Iterable[Size]) -> tuple[str, ...]:
 def _pays(group: Sequence[Node], operands: Sequence[Node]) -> bool:
     """Whether the additions and calls that go cost more than moving the operands together."""
     saved = (len(group) - 1) * (3 * nbytes(group[0]) + 2 * CALL)
-    return saved > sum(2 * nbytes(one) + CALL for one in operands if _is_moved(one))
+    return saved > sum(2 * nbytes(operand) + CALL for operand in operands if _is_moved(operand))
 
 
 def _is_moved(operand: Node) -> bool:

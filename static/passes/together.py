@@ -49,11 +49,11 @@ def entry_of(node: Node) -> tuple[Node, int] | None:
 
 def run_of_entries(parts: Sequence[Node]) -> Node | None:
     """The array, or the slice of it, whose entries these are, in order; None where they are not."""
-    found = [entry_of(part) for part in parts]
-    if found[0] is None:
+    entries = [entry_of(part) for part in parts]
+    if entries[0] is None:
         return None
-    base, start = found[0]
-    if any(entry is None or entry[0] is not base or entry[1] != start + i for i, entry in enumerate(found)):
+    base, start = entries[0]
+    if any(entry is None or entry[0] is not base or entry[1] != start + i for i, entry in enumerate(entries)):
         return None
     return section(base, start, start + len(parts))
 

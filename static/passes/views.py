@@ -70,10 +70,10 @@ def _reshape(node: Node, uses: Uses) -> Node | None:
 
 def _columns(node: Node, part: Node) -> Node | None:
     """A reshape that splits some columns of an array, as a part of the array split in the same way: then a view."""
-    found, (start, stop) = slice_of(part, part.spec.ndim - 1)
-    if found is None or not all(isinstance(size, int) for size in (start, stop, found.spec.shape[-1])):
+    base, (start, stop) = slice_of(part, part.spec.ndim - 1)
+    if base is None or not all(isinstance(size, int) for size in (start, stop, base.spec.shape[-1])):
         return None
-    sizes = [start, stop, found.spec.shape[-1]]
+    sizes = [start, stop, base.spec.shape[-1]]
     shape, count = list(node.spec.shape), stop - start
     at = next((i for i in range(len(shape)) if dims.same(dims.product(shape[i:]), count)), None)
     if at is None or dims.same(count, 0):
@@ -81,7 +81,7 @@ def _columns(node: Node, part: Node) -> Node | None:
     inner = dims.product(shape[at + 1 :])
     if not all(dims.same(size % inner, 0) for size in sizes):
         return None
-    whole = reshaped(found, (*shape[:at], sizes[2] // inner, *shape[at + 1 :]), node.source)
+    whole = reshaped(base, (*shape[:at], sizes[2] // inner, *shape[at + 1 :]), node.source)
     rows, rest = [slice(None)] * at, [slice(None)] * (len(shape) - at - 1)
     return Node.of(getitem, [whole], {"key": (*rows, slice(start // inner, stop // inner), *rest)}, node.source)
 
@@ -185,8 +185,8 @@ def whole_of(parts: Sequence[Node], axis: int) -> Node | None:
     if base is None or not dims.same(position[0], 0):
         return None
     for part in parts:
-        found, (start, stop) = slice_of(part, axis)
-        if found is not base or not dims.same(start, position[0]):
+        owner, (start, stop) = slice_of(part, axis)
+        if owner is not base or not dims.same(start, position[0]):
             return None
         position = (stop, stop)
     return base if dims.same(position[0], base.spec.shape[axis]) else None

@@ -67,8 +67,8 @@ def _is_number(node: Node) -> bool:
     return not node.spec.ndim and value_of(node) is not None
 
 
-def _is_less(one: Size, other: Size) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and one < other
+def _is_less(size: Size, other: Size) -> bool:
+    return isinstance(size, int) and isinstance(other, int) and size < other
 
 
 def _is_same_along(r: Node, axis: Sequence[int], x: Node) -> bool:

@@ -28,12 +28,12 @@ def choice(test: Any, then: Any, otherwise: Any) -> Any:
     """`then` where a test of one bool holds, else `otherwise`: of one spec, or what `where` makes of them."""
     if is_scalar(then) or is_scalar(otherwise):
         return where(test, then, otherwise)
-    one, other = nodes_of([then, otherwise])
-    is_constant = one.op is CONSTANT and other.op is CONSTANT
-    if is_constant or not one.spec.is_float or one.spec != other.spec:
+    then_node, else_node = nodes_of([then, otherwise])
+    is_constant = then_node.op is CONSTANT and else_node.op is CONSTANT
+    if is_constant or not then_node.spec.is_float or then_node.spec != else_node.spec:
         return where(test, then, otherwise)
-    branches = _returning(1, [one.spec, other.spec]), _returning(0, [one.spec, other.spec])
-    return emit(switch_op, [*nodes_of([astype(test, np.int64)]), one, other], {"branches": branches}, 1)[0]
+    branches = _returning(1, [then_node.spec, else_node.spec]), _returning(0, [then_node.spec, else_node.spec])
+    return emit(switch_op, [*nodes_of([astype(test, np.int64)]), then_node, else_node], {"branches": branches}, 1)[0]
 
 
 def _returning(number: int, specs: Sequence[TensorSpec]) -> Graph:

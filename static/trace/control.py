@@ -190,15 +190,15 @@ class Loop(NamedTuple):
 
         Raises ShapeError when the body changes the structure of the state.
         """
-        given = self._start(state)
+        start = self._start(state)
 
         def body(values: list[Any]) -> tuple[list[Any], Any]:
-            after, y = self._stepped(given, values)
-            leaves = self._like(given, after)
-            kept = [leaf for leaf, static in zip(leaves, given.static, strict=True) if static is None]
-            return [_numbered(leaf, spec) for leaf, spec in zip(kept, given.specs, strict=True)], y
+            after, y = self._stepped(start, values)
+            leaves = self._like(start, after)
+            kept = [leaf for leaf, static in zip(leaves, start.static, strict=True) if static is None]
+            return [_numbered(leaf, spec) for leaf, spec in zip(kept, start.specs, strict=True)], y
 
-        return given, Subgraph("body", body, [*given.specs, *self.slices])
+        return start, Subgraph("body", body, [*start.specs, *self.slices])
 
     def _start(self, state: Any) -> Operands:
         """The state with its Python numbers as arrays, of dtypes that hold them and what one step, tried out, gives.
@@ -217,30 +217,30 @@ class Loop(NamedTuple):
         still = [number and weak.is_weak(new) for number, new in zip(numbers, after, strict=True)]
         return Operands(tree.unflatten(structure, typed), still)
 
-    def _tried(self, given: Operands) -> list[Any]:
+    def _tried(self, start: Operands) -> list[Any]:
         """The leaves of the state after one step, whose nodes are thrown away."""
         after: list[Any] = []
 
         def step(values: list[Any]) -> None:
-            after.extend(self._like(given, self._stepped(given, values)[0]))
+            after.extend(self._like(start, self._stepped(start, values)[0]))
 
-        Subgraph("tried", step, [*given.specs, *self.slices])
+        Subgraph("tried", step, [*start.specs, *self.slices])
         return after
 
-    def _stepped(self, given: Operands, values: list[Any]) -> tuple[Any, Any]:
-        count = len(given.nodes)
-        return self.step(given.filled(values[:count]), values[count:])
+    def _stepped(self, start: Operands, values: list[Any]) -> tuple[Any, Any]:
+        count = len(start.nodes)
+        return self.step(start.filled(values[:count]), values[count:])
 
-    def _like(self, given: Operands, after: Any) -> list[Any]:
+    def _like(self, start: Operands, after: Any) -> list[Any]:
         leaves, structure = tree.flatten(after)
-        if structure != given.structure:
+        if structure != start.structure:
             raise ShapeError(
                 located(
-                    f"{self.name}: the body turns a state laid out as {tree.described(given.structure)} into "
+                    f"{self.name}: the body turns a state laid out as {tree.described(start.structure)} into "
                     f"{tree.described(structure)}; return the same structure"
                 )
             )
-        for static, leaf in zip(given.static, leaves, strict=True):
+        for static, leaf in zip(start.static, leaves, strict=True):
             if static is not None and not promotion.is_scalar(static) and leaf != static:
                 raise ShapeError(located(f"{self.name}: the body turns {static!r} into {leaf!r}; only tensors change"))
         return leaves
@@ -263,36 +263,38 @@ class Tracer:
 
     def switch(self, index: Any, branches: Sequence[Body], operands: tuple[Any, ...]) -> Any:
         """A switch node. Raises ShapeError when branches return different structures or specs."""
-        given = Operands(operands)
+        arguments = Operands(operands)
         traced = [
-            Subgraph(f"branch{i}", lambda values, f=branch: callee(f)(*given.filled(values)), given.specs)  # type: ignore[misc]
+            Subgraph(f"branch{i}", lambda values, f=branch: callee(f)(*arguments.filled(values)), arguments.specs)  # type: ignore[misc]
             for i, branch in enumerate(branches)
         ]
-        numbers = [all(map(weak.is_weak, values)) for values in zip(*(one.values for one in traced), strict=False)]
+        numbers = [
+            all(map(weak.is_weak, values)) for values in zip(*(subgraph.values for subgraph in traced), strict=False)
+        ]
         _agree(traced)
         graphs, captured = finished(*traced)
-        sources = [*nodes_of([reshape(astype(index, np.int64), ())]), *given.nodes, *captured]
+        sources = [*nodes_of([reshape(astype(index, np.int64), ())]), *arguments.nodes, *captured]
         parts = emit(switch_op, sources, {"branches": tuple(graphs)}, len(traced[0].outputs))
-        weakened = [_weak(one) if number else one for one, number in zip(parts, numbers, strict=True)]
+        weakened = [_weak(result) if number else result for result, number in zip(parts, numbers, strict=True)]
         return tree.unflatten(traced[0].structure, weakened)
 
     def while_loop(self, condition: Body, body: Body, state: Any, limit: int | None = None) -> Any:
         """A while_loop node, or a scan. Raises ShapeError when the body changes the structure or specs of the state."""
         condition, body = callee(condition), callee(body)
-        given, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
-        test = Subgraph("condition", lambda values: condition(given.filled(values)), given.specs)
+        start, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
+        test = Subgraph("condition", lambda values: condition(start.filled(values)), start.specs)
         if limit is not None:
-            return given.filled(bounded_node(given.nodes, test, step, limit)[0])
-        return given.filled(while_node(given.nodes, test, step))
+            return start.filled(bounded_node(start.nodes, test, step, limit)[0])
+        return start.filled(while_node(start.nodes, test, step))
 
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
         """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
         sequences, body = Operands(xs), callee(body)
         slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
-        given, step = Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
-        parts = scan_node(given.nodes, sequences.nodes, step, length, reverse)
+        start, step = Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
+        parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
         after, ys = tree.unflatten(step.structure, parts)
-        return given.filled(after), ys
+        return start.filled(after), ys
 
 
 def _agree(branches: Sequence[Subgraph]) -> None:

@@ -76,21 +76,24 @@ def pulled(
     variables = [value for value, want in zip(marked, wanted, strict=True) if want]
     with recording(builder, variables) as pullback:
         outputs = inline(graph, marked)
-    given = {value.node for value in marked}
+    inputs = {value.node for value in marked}
     pairs = zip(outputs, nodes_of(results), strict=False)
-    known = {output.node: node for output, node in pairs if output.node not in given}
-    return pullback(outputs, cotangents, known)
+    computed = {output.node: node for output, node in pairs if output.node not in inputs}
+    return pullback(outputs, cotangents, computed)
 
 
-def filled(found: Sequence[Cotangent], values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+def filled(cotangents: Sequence[Cotangent], values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
     """The cotangents of the wanted inputs of a graph, zeros where nothing reaches one."""
     variables = [value for value, want in zip(values, wanted, strict=True) if want]
-    return [zeros_like(v) if one.value is None else one.value for v, one in zip(variables, found, strict=True)]
+    return [
+        zeros_like(v) if cotangent.value is None else cotangent.value
+        for v, cotangent in zip(variables, cotangents, strict=True)
+    ]
 
 
-def _is_partial(one: Cotangent) -> bool:
+def _is_partial(cotangent: Cotangent) -> bool:
     """Whether a cotangent is not there on every path."""
-    return one.value is None or one.reach is not None
+    return cotangent.value is None or cotangent.reach is not None
 
 
 def _marked(builder: Builder, value: Any) -> Symbol:
@@ -135,37 +138,39 @@ def _switch_rule(call: OpCall) -> list[Any]:
         return _choice_rule(call)
     index, *operands = call.inputs
     branches: tuple[Graph, ...] = call.attrs["branches"]
-    parts = {i: _known(reach.known()) for i, reach in call.parts.items() if reach is not None}
-    given = [Cotangent(g, parts.get(i)) for i, g in enumerate(_given(call, 0, len(branches[0].outputs)))]
+    parts = {i: _known(reach.flag()) for i, reach in call.parts.items() if reach is not None}
+    of_results = [Cotangent(g, parts.get(i)) for i, g in enumerate(_given(call, 0, len(branches[0].outputs)))]
     wanted = call.wanted[1:]
-    traced, found = [], []
+    traced, by_branch = [], []
     for number, graph in enumerate(branches):
-        one: list[Cotangent] = []
-        pull = partial(pulled, graph, operands, given, wanted)
-        traced.append(Subgraph(f"branch{number}", lambda _, pull=pull, one=one: one.extend(pull()), []))  # type: ignore[misc]
-        found.append(one)
-    is_told = [_needs_run(ones) for ones in zip(*found, strict=True)]
-    for branch, one in zip(traced, found, strict=True):
-        branch.give(lambda one=one: [*filled(one, operands, wanted), *_flags_of(one, is_told)])  # type: ignore[misc]
+        reaching: list[Cotangent] = []
+        pull = partial(pulled, graph, operands, of_results, wanted)
+        traced.append(Subgraph(f"branch{number}", lambda _, pull=pull, reaching=reaching: reaching.extend(pull()), []))  # type: ignore[misc]
+        by_branch.append(reaching)
+    is_told = [_needs_run(ones) for ones in zip(*by_branch, strict=True)]
+    for branch, reaching in zip(traced, by_branch, strict=True):
+        branch.give(lambda reaching=reaching: [*filled(reaching, operands, wanted), *_flags_of(reaching, is_told)])  # type: ignore[misc]
     graphs, captured = finished(*traced)
     results = emit(switch_op, [*nodes_of([index]), *captured], {"branches": tuple(graphs)}, len(traced[0].outputs))
     cotangents, told = _split(results, len(is_told))
     flags = _placed(told, is_told)
     reaches = [
         _known(flag) if flag is not None else _by_branch(index, ones)
-        for flag, ones in zip(flags, zip(*found, strict=True), strict=True)
+        for flag, ones in zip(flags, zip(*by_branch, strict=True), strict=True)
     ]
     return [None, *_placed([Cotangent(g, r) for g, r in zip(cotangents, reaches, strict=True)], wanted)]
 
 
-def _needs_run(ones: Sequence[Cotangent]) -> bool:
+def _needs_run(cotangents: Sequence[Cotangent]) -> bool:
     """Whether only the run of a branch knows if it reads an operand, of which these are the cotangents by branch."""
-    return any(one.reach is not None for one in ones) or (len(ones) > 2 and any(map(_is_partial, ones)))
+    return any(cotangent.reach is not None for cotangent in cotangents) or (
+        len(cotangents) > 2 and any(map(_is_partial, cotangents))
+    )
 
 
-def _by_branch(index: Symbol, ones: Sequence[Cotangent]) -> Reach:
+def _by_branch(index: Symbol, cotangents: Sequence[Cotangent]) -> Reach:
     """Where an operand is read, by which branch is taken; the second one is by any index above 0."""
-    is_read = [one.value is not None for one in ones]
+    is_read = [cotangent.value is not None for cotangent in cotangents]
     if all(is_read):
         return None
     if not any(is_read):
@@ -173,8 +178,8 @@ def _by_branch(index: Symbol, ones: Sequence[Cotangent]) -> Reach:
     return Partial(lambda: greater(index, 0) if is_read[1] else less_equal(index, 0))
 
 
-def _flags_of(found: Sequence[Cotangent], asked: Sequence[bool]) -> list[Any]:
-    return _flags([one for one, is_asked in zip(found, asked, strict=True) if is_asked])
+def _flags_of(cotangents: Sequence[Cotangent], asked: Sequence[bool]) -> list[Any]:
+    return _flags([cotangent for cotangent, is_asked in zip(cotangents, asked, strict=True) if is_asked])
 
 
 def _known(reach: Any) -> Reach:
@@ -210,8 +215,8 @@ def _scan_rule(call: OpCall) -> list[Any]:
         values, all_wanted = [*before, *slices, *outer], [*floats, *wanted_xs, *wanted_outer]
         partly = pulled(body, values, cotangents, all_wanted, after)
         is_partial[:] = map(_is_partial, partly)
-        found = filled(partly, values, all_wanted)
-        into, of_slices, more = _split(found, sum(floats), sum(wanted_xs))
+        reaching = filled(partly, values, all_wanted)
+        into, of_slices, more = _split(reaching, sum(floats), sum(wanted_xs))
         read = [g for g, is_float in zip(_placed(of_before, of_saved), floats, strict=True) if is_float]
         marks_before = _merged(_flags(partly[: len(marks)]), marks_of_saved) if marks else []
         return (_added(into, read), _added(of_outer, more), marks_before), of_slices
@@ -239,14 +244,14 @@ def _reached_by_scan(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     def step(state: Any, x: Any) -> Any:
         (of_after, of_outer), (before, slices) = state, x
         seeds = _seeds(body, [*_placed(of_after, floats[:carry]), *ends[carry:]])
-        found = _flags(pulled(body, [*before, *slices, *outer], seeds, wanted))
-        into, read, more = _split(found, count, of_xs)
+        flags = _flags(pulled(body, [*before, *slices, *outer], seeds, wanted))
+        into, read, more = _split(flags, count, of_xs)
         return (_merged(into, of_saved), _merged(of_outer, more)), read
 
     start = [end for end, is_float in zip(ends[:carry], floats, strict=False) if is_float]
     never = [np.asarray(False)] * (sum(wanted) - count - of_xs)
     (into, more), read = Tracer().scan(step, (start, never), (saved, xs), attrs["length"], not attrs["reverse"])
-    return [*into, *(any_op(one) for one in read), *more]
+    return [*into, *(any_op(is_read) for is_read in read), *more]
 
 
 def _shifted(call: OpCall, saved: Sequence[Any]) -> list[Any]:
@@ -278,9 +283,9 @@ def _while_rule(call: OpCall) -> list[Any]:
         return [*into, *_added(of_outer, more), *_flags(partly[: len(marks)])]
 
     traced = Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
-    found = _through(part_of(call.out, carry), traced, start, outer, reverse=True)
+    carried_back = _through(part_of(call.out, carry), traced, start, outer, reverse=True)
     reached = cached(lambda: _reached_by_while(call))  # there may be no round at all
-    results = found[: len(found) - len(marks)]
+    results = carried_back[: len(carried_back) - len(marks)]
     told = [Cotangent(g, Partial(lambda i=i: reached()[i])) for i, g in enumerate(results)]  # type: ignore[misc]
     return _placed(told, [*floats, *wanted_outer])
 
@@ -294,8 +299,8 @@ def _reached_by_while(call: OpCall) -> list[Any]:
 
     def step(values: list[Any]) -> list[Any]:
         of_after, of_outer, before = _split(values, count, sum(wanted) - count)
-        found = _flags(pulled(body, before, _seeds(body, _placed(of_after, floats)), wanted))
-        return [*found[:count], *_merged(of_outer, found[count:])]
+        flags = _flags(pulled(body, before, _seeds(body, _placed(of_after, floats)), wanted))
+        return [*flags[:count], *_merged(of_outer, flags[count:])]
 
     traced = Subgraph("reached", step, [node.spec for node in nodes_of([*start, *call.inputs])])
     return _through(part_of(call.out, carry), traced, start, call.inputs[carry:], reverse=True)
@@ -314,13 +319,16 @@ def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
     return [None if end is None else Cotangent(zeros(o.spec.shape, o.spec.dtype), _known(end)) for o, end in outputs]
 
 
-def _flags(found: Sequence[Cotangent]) -> list[Any]:
+def _flags(cotangents: Sequence[Cotangent]) -> list[Any]:
     """Whether each of these cotangents is there."""
-    return [np.asarray(one.value is not None) if one.reach is None else one.reach.known() for one in found]
+    return [
+        np.asarray(cotangent.value is not None) if cotangent.reach is None else cotangent.reach.flag()
+        for cotangent in cotangents
+    ]
 
 
 def _merged(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
-    return [logical_or(one, other) for one, other in zip(held, more, strict=True)]
+    return [logical_or(flag, other) for flag, other in zip(held, more, strict=True)]
 
 
 def _while_gradient_rule(call: OpCall) -> list[Any]:
@@ -336,17 +344,17 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
     start = _there(_zeros_for([output.spec for output in graph.outputs], _given(call, 0, count)))
 
     def step(values: list[Any]) -> list[Any]:
-        given, held = values[: len(start)], values[len(start) :]
+        cotangents, held = values[: len(start)], values[len(start) :]
         anywhere = [
             zeros_like(v) if is_float else np.asarray(True) for v, is_float in zip(carried, floats, strict=True)
         ]
         inputs, wanted = [*anywhere, *held], [*floats, *(False for _ in held)]
-        return filled(pulled(graph, inputs, _placed(given, floats), wanted), inputs, wanted)
+        return filled(pulled(graph, inputs, _placed(cotangents, floats), wanted), inputs, wanted)
 
     kept = [node for i, node in enumerate(graph.inputs) if i >= count or floats[i]]
     traced = Subgraph("step", step, [node.spec for node in kept])
-    found = _through(history, traced, start, outer, reverse=not call.attrs["reverse"])
-    return [None, *_placed(found, floats), *(None for _ in outer)]
+    carried_back = _through(history, traced, start, outer, reverse=not call.attrs["reverse"])
+    return [None, *_placed(carried_back, floats), *(None for _ in outer)]
 
 
 def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Sequence[Any], reverse: bool) -> list[Any]:

@@ -49,8 +49,8 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         with reading_all():
             seeds = [_seed(results[i], g) for i, g in cotangents.items()]
-            found = pullback([results[i] for i in cotangents], seeds)
-        rest = iter([zeros_like(v) if g is None else g for v, (g, _) in zip(variables, found, strict=True)])
+            reaching = pullback([results[i] for i in cotangents], seeds)
+        rest = iter([zeros_like(v) if g is None else g for v, (g, _) in zip(variables, reaching, strict=True)])
         return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures])
 
     return outputs, pull
@@ -106,7 +106,7 @@ def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backwar
     start = len(builder.nodes)
     builder.saving += 1
     try:
-        yield lambda outputs, given, known=_NOTHING: pull_back(builder, start, variables, outputs, given, known)
+        yield lambda outputs, seeds, computed=_NOTHING: pull_back(builder, start, variables, outputs, seeds, computed)
     finally:
         builder.saving -= 1
 
@@ -119,15 +119,15 @@ def pull_back(
     start: int,
     variables: Sequence[Symbol],
     outputs: Sequence[Any],
-    given: Sequence[Any],
-    known: Known = _NOTHING,
+    seeds: Sequence[Any],
+    computed: Known = _NOTHING,
 ) -> list[Cotangent]:
     """What reaches each variable, through the nodes of the builder from number `start` on.
 
-    Rules read the values of nodes that are `known` from those nodes.
+    Rules read the values of nodes that are `computed` from those nodes.
     """
     with clock.phase("differentiate"):
-        return _pulled_back(builder, start, variables, outputs, given, known)
+        return _pulled_back(builder, start, variables, outputs, seeds, computed)
 
 
 def _pulled_back(
@@ -135,15 +135,15 @@ def _pulled_back(
     start: int,
     variables: Sequence[Symbol],
     outputs: Sequence[Any],
-    given: Sequence[Any],
-    known: Known,
+    seeds: Sequence[Any],
+    computed: Known,
 ) -> list[Cotangent]:
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
     cotangents: dict[Node, Any] = {}
     reached = Reached()
-    for output, found in zip(outputs, given, strict=True):
-        cotangent, reach = found if isinstance(found, Cotangent) else (found, None)
+    for output, seed in zip(outputs, seeds, strict=True):
+        cotangent, reach = seed if isinstance(seed, Cotangent) else (seed, None)
         if isinstance(output, Symbol) and output.node in active and cotangent is not None:
             held = cotangents.get(output.node)
             cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
@@ -151,7 +151,7 @@ def _pulled_back(
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
     here = _builder()  # the graph itself, or the body of a loop in it
     line = here.line
-    pull = _Pull(builder, active, known, reached, may_poison(here))
+    pull = _Pull(builder, active, computed, reached, may_poison(here))
     try:
         reverse.accumulate(reversed(recorded), cotangents, pull.back)
     finally:
@@ -181,7 +181,7 @@ class _Pull(NamedTuple):
 
     builder: Builder
     active: set[Node]
-    known: Known
+    computed: Known
     reached: Reached
     is_told: bool
 
@@ -189,11 +189,11 @@ class _Pull(NamedTuple):
         """The inputs that want a cotangent, each with its contribution."""
         _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
         own = self.reached.of(node)
-        for source, found, is_linear in self._contributions(node, cotangent):
-            contribution, reach = found if isinstance(found, Cotangent) else (found, None)
+        for source, contributed, is_linear in self._contributions(node, cotangent):
+            contribution, reach = contributed if isinstance(contributed, Cotangent) else (contributed, None)
             reach = reach if self.is_told else None
             if own is not None and not is_linear:
-                contribution = choice(own.known(), contribution, zeros_like(contribution))
+                contribution = choice(own.flag(), contribution, zeros_like(contribution))
             if node.op is part:
                 self.reached.add_part(source, node.attrs["number"], own)
             else:
@@ -202,13 +202,13 @@ class _Pull(NamedTuple):
 
     def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any, bool]]:
         """Each input with its contribution, and whether a zero cotangent gives a zero whatever the values are."""
-        *inputs, out = [Symbol(self.builder, self.known.get(one, one)) for one in (*node.inputs, node)]
+        *inputs, out = [Symbol(self.builder, self.computed.get(value, value)) for value in (*node.inputs, node)]
         if node.op in joint_rules:
             wanted = [source in self.active for source in node.inputs]
             parts = self.reached.of_parts(node)
-            found = joint_rules[node.op](OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
+            contributions = joint_rules[node.op](OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
             is_linear = node.op is switch_op and is_choice(node.attrs)
-            for source, g in zip(node.inputs, found, strict=True):
+            for source, g in zip(node.inputs, contributions, strict=True):
                 if source in self.active and g is not None and not (isinstance(g, Cotangent) and g.value is None):
                     yield source, g, is_linear
             return

@@ -24,7 +24,7 @@ def marks_of(call: OpCall, carry: int) -> tuple[list[Any], list[Any]]:
         return [], []
     saved = range(len(floats), len(floats) + carry)
     ends, kept = there_at(call, range(carry), floats), there_at(call, saved, floats)
-    return [one for one in ends if one is not None], [one for one in kept if one is not None]
+    return [flag for flag in ends if flag is not None], [flag for flag in kept if flag is not None]
 
 
 def _reads_all(call: OpCall, body: Graph, floats: Sequence[bool]) -> bool:
@@ -40,6 +40,6 @@ def there_at(call: OpCall, numbers: Iterable[int], floats: Iterable[bool]) -> li
     told = []
     for number, is_float in zip(numbers, floats, strict=False):
         reach = call.parts.get(number)
-        there = np.asarray(number in call.cotangents) if reach is None else reach.known()
+        there = np.asarray(number in call.cotangents) if reach is None else reach.flag()
         told.append(there if is_float else None)
     return told

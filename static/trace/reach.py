@@ -17,29 +17,29 @@ class Partial:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._known: Any = None
+        self._flag: Any = None
 
-    def known(self) -> Any:
+    def flag(self) -> Any:
         """The bool."""
-        if self._known is None:
-            self._known = self._make()
-        return self._known
+        if self._flag is None:
+            self._flag = self._make()
+        return self._flag
 
 
 Reach = Partial | None
 """None stands for a cotangent that a tape has on every path."""
 
 
-def either(one: Reach, other: Reach) -> Reach:
+def either(first: Reach, second: Reach) -> Reach:
     """Where one of two contributions is there."""
-    return None if one is None or other is None else Partial(lambda: logical_or(one.known(), other.known()))
+    return None if first is None or second is None else Partial(lambda: logical_or(first.flag(), second.flag()))
 
 
-def both(one: Reach, other: Reach) -> Reach:
+def both(first: Reach, second: Reach) -> Reach:
     """Where what a contribution is made of is there, and what it goes through is reached."""
-    if one is None or other is None:
-        return one or other
-    return Partial(lambda: logical_and(one.known(), other.known()))
+    if first is None or second is None:
+        return first or second
+    return Partial(lambda: logical_and(first.flag(), second.flag()))
 
 
 class Reached:
@@ -98,10 +98,10 @@ def _is_singular_node(node: Node) -> bool:
 def may_poison(builder: Builder | None) -> bool:
     """Whether a zero cotangent may become NaN in a graph, or in one around it; else nobody asks where it is none."""
     while builder is not None:
-        count, found = _scanned.get(builder, (0, False))
-        found = found or any(map(_is_singular_node, islice(builder.nodes, count, None)))
-        _scanned[builder] = len(builder.nodes), found
-        if found:
+        count, poisons = _scanned.get(builder, (0, False))
+        poisons = poisons or any(map(_is_singular_node, islice(builder.nodes, count, None)))
+        _scanned[builder] = len(builder.nodes), poisons
+        if poisons:
             return True
         builder = builder.parent
     return False

@@ -121,7 +121,7 @@ def compiled():
 
 
 def defined():
-    graph = static.Graph()
+    graph = static.GraphBuilder()
     x = graph.placeholder("x", (4,), "float64")
     with graph:
         y = g.sum(g.tanh(x))

@@ -199,7 +199,7 @@ def test_observers_left_in_any_order():
 
 
 def test_traces_left_in_any_order():
-    one, two = static.Graph("one"), static.Graph("two")
+    one, two = static.GraphBuilder("one"), static.GraphBuilder("two")
     one.__enter__()
     two.__enter__()
     one.__exit__(None, None, None)

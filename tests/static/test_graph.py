@@ -1,4 +1,4 @@
-"""static.Graph: define and run gives what tracing gives, and what is fed wrong is named."""
+"""static.GraphBuilder: define and run gives what tracing gives, and what is fed wrong is named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def loss_of(x, w):
 
 @pytest.fixture
 def model():
-    graph = static.Graph("model")
+    graph = static.GraphBuilder("model")
     return graph, graph.placeholder("x", ("B", 3)), graph.placeholder("w", (3, 2))
 
 
@@ -53,7 +53,7 @@ def test_gradients_go_through_values_that_are_asked_for_too(model):
 
 
 def test_gradients_of_gradients_and_of_what_does_not_matter():
-    graph = static.Graph()
+    graph = static.GraphBuilder()
     x, other = graph.placeholder("x", (), "float64"), graph.placeholder("other", (2,), "float64")
     slope = graph.gradients(x**3, x)
     found = graph.run(
@@ -115,7 +115,7 @@ def test_what_is_fed_wrong_is_named(model):
 
 
 def test_one_name_with_two_sizes_is_named():
-    graph = static.Graph()
+    graph = static.GraphBuilder()
     x, y = graph.placeholder("x", ("B",)), graph.placeholder("y", ("B",))
     step = graph.compile(x + y)
     with pytest.raises(ShapeError, match=r"B\b.* 2\b.* 3\b|B\b.* 3\b.* 2\b"):
@@ -124,7 +124,7 @@ def test_one_name_with_two_sizes_is_named():
 
 def test_values_of_two_graphs_do_not_mix(model):
     graph, x, _ = model
-    other = static.Graph("other").placeholder("y", ("B", 3))
+    other = static.GraphBuilder("other").placeholder("y", ("B", 3))
     with pytest.raises(ControlFlowError, match=r"add: a symbol of another trace or graph, f32\[B,3\] \+ f32\[B,3\]"):
         _ = x + other
     for refused in (

@@ -65,10 +65,10 @@ def violations(f, arrays, rng):
 
 def _is_violated(mark, first, second):
     first, second = np.asarray(first), np.asarray(second)
-    assert mark.taint.shape == mark.known.shape == mark.value.shape == first.shape
+    assert mark.taint.shape == mark.certain.shape == mark.value.shape == first.shape
     numbers = ~(np.isnan(first) | np.isnan(second))  # 0 times NaN is NaN, and shows
     unsaid = ~mark.taint & (first != second)
-    mistaken = mark.known & (first != mark.value)
+    mistaken = mark.certain & (first != mark.value)
     return bool((numbers & (unsaid | mistaken)).any())
 
 

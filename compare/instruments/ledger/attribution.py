@@ -22,7 +22,7 @@ from static.codegen.binding import ArenaLayout, lay_out
 from static.codegen.lowering import lower
 from static.memory import sharing
 from static.memory.schedule import Schedule, schedule
-from static.memory.sharing import Place
+from static.memory.sharing import BufferPlace
 from static.passes import pipeline
 
 
@@ -69,10 +69,10 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 
 
-def _alone(graph: Graph) -> dict[Node, Place]:
+def _alone(graph: Graph) -> dict[Node, BufferPlace]:
     """Places in which nobody shares any memory."""
     owner = sharing.views(graph.nodes).owner
-    return {node: Place(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
+    return {node: BufferPlace(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
 
 
 def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:

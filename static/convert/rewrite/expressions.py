@@ -203,7 +203,7 @@ class Expressions(ast.NodeTransformer):
         inner = Expressions(self._guarded - bound_by(node), self._settable, self.tried)
         inner._is_apart = True
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
-        if any(isinstance(n, (ast.Attribute, ast.Subscript)) for one in generators for n in ast.walk(one.target)):
+        if any(isinstance(n, (ast.Attribute, ast.Subscript)) for clause in generators for n in ast.walk(clause.target)):
             raise NotConvertedError("a comprehension in it sets an attribute or an item; write a for statement")
         first = self(generators[0].iter)
         if isinstance(node, ast.GeneratorExp) and _is_simple(node):
@@ -211,7 +211,7 @@ class Expressions(ast.NodeTransformer):
         for number, generator in enumerate(generators):
             items = inner(generator.iter) if number else first
             generator.iter = at(operator("iterated", items), generator.iter)
-            generator.ifs = [at(operator("known", inner(test)), test) for test in generator.ifs]
+            generator.ifs = [at(operator("condition", inner(test)), test) for test in generator.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
                 setattr(node, field, inner(getattr(node, field)))
@@ -242,8 +242,8 @@ def _stream(source: ast.expr, loops: Sequence[ast.comprehension], inner: Express
     loop, *rest = loops
     tests = [inner(test) for test in loop.ifs]
     test = tests[-1] if tests else ast.Constant(None)
-    for one in reversed(tests[:-1]):
-        test = operator("both", one, thunk(test))
+    for condition in reversed(tests[:-1]):
+        test = operator("both", condition, thunk(test))
     tested = _of_item(loop.target, test) if tests else test
     value = _stream(inner(rest[0].iter), rest, inner, element) if rest else inner(element)
     return operator("stream", source, _of_item(loop.target, value), tested, ast.Constant(bool(rest)))

@@ -51,8 +51,8 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
     if owned:
         out.append(ast.Expr(operator("owned", thunk(ast.Tuple([load(name) for name in owned], ast.Load())))))
     for name in sorted(around.assigned):
-        one = ast.Assign([ast.Tuple([store(name)], ast.Store())], load(GIVEN))
-        out.append(function(put_name(name), nodes.parameters(GIVEN), [*around.shared([name]), one]))
+        setting = ast.Assign([ast.Tuple([store(name)], ast.Store())], load(GIVEN))
+        out.append(function(put_name(name), nodes.parameters(GIVEN), [*around.shared([name]), setting]))
     for name in sorted(around.outer & written):
         put = f"<set {name}>"
         body = [*around.shared([name]), assign(name, load(GIVEN))]
@@ -91,10 +91,10 @@ class Rewritten:
                 kept[file] = compiled(code)
             except NotConvertedError as reason:
                 kept[file] = reason
-        known = kept[file]
-        if isinstance(known, NotConvertedError):
-            raise NotConvertedError(*known.args)
-        return known
+        outcome = kept[file]
+        if isinstance(outcome, NotConvertedError):
+            raise NotConvertedError(*outcome.args)
+        return outcome
 
 
 def compiled(code: CodeType) -> CodeType:

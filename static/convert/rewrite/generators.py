@@ -24,8 +24,8 @@ def turned_inside_out(node: ast.FunctionDef) -> None:
 class _Yields(ast.NodeTransformer):
     def statements(self, statement: ast.stmt) -> list[ast.stmt]:
         """A statement without yields."""
-        found = self.visit(statement)
-        return found if isinstance(found, list) else [found]
+        visited = self.visit(statement)
+        return visited if isinstance(visited, list) else [visited]
 
     def visit(self, node: ast.AST) -> Any:
         """Any node but functions inside, which yield for themselves."""

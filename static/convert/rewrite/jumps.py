@@ -246,7 +246,7 @@ def _test(pattern: ast.pattern, subject: str) -> ast.expr:
         case ast.MatchSingleton(value=value):
             return ast.Compare(load(subject), [ast.Is()], [ast.Constant(value)])
         case ast.MatchOr(patterns=patterns):
-            return either([_test(one, subject) for one in patterns])
+            return either([_test(alternative, subject) for alternative in patterns])
         case ast.MatchAs(pattern=None, name=None):
             return ast.Constant(True)
     raise NotConvertedError("it matches patterns that are no constants; write ifs")

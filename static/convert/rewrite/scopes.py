@@ -103,20 +103,20 @@ class Uses(NamedTuple):
 
 def uses(statements: Sequence[ast.stmt]) -> Uses:
     """Those of statements that run one after the other."""
-    found = Uses()
+    total = Uses()
     for statement in statements:
-        known = vars(statement).get("uses")  # asked for at each level of the blocks around
-        if known is None:
-            known = vars(statement)["uses"] = _uses(statement)
-        found = found.then(known)
-    return found
+        cached = vars(statement).get("uses")  # asked for at each level of the blocks around
+        if cached is None:
+            cached = vars(statement)["uses"] = _uses(statement)
+        total = total.then(cached)
+    return total
 
 
 def _uses(statement: ast.stmt) -> Uses:
     match statement:
         case ast.If(test=test, body=body, orelse=orelse):
-            one, other = uses(body), uses(orelse)
-            return Uses(loaded(test)).then(Uses(one.reads | other.reads, one.sure & other.sure))
+            then, other = uses(body), uses(orelse)
+            return Uses(loaded(test)).then(Uses(then.reads | other.reads, then.sure & other.sure))
         case ast.While(test=test, body=body):
             return Uses(loaded(test) | uses(body).reads)
         case ast.For(target=target, iter=iterable, body=body):

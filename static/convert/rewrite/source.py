@@ -31,12 +31,12 @@ class Definitions(NamedTuple):
     def definition(self, code: CodeType) -> Definition | None:
         """The tree that compiles to this code, if there is one."""
         line = code.co_firstlineno
-        if not any(_is_same(known, code) for known in self.codes.get(line, [])):
+        if not any(_is_same(candidate, code) for candidate in self.codes.get(line, [])):
             return None
-        found = [tree for tree in self.trees.get(line, []) if _name(tree) == code.co_name]
-        if len(found) > 1:
-            found = [tree for tree in found if _holds(tree, code)]
-        return found[0] if len(found) == 1 else None
+        matching = [tree for tree in self.trees.get(line, []) if _name(tree) == code.co_name]
+        if len(matching) > 1:
+            matching = [tree for tree in matching if _holds(tree, code)]
+        return matching[0] if len(matching) == 1 else None
 
 
 def definition(code: CodeType) -> Definition:
@@ -44,17 +44,17 @@ def definition(code: CodeType) -> Definition:
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotConvertedError("it is a coroutine; write a function")
     file = code.co_filename
-    found = _read(file, code)
-    if found is None:
+    tree = _read(file, code)
+    if tree is None:
         linecache.checkcache(file)  # what it keeps may be older than the function
-        found = _read(file, code)
-    if found is None:
+        tree = _read(file, code)
+    if tree is None:
         raise NotConvertedError(
             "it is not what the text of its file compiles to: the file was edited after it was imported, or a tool has "
             "rewritten the function, as pytest does where there is an assert; import the file again, or move the "
             "function to a file that no tool rewrites"
         )
-    return found
+    return tree
 
 
 def _read(file: str, code: CodeType) -> Definition | None:
@@ -77,14 +77,14 @@ def _definitions(text: str, flags: int) -> Definitions:
             top = compile(module, "<compared>", "exec", flags=flags, dont_inherit=True)
         except (SyntaxError, ValueError):  # a text that was edited since
             return Definitions({}, {})
-    known = Definitions({}, {})
+    definitions = Definitions({}, {})
     for tree in ast.walk(module):
         if isinstance(tree, (ast.FunctionDef, ast.Lambda)):
             lines = [tree.lineno, *(decorator.lineno for decorator in getattr(tree, "decorator_list", []))]
-            known.trees.setdefault(min(lines), []).append(tree)
+            definitions.trees.setdefault(min(lines), []).append(tree)
     for code in _inside(top):
-        known.codes.setdefault(code.co_firstlineno, []).append(code)
-    return known
+        definitions.codes.setdefault(code.co_firstlineno, []).append(code)
+    return definitions
 
 
 def _inner(code: CodeType) -> list[CodeType]:

@@ -62,7 +62,8 @@ def _only_defines(statement: ast.stmt) -> bool:
         case ast.FunctionDef(decorator_list=decorators, args=args):
             parts: list[ast.AST] = [args]
             is_known = all(
-                isinstance(one, ast.Attribute) or getattr(one, "id", "") in _OF_CLASSES for one in decorators
+                isinstance(decorator, ast.Attribute) or getattr(decorator, "id", "") in _OF_CLASSES
+                for decorator in decorators
             )
         case ast.Assign() | ast.AnnAssign() | ast.Expr():
             parts, is_known = [statement], True
@@ -183,9 +184,9 @@ class Statements:
                 item.context_expr = operator("managed", self._expressions(item.context_expr))
                 if item.optional_vars is not None and not isinstance(item.optional_vars, ast.Name):
                     self._made += 1
-                    given = self._name("entered")
-                    entered += self._stored(item.optional_vars, load(given))
-                    item.optional_vars = store(given)
+                    holder = self._name("entered")
+                    entered += self._stored(item.optional_vars, load(holder))
+                    item.optional_vars = store(holder)
             statement.body = [*(at(new, statement) for new in entered), *self.block(statement.body, after)]
             return [at(statement, statement)]
         every = after | loaded(statement)  # an exception may end any part of it
@@ -227,8 +228,8 @@ class Statements:
         if all(isinstance(target, ast.Name) for target in targets):
             return [ast.Assign([*targets], value)]
         self._made += 1
-        given = self._name("value")
-        return [assign(given, value), *(new for target in targets for new in self._stored(target, load(given)))]
+        holder = self._name("value")
+        return [assign(holder, value), *(new for target in targets for new in self._stored(target, load(holder)))]
 
     def _stored(self, target: ast.expr, value: ast.expr) -> Body:
         """The statements that store a value in a target."""
@@ -249,8 +250,8 @@ class Statements:
         each = [ast.Starred(store(p), ast.Store()) if star else store(p) for p, star in zip(parts, stars, strict=True)]
         out: Body = [ast.Assign([ast.Tuple(list(each), ast.Store())], operator("iterated", value))]
         for target, part, star in zip(targets, parts, stars, strict=True):
-            given = operator("made", load(part)) if star else load(part)
-            out += self._stored(target.value if isinstance(target, ast.Starred) else target, given)
+            item = operator("made", load(part)) if star else load(part)
+            out += self._stored(target.value if isinstance(target, ast.Starred) else target, item)
         return out
 
     def _augmented(self, statement: ast.AugAssign) -> Body:
@@ -279,7 +280,7 @@ class Statements:
             case ast.Attribute(value=owner, attr=attribute):
                 return [ast.Expr(operator("delete_attribute", self._expressions(owner), ast.Constant(attribute)))]
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                return [new for one in targets for new in self._deleted(one)]
+                return [new for part in targets for new in self._deleted(part)]
             case ast.Name(id=name) if name in self._around.merged:
                 return [self._unset(name)]
         return [ast.Delete([target])]

@@ -41,23 +41,23 @@ def by_method(name: str, value: Any, other: Any) -> Any:
     return call(method)(value, other) if _is_the_users(method) else NotImplemented
 
 
-def arithmetic(name: str, one: Any, other: Any) -> Any:
+def arithmetic(name: str, left: Any, right: Any) -> Any:
     """`one + other`, and the like."""
-    _check_sequences(name, one, other)
+    _check_sequences(name, left, right)
     plain, _, method = _OPERATORS[name]
-    found = by_method(method, one, other)
-    if found is NotImplemented and type(other) is not type(one):
-        found = by_method(f"r{method}", other, one)
-    return made(plain(one, other)) if found is NotImplemented else found
+    returned = by_method(method, left, right)
+    if returned is NotImplemented and type(right) is not type(left):
+        returned = by_method(f"r{method}", right, left)
+    return made(plain(left, right)) if returned is NotImplemented else returned
 
 
 def augmented(name: str, value: Any, other: Any) -> Any:
     """`value += other`, and the like: a list changes, and so does a tensor under all its names."""
     _check_sequences(name, value, other)
     _, in_place, method = _OPERATORS[name]
-    found = by_method(f"i{method}", value, other)
-    if found is not NotImplemented:
-        return found
+    returned = by_method(f"i{method}", value, other)
+    if returned is not NotImplemented:
+        return returned
     if _is_the_users(inspect.getattr_static(type(value), f"__{method}__", None)):
         return arithmetic(name, value, other)
     journal_container(value)
@@ -67,12 +67,12 @@ def augmented(name: str, value: Any, other: Any) -> Any:
     return changed_in_place(value, result) if is_symbol(value) and not value.weak else result
 
 
-def _check_sequences(name: str, one: Any, other: Any) -> None:
+def _check_sequences(name: str, left: Any, right: Any) -> None:
     """Raise ControlFlowError for a length that only the run knows, and for a text that shows a value."""
-    if isinstance(one, (str, bytes)) and name == "Mod":
-        shown(other)
-        check_read(other)
-    for sequence, number in ((one, other), (other, one)):
+    if isinstance(left, (str, bytes)) and name == "Mod":
+        shown(right)
+        check_read(right)
+    for sequence, number in ((left, right), (right, left)):
         if isinstance(sequence, (list, tuple, str, bytes, bytearray, deque)) and is_symbol(number) and number.weak:
             refuse(
                 f"a {type(sequence).__name__} is repeated so often as only the run knows, or meets a number that only "

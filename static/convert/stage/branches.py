@@ -63,11 +63,11 @@ def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live:
         return traced
 
     try:
-        found = decided(truth(test), [run(otherwise), run(then)], [repr(variables.names[i]) for i in kept])
+        merged = decided(truth(test), [run(otherwise), run(then)], [repr(variables.names[i]) for i in kept])
     finally:
         variables.put(before)
     after = list(before)
-    for i, value in zip(kept, found, strict=True):
+    for i, value in zip(kept, merged, strict=True):
         after[i] = value
     variables.put(after)
 
@@ -114,11 +114,11 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     places = [place for place in places if not _is_in_place(place)]
     for place in places:
         merge.add(place.label, [_left(path, place) for path in paths])
-    found = merge.results(test)
-    for place, value in zip(places, found[len(names) :], strict=True):
+    results = merge.results(test)
+    for place, value in zip(places, results[len(names) :], strict=True):
         write(place, value if isinstance(place, Variable) else read(value))
     still_overwritten(overwritten)
-    return found[: len(names)]
+    return results[: len(names)]
 
 
 def _is_in_place(place: WritePlace) -> bool:

@@ -48,8 +48,8 @@ def _scalar(value: Symbol) -> Any:
 def _int(value: Any = 0, *rest: Any) -> Any:
     if not is_symbol(value):
         return int(value, *rest)
-    one = _scalar(value)
-    return weak(astype(trunc(one) if one.dtype.kind == "f" else one, np.int64))
+    scalar = _scalar(value)
+    return weak(astype(trunc(scalar) if scalar.dtype.kind == "f" else scalar, np.int64))
 
 
 def _float(value: Any = 0.0) -> Any:
@@ -186,8 +186,10 @@ def text_of(plain: Callable[..., Any]) -> Callable[..., Any]:
     return text
 
 
-def _divmod(one: Any, other: Any) -> Any:
-    return (one // other, one % other) if is_symbol(one) or is_symbol(other) else divmod(one, other)
+def _divmod(dividend: Any, divisor: Any) -> Any:
+    if is_symbol(dividend) or is_symbol(divisor):
+        return dividend // divisor, dividend % divisor
+    return divmod(dividend, divisor)
 
 
 def _reduce(function: Callable[[Any, Any], Any], items: Iterable[Any], *start: Any) -> Any:
@@ -201,8 +203,8 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     bool: _bool,
     round: _round,
     pow: _pow,
-    max: _extreme(max, lambda one, best: one > best),
-    min: _extreme(min, lambda one, best: one < best),
+    max: _extreme(max, lambda item, best: item > best),
+    min: _extreme(min, lambda item, best: item < best),
     any: _any,
     all: _all,
     range: _range,

@@ -118,9 +118,9 @@ def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function that calls those that it is given, in their converted form."""
 
     def calling(*args: Any, **options: Any) -> Any:
-        given = [call(arg) if callable(arg) else arg for arg in args]
+        positional = [call(arg) if callable(arg) else arg for arg in args]
         named = {name: call(value) if callable(value) else value for name, value in options.items()}
-        return _read_by(f, *given, **named)
+        return _read_by(f, *positional, **named)
 
     return calling
 
@@ -199,10 +199,10 @@ def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
             check_not_frozen(value)
             check_takes(value)
             journal_container(value)
-    given = [_given(arg) for arg in args]
+    positional = [_given(arg) for arg in args]
     named = {name: _given(value) for name, value in options.items()}
     with _forwards(f):
-        result = _of_a_library(f, given, named)
+        result = _of_a_library(f, positional, named)
     return _noted(f, args, result)
 
 

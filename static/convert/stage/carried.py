@@ -91,9 +91,9 @@ class Carried:
         Raises StructureError where a round changes the structure, the shape or the dtype of something.
         """
         for _ in range(ROUNDS):
-            known = self._known()
+            before = self._known()
             traced = self._traced(body, items)
-            if self._known() == known:
+            if self._known() == before:
                 traced.give(lambda: [typed(self._after[path], slot.spec) for path, slot in self._slots.items()])
                 self._check_ints(traced)
                 return traced
@@ -185,10 +185,10 @@ class Carried:
 
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
             count = len(self._slots)
-            _, given, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
+            _, before, after, writes = self._inside(symbols[:count], lambda: body(*symbols[count:]))
             self._left = writes
             for i, label in enumerate(self._labels()):
-                self._learn((i,), label, given[i], after[i])
+                self._learn((i,), label, before[i], after[i])
             self._add_places(writes)
             return ()
 
@@ -203,29 +203,30 @@ class Carried:
 
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
         """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
-        given, starts = self._filled(symbols), self._starts()
+        before, starts = self._filled(symbols), self._starts()
         self._share(self._given)
         count = len(self._before)
         with Region() as region:
             try:
-                self._variables.put(given[:count])
-                for place, value in zip(self._places, given[count:], strict=True):
+                self._variables.put(before[:count])
+                for place, value in zip(self._places, before[count:], strict=True):
                     write(place, value)
                 self._forbid(self._given)
                 for path in self._changing:
                     stale(starts.get(path), self._entered[path])
-                known: dict[Any, Any] = {Overwriting(node).key: error for node, error in forbidden().items()}
+                errors: dict[Any, Any] = {Overwriting(node).key: error for node, error in forbidden().items()}
                 result = reached(run)
                 after = self._values()
                 self._errors = dict(forbidden())
             finally:
                 writes = region.undo()
                 self._variables.put(self._before)
-        return result, given, after, {key: one for key, one in writes.items() if known.get(key) is not one[1]}
+        writes = {key: written for key, written in writes.items() if errors.get(key) is not written[1]}
+        return result, before, after, writes
 
     def _add_places(self, writes: Writes) -> None:
         """Carry what else was written to."""
-        known = {place.key for place in self._places}
+        carried_keys = {place.key for place in self._places}
         replaced = {id(new): label for _, new in self._made for label in [type(new).__name__]}
         for key, (place, value) in writes.items():
             if isinstance(place, Overwriting):
@@ -235,7 +236,7 @@ class Carried:
                 continue
             if id(place.owner) in replaced:
                 raise StructureError(f"a {replaced[id(place.owner)]} is changed in place, and replaced by another")
-            if key not in known:
+            if key not in carried_keys:
                 self._rebound.add((len(self._before) + len(self._places),))
                 self._places.append(place)
 
@@ -272,26 +273,26 @@ class Carried:
 
     # Learning ------------------------------------------------------------------------------------------------
 
-    def _learn(self, path: Path, label: str, given: Any, after: Any) -> None:
+    def _learn(self, path: Path, label: str, before: Any, after: Any) -> None:
         """Note what a round has changed of a value. Raises StructureError where no loop can carry that."""
-        if isinstance(given, Differing) or isinstance(after, Differing):
-            if given is not after:
-                raise StructureError(next(v.why for v in (after, given) if isinstance(v, Differing)))
+        if isinstance(before, Differing) or isinstance(after, Differing):
+            if before is not after:
+                raise StructureError(next(v.why for v in (after, before) if isinstance(v, Differing)))
             return
-        given, after = plain(given), plain(after)
+        before, after = plain(before), plain(after)
         is_carried = path in self._slots or path in self._rebound
-        if given is after and not is_carried:
+        if before is after and not is_carried:
             return
         after = left_by(after, self._left)
-        if not is_carried and is_same([given, after]):
+        if not is_carried and is_same([before, after]):
             return
-        if isinstance(given, Unset) and not isinstance(after, Unset):
+        if isinstance(before, Unset) and not isinstance(after, Unset):
             self._late.setdefault(path, after)
             self._learn_late(path, label, after)
-        elif is_leaf(given) and is_leaf(after):
-            self._learn_leaf(path, label, given, after)
+        elif is_leaf(before) and is_leaf(after):
+            self._learn_leaf(path, label, before, after)
         else:
-            self._learn_items(path, label, given, after)
+            self._learn_items(path, label, before, after)
 
     def _learn_late(self, path: Path, label: str, after: Any) -> None:
         """What a round sets and nothing before it: zeros are carried into the first."""
@@ -302,30 +303,30 @@ class Carried:
             for i, item in enumerate(parts.items):
                 self._learn_late((*path, i), f"{label}{parts.labels[i]}", item)
 
-    def _learn_items(self, path: Path, label: str, given: Any, after: Any) -> None:
-        before, now = taken_apart(given), taken_apart(after)
-        if before is None or now is None or before.like != now.like:
-            raise StructureError(f"{label} is {described(given)} before a round and {described(after)} after it")
+    def _learn_items(self, path: Path, label: str, before: Any, after: Any) -> None:
+        parts, parts_after = taken_apart(before), taken_apart(after)
+        if parts is None or parts_after is None or parts.like != parts_after.like:
+            raise StructureError(f"{label} is {described(before)} before a round and {described(after)} after it")
         self._rebound.add(path)
-        for i, (one, other) in enumerate(zip(before.items, now.items, strict=True)):
-            self._learn((*path, i), f"{label}{before.labels[i]}", one, other)
+        for i, (item, item_after) in enumerate(zip(parts.items, parts_after.items, strict=True)):
+            self._learn((*path, i), f"{label}{parts.labels[i]}", item, item_after)
 
-    def _learn_leaf(self, path: Path, label: str, given: Any, after: Any) -> None:
-        dtype = _dtype(given, after)
-        if dtype is None or not same_shape(shape_of(given), shape_of(after)):
-            raise StructureError(f"{label} is {described(given)} before a round and {described(after)} after it")
+    def _learn_leaf(self, path: Path, label: str, before: Any, after: Any) -> None:
+        dtype = _dtype(before, after)
+        if dtype is None or not same_shape(shape_of(before), shape_of(after)):
+            raise StructureError(f"{label} is {described(before)} before a round and {described(after)} after it")
         self._after[path] = after
         error = self._errors.get(memory(after.node)) if is_symbol(after) and not after.weak else None
         if error is not None:
             self._stale[path] = error
-        self._slots[path] = Slot(TensorSpec(shape_of(after), dtype), is_number(given) and is_number(after))
+        self._slots[path] = Slot(TensorSpec(shape_of(after), dtype), is_number(before) and is_number(after))
 
 
-def _dtype(given: Any, after: Any) -> np.dtype[Any] | None:
+def _dtype(before: Any, after: Any) -> np.dtype[Any] | None:
     """The dtype that a leaf has in every round; None where a tensor changes its own."""
-    if is_number(given) and is_number(after):
-        return np.result_type(dtype_of(given), dtype_of(after))
-    if is_number(given):
-        return np.result_type(number_dtype(given, [after]), dtype_of(after))
-    found = number_dtype(after, [given]) if is_number(after) else dtype_of(after)
-    return found if found == dtype_of(given) else None
+    if is_number(before) and is_number(after):
+        return np.result_type(dtype_of(before), dtype_of(after))
+    if is_number(before):
+        return np.result_type(number_dtype(before, [after]), dtype_of(after))
+    dtype = number_dtype(after, [before]) if is_number(after) else dtype_of(after)
+    return dtype if dtype == dtype_of(before) else None

@@ -22,9 +22,9 @@ class Merged:
 
     def __init__(self, name: str, values: Sequence[Any]) -> None:
         self.values = values
-        given = [value for value in values if not isinstance(value, Stand)]
-        self.weak = all(map(is_number, given))
-        self.spec = TensorSpec(_shape(name, given), _dtype(name, given))
+        present = [value for value in values if not isinstance(value, Stand)]
+        self.weak = all(map(is_number, present))
+        self.spec = TensorSpec(_shape(name, present), _dtype(name, present))
 
     def typed(self, branch: int) -> Any:
         """What a branch gives, of the column's dtype: traced in the graph of the branch. Zeros where it is not set."""

@@ -21,14 +21,14 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 
 
 def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
-    def compare(one: Any, other: Any) -> Any:
-        if isinstance(one, _CONTAINERS) and isinstance(other, _CONTAINERS):  # Python compares what they hold
-            check_read(one)
-            check_read(other)
-        found = by_method(method, one, other)
-        if found is NotImplemented and type(other) is not type(one):
-            found = by_method(reflected, other, one)
-        return plain(one, other) if found is NotImplemented else found
+    def compare(left: Any, right: Any) -> Any:
+        if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):  # Python compares what they hold
+            check_read(left)
+            check_read(right)
+        returned = by_method(method, left, right)
+        if returned is NotImplemented and type(right) is not type(left):
+            returned = by_method(reflected, right, left)
+        return plain(left, right) if returned is NotImplemented else returned
 
     return compare
 
@@ -41,24 +41,24 @@ _equal = _comparison(operator.eq, "eq", "eq")
 _not_equal = _comparison(operator.ne, "ne", "ne")
 
 
-def equal(one: Any, other: Any) -> Any:
+def equal(left: Any, right: Any) -> Any:
     """`one == other`; nothing that only the run knows equals None."""
-    if _beside_none(one, other):
+    if _beside_none(left, right):
         return False
-    check_compared(one, other)
-    return _equal(one, other)
+    check_compared(left, right)
+    return _equal(left, right)
 
 
-def not_equal(one: Any, other: Any) -> Any:
+def not_equal(left: Any, right: Any) -> Any:
     """`one != other`."""
-    if _beside_none(one, other):
+    if _beside_none(left, right):
         return True
-    check_compared(one, other)
-    return _not_equal(one, other)
+    check_compared(left, right)
+    return _not_equal(left, right)
 
 
-def _beside_none(one: Any, other: Any) -> bool:
-    return (is_symbol(one) and other is None) or (is_symbol(other) and one is None)
+def _beside_none(left: Any, right: Any) -> bool:
+    return (is_symbol(left) and right is None) or (is_symbol(right) and left is None)
 
 
 def contained(value: Any, container: Any) -> Any:
@@ -72,10 +72,10 @@ def contained(value: Any, container: Any) -> Any:
         check_key(value)
         check_quiet(value)
         return value in container
-    found: Any = False
+    result: Any = False
     for item in container:
-        found = any_of(found, lambda item=item: True if item is value else equal(item, value))  # type: ignore[misc]
-    return found
+        result = any_of(result, lambda item=item: True if item is value else equal(item, value))  # type: ignore[misc]
+    return result
 
 
 def not_contained(value: Any, container: Any) -> Any:

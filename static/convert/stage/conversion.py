@@ -87,10 +87,10 @@ def package(f: Any) -> str:
 def is_the_users(f: FunctionType) -> bool:
     """Whether a function is the user's: not of the engines, of Python, or of an installed library."""
     file = f.__code__.co_filename
-    one = running()
+    active = running()
     if is_internal(file):
         return False
-    return not _is_of_a_library(file) or (one is not None and bool(one.own) and _defined_in(f) == one.own)
+    return not _is_of_a_library(file) or (active is not None and bool(active.own) and _defined_in(f) == active.own)
 
 
 def _is_of_a_library(file: str) -> bool:
@@ -113,10 +113,10 @@ def is_raised_outside(error: Exception, caller: str) -> bool:
 
 def note(f: FunctionType, reason: str = "") -> None:
     """Tell that a function is converted, or why not."""
-    one = running()
-    if one is not None:
-        found = MetFunction(f.__qualname__, _place(f.__code__), reason)
-        one.functions[found.name, found.place] = found
+    active = running()
+    if active is not None:
+        met = MetFunction(f.__qualname__, _place(f.__code__), reason)
+        active.functions[met.name, met.place] = met
 
 
 def _place(code: CodeType) -> str:
@@ -125,27 +125,27 @@ def _place(code: CodeType) -> str:
 
 def why_not(f: FunctionType) -> str:
     """Why a function that was met is not converted, and what to do about it; empty where it is, or was not met."""
-    one = running()
-    known = one and one.functions.get((f.__qualname__, _place(f.__code__)))
-    return known.reason if known else ""
+    active = running()
+    met = active and active.functions.get((f.__qualname__, _place(f.__code__)))
+    return met.reason if met else ""
 
 
 def unconverted() -> str:
     """Why the user's code that runs now is not converted, and what to do about it; empty if nothing is."""
-    one, frame = running(), user_frame()
-    if one is None or frame is None:
+    active, frame = running(), user_frame()
+    if active is None or frame is None:
         return ""
     code = frame.f_code
     if _is_of_a_library(code.co_filename):
         return f"{code.co_qualname} is a function of a library, which is not converted; write one of your own"
     if not code.co_flags & inspect.CO_NEWLOCALS:
         return "the body of a class is not converted; decide before it"
-    reasons = {known.place: known for known in one.functions.values() if known.reason}
+    reasons = {met.place: met for met in active.functions.values() if met.reason}
     if code.co_flags & inspect.CO_GENERATOR and _place(code) not in reasons:
         return "Python takes the items of this generator one by one; loop over it"
     while frame is not None:
-        known = reasons.get(_place(frame.f_code))
-        if known is not None:
-            return f"{known.name} is not converted: {known.reason}"
+        met = reasons.get(_place(frame.f_code))
+        if met is not None:
+            return f"{met.name} is not converted: {met.reason}"
         frame = frame.f_back
     return "Python itself asks for it here, and not a statement or an operator that is converted"

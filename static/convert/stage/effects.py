@@ -45,7 +45,7 @@ def check_call(f: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Non
         _check_harmless(f, owner, args, options)
     elif isinstance(owner, _UNJOURNALED) and not is_ours(owner) and not is_harmless(f):
         _refuse_lasting(owner)
-    if not any(f is known for known in _INERT):
+    if not any(f is inert for inert in _INERT):
         for value in (*args, *options.values()):
             check_read(value)
 

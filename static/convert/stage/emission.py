@@ -22,7 +22,7 @@ def picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbo
     """The outputs of the branch that a test picks, 0 if it is false."""
     if not any(map(_computes, branches)):
         otherwise, then = ([_outside(branch, output) for output in branch.outputs] for branch in branches)
-        return [choice(test, one, other) for one, other in zip(then, otherwise, strict=True)]
+        return [choice(test, if_true, if_false) for if_true, if_false in zip(then, otherwise, strict=True)]
     graphs, captured = finished(*branches)
     sources = [*nodes_of([astype(test, np.int64)]), *captured]
     return emit(switch_op, sources, {"branches": tuple(graphs)}, count)

@@ -33,7 +33,7 @@ class assuming(Block):  # noqa: N801
         enter(part(PathFacts).by_branch, self.hold(), self._facts)
 
 
-def known(test: Symbol) -> bool | None:
+def known_value(test: Symbol) -> bool | None:
     """The value that a test is known to have where this is traced, or None."""
     for facts in part(PathFacts).by_branch.values():
         for value in (True, False):
@@ -48,8 +48,8 @@ def _following(node: Node, value: bool) -> Iterator[Fact]:
     if node.op is logical_not:
         yield from _following(node.inputs[0], not value)
     elif (node.op is logical_and and value) or (node.op is logical_or and not value):
-        for one in node.inputs:
-            yield from _following(one, value)
+        for operand in node.inputs:
+            yield from _following(operand, value)
     elif node.op is where:  # `a and b` is b where a holds, else a; `a or b` is a where a holds, else b
         test, then, otherwise = node.inputs
         if (value and otherwise is test) or (not value and then is test):
@@ -67,10 +67,10 @@ def _taken(switch: Node, number: int, value: bool) -> Fact | None:
     for taken, branch in enumerate(switch.attrs["branches"]):
         output = branch.outputs[number]
         if output.op is CONSTANT:
-            given: bool | None = bool(output.attrs["value"])
+            result: bool | None = bool(output.attrs["value"])
         else:
             inside = output in branch.inputs and switch.inputs[1 + branch.inputs.index(output)] is test
-            given = bool(taken) if inside else None
-        if given is not None and given != value:
+            result = bool(taken) if inside else None
+        if result is not None and result != value:
             return test, not taken
     return None

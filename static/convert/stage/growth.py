@@ -24,58 +24,60 @@ _BOUNDED = frozenset(["remainder", "bitwise_and", "take", "index", "getitem"])
 
 def fast(outputs: Sequence[Node], carried: Mapping[Node, bool]) -> list[int]:
     """The numbers of the outputs that grow fast, of those whose input is a Python int as `carried` tells."""
-    known: Values = {node: Growth.STEP if is_int else Growth.FREE for node, is_int in carried.items()}
+    growths: Values = {node: Growth.STEP if is_int else Growth.FREE for node, is_int in carried.items()}
     ints = list(carried.values())
-    return [i for i, output in enumerate(outputs[: len(ints)]) if ints[i] and _growth(output, known) is Growth.FAST]
+    return [i for i, output in enumerate(outputs[: len(ints)]) if ints[i] and _growth(output, growths) is Growth.FAST]
 
 
-def _growth(output: Node, known: Values) -> Growth:
-    """That of a node; `known` holds those of the inputs, and is filled, without recursion along a chain."""
+def _growth(output: Node, growths: Values) -> Growth:
+    """That of a node; `growths` holds those of the inputs, and is filled, without recursion along a chain."""
     todo = [output]
     while todo:
         node = todo[-1]
-        missing = [one for one in node.inputs if one not in known]
-        if node in known:
+        missing = [source for source in node.inputs if source not in growths]
+        if node in growths:
             todo.pop()
         elif missing and node.spec.dtype.kind in "biu":
             todo += missing
         else:
-            known[node] = _of(node, known)
+            growths[node] = _of(node, growths)
             todo.pop()
-    return known[output]
+    return growths[output]
 
 
-def _of(node: Node, known: Values) -> Growth:
+def _of(node: Node, growths: Values) -> Growth:
     name = node.op.name
     if node.op in (INPUT, CONSTANT) or node.spec.dtype.kind not in "biu" or name in _BOUNDED:
         return Growth.FREE
     if name == "part":
-        return _of_part(node.inputs[0], node.attrs["number"], known)
-    found = [known.get(one, Growth.FREE) for one in node.inputs]
+        return _of_part(node.inputs[0], node.attrs["number"], growths)
+    of_inputs = [growths.get(source, Growth.FREE) for source in node.inputs]
     if name in ("where", "minimum", "maximum") or name in _KEEPING:
-        return max(found[1:] if name == "where" else found[:1] if name in _KEEPING else found)
+        return max(of_inputs[1:] if name == "where" else of_inputs[:1] if name in _KEEPING else of_inputs)
     if name in ("add", "subtract"):
-        return Growth.FAST if all(found) else max(found)
-    if name == "multiply" and any(_is_unit(one) for one in node.inputs):
-        return max(found)
-    return Growth.FAST if any(found) else Growth.FREE
+        return Growth.FAST if all(of_inputs) else max(of_inputs)
+    if name == "multiply" and any(_is_unit(source) for source in node.inputs):
+        return max(of_inputs)
+    return Growth.FAST if any(of_inputs) else Growth.FREE
 
 
 def _is_unit(node: Node) -> bool:
     return node.op is CONSTANT and node.spec.size == 1 and abs(int(node.attrs["value"])) <= 1
 
 
-def _of_part(control: Node, number: int, known: Values) -> Growth:
+def _of_part(control: Node, number: int, growths: Values) -> Growth:
     """The growth of a result of a switch, or of a loop inside."""
     if control.op.name == "switch":
-        return max(_inside(branch, number, control.inputs[1:], known) for branch in control.attrs["branches"])
+        return max(_inside(branch, number, control.inputs[1:], growths) for branch in control.attrs["branches"])
     carry = control.attrs["carry"]
-    others = [known.get(one, Growth.FREE) for i, one in enumerate(control.inputs) if i != number]
-    ints = [growth for growth, one in zip(others, control.inputs[1:], strict=False) if one.spec.dtype.kind in "iu"]
-    start = known.get(control.inputs[number], Growth.FREE) if number < carry else Growth.FREE
+    others = [growths.get(source, Growth.FREE) for i, source in enumerate(control.inputs) if i != number]
+    ints = [
+        growth for growth, source in zip(others, control.inputs[1:], strict=False) if source.spec.dtype.kind in "iu"
+    ]
+    start = growths.get(control.inputs[number], Growth.FREE) if number < carry else Growth.FREE
     return Growth.FAST if any(ints) and start else start
 
 
-def _inside(branch: Graph, number: int, sources: Sequence[Node], known: Values) -> Growth:
-    inputs = {inner: known.get(source, Growth.FREE) for inner, source in zip(branch.inputs, sources, strict=True)}
+def _inside(branch: Graph, number: int, sources: Sequence[Node], growths: Values) -> Growth:
+    inputs = {inner: growths.get(source, Growth.FREE) for inner, source in zip(branch.inputs, sources, strict=True)}
     return _growth(branch.outputs[number], inputs)

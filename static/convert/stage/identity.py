@@ -35,20 +35,20 @@ def is_chosen(value: Any) -> bool:
     return id(value) in part(ChosenValues).by_id
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """`one is other`. Raises ControlFlowError where only the run knows."""
-    if one is other:
+    if left is right:
         return True
-    if is_number(one) and is_number(other) and (is_symbol(one) or is_symbol(other)):
+    if is_number(left) and is_number(right) and (is_symbol(left) or is_symbol(right)):
         refuse("`is` asks for a number that only the run knows; write ==")
-    if (is_chosen(one) or is_chosen(other)) and _may_be_one(one, other):
+    if (is_chosen(left) or is_chosen(right)) and _may_be_one(left, right):
         _refuse("is")
     return False
 
 
-def not_same(one: Any, other: Any) -> bool:
+def not_same(left: Any, right: Any) -> bool:
     """`one is not other`."""
-    return not same(one, other)
+    return not same(left, right)
 
 
 def identified(value: Any) -> int:
@@ -58,11 +58,11 @@ def identified(value: Any) -> int:
     return id(value)
 
 
-def check_compared(one: Any, other: Any) -> None:
+def check_compared(left: Any, right: Any) -> None:
     """Raise ControlFlowError for `==` where it comes down to the identity of what was chosen."""
     if not part(ChosenValues).by_id:
         return
-    for value, beside in ((one, other), (other, one)):
+    for value, beside in ((left, right), (right, left)):
         is_whole = is_chosen(value) and not isinstance(value, _CONTAINERS)
         if (type(beside) is type(value) if is_whole else isinstance(beside, _CONTAINERS)) and _by_identity(value):
             _refuse("==")
@@ -89,8 +89,8 @@ def check_called(f: Any, args: tuple[Any, ...]) -> None:
         _refuse(f"{f.__name__}()")
 
 
-def _may_be_one(one: Any, other: Any) -> bool:
-    return (is_tensor(one) and is_tensor(other)) or type(one) is type(other)
+def _may_be_one(left: Any, right: Any) -> bool:
+    return (is_tensor(left) and is_tensor(right)) or type(left) is type(right)
 
 
 def _by_identity(value: Any) -> bool:

@@ -245,8 +245,8 @@ def asked(value: Any) -> Any:
 
 def truth(value: Any = False) -> Any:
     """`bool(value)`."""
-    found = asked(value)
-    return unknown.truth(found) if is_symbol(found) else bool(found)
+    answer = asked(value)
+    return unknown.truth(answer) if is_symbol(answer) else bool(answer)
 
 
 def both(first: Any, second: branches.Block) -> Any:

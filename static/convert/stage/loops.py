@@ -173,12 +173,12 @@ def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None
 
         branch(test(), first, _nothing, variables, variables.names)
         return
-    tested, start, one = carried.tested(test), nodes_of(carried.start()), conversion.running()
-    if one is None or one.max_rounds is None:
+    tested, start, active = carried.tested(test), nodes_of(carried.start()), conversion.running()
+    if active is None or active.max_rounds is None:
         carried.finish(while_node(start, tested, step))
         return
-    parts, going = bounded_node(start, tested, step, one.max_rounds)
-    rule = f"a loop takes more than the {one.max_rounds} rounds that max_rounds allows; allow more"
+    parts, going = bounded_node(start, tested, step, active.max_rounds)
+    rule = f"a loop takes more than the {active.max_rounds} rounds that max_rounds allows; allow more"
     require_op.apply((logical_not(going),), {"label": rule, "line": user_line()})
     carried.finish(parts)
 

@@ -36,7 +36,7 @@ class Merge:
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         """One more value, given for each path."""
-        known = len(self._columns)
+        columns_before = len(self._columns)
         failed = next((value for value in values if isinstance(value, Differing)), None)
         try:
             if failed is None:
@@ -44,7 +44,7 @@ class Merge:
                 if _missing(values):
                     self._combined(name, map(_is_set, values), self._column)
         except StructureError as error:
-            for key in list(self._columns)[known:]:
+            for key in list(self._columns)[columns_before:]:
                 del self._columns[key]
             failed = Differing(f"{error}; give it one structure, shape and dtype on every path")
         self._values.append((name, values, failed))
@@ -120,7 +120,7 @@ def _is_the_test(column: Merged) -> bool:
 
 def _is_set(value: Any) -> Any:
     """Whether a variable is set on a path: a bool, or what tells it at run time."""
-    return value.known if isinstance(value, Partly) else not isinstance(value, Unset)
+    return value.test if isinstance(value, Partly) else not isinstance(value, Unset)
 
 
 def _key(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -58,7 +58,7 @@ def stream(source: Any, element: Callable[[Any], Any], test: Callable[[Any], Any
     return streams.stream(implicit.iterated(source), element, test, nested)
 
 
-def known(test: Any) -> Any:
+def condition(test: Any) -> Any:
     """The condition of a comprehension. Raises ControlFlowError where only the run knows it."""
     test = implicit.asked(test)
     if is_symbol(test):
@@ -121,6 +121,7 @@ vars(calls.OPERATORS).update(
     chain=comparing.chain,
     choose=choose,
     class_body=class_body,
+    condition=condition,
     consumed=consumed,
     contained=comparing.contained,
     converted=calls.converted,
@@ -132,7 +133,6 @@ vars(calls.OPERATORS).update(
     greater_equal=comparing.greater_equal,
     item=implicit.item,
     iterated=iterated,
-    known=known,
     less=comparing.less,
     less_equal=comparing.less_equal,
     managed=implicit.managed,

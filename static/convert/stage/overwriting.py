@@ -79,13 +79,13 @@ class Either(NamedTuple):
     """A tensor that is another one where a test has a value."""
 
     merged: Symbol
-    one: Symbol
+    source: Symbol
     test: Symbol
     value: bool
 
     def other(self, symbol: Symbol) -> Symbol | None:
         """The other of the two, for one of them."""
-        return self.one if symbol is self.merged else self.merged if symbol is self.one else None
+        return self.source if symbol is self.merged else self.merged if symbol is self.source else None
 
     def holds(self) -> Symbol:
         """Whether the two are one."""
@@ -142,14 +142,14 @@ def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
     """Tell that a tensor is the first of these values where a test does not hold, and else the second."""
     shared = part(SharedMemory)
     _link(result, values)
-    ones = [_owner(value) for value in values]
-    if all(one is ones[0] for one in ones):  # it changes on a path, and is itself after it
+    owners = [_owner(value) for value in values]
+    if all(owner is owners[0] for owner in owners):  # it changes on a path, and is itself after it
         if any(memory(value.node) in shared.vague for value in values):
             shared.vague.add(memory(result.node))
         return
-    for i, one in enumerate(ones):
-        if is_symbol(one) and not one.weak:
-            shared.either.append(Either(result, one, test, bool(i)))
+    for i, owner in enumerate(owners):
+        if is_symbol(owner) and not owner.weak:
+            shared.either.append(Either(result, owner, test, bool(i)))
 
 
 def _owner(value: Any) -> Any:
@@ -165,13 +165,13 @@ def _same_memory(node: Node) -> set[Node]:
 
 
 def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
-    found, todo = set(start), list(start)
+    reached, todo = set(start), list(start)
     while todo:
         for node in steps.get(todo.pop(), ()):
-            if node not in found:
-                found.add(node)
+            if node not in reached:
+                reached.add(node)
                 todo.append(node)
-    return found
+    return reached
 
 
 def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
@@ -197,16 +197,16 @@ def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
 def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
     """The tensors that are this one on some paths, each with what tells whether it is; none where that is not clear."""
     related, same = _related(value), _same_memory(memory(value.node))
-    if len(related) > MOST or any(one in part(SharedMemory).vague and one not in forbidden() for one in same):
+    if len(related) > MOST or any(node in part(SharedMemory).vague and node not in forbidden() for node in same):
         return []
-    symbols = {id(symbol): symbol for either in related for symbol in (either.merged, either.one)}
+    symbols = {id(symbol): symbol for either in related for symbol in (either.merged, either.source)}
     others = [symbol for symbol in symbols.values() if symbol is not value and _is_seen(symbol)]
     origins = Origins(related)
     try:
-        found = [(other, _common(origins.of(value), origins.of(other))) for other in others]
+        tests = [(other, _common(origins.of(value), origins.of(other))) for other in others]
     except _UnseenTestError:
         return []
-    return [(other, is_one) for other, is_one in found if is_one is not None]
+    return [(other, is_one) for other, is_one in tests if is_one is not None]
 
 
 class _UnseenTestError(Exception):
@@ -215,14 +215,14 @@ class _UnseenTestError(Exception):
 
 def _related(value: Symbol) -> list[Either]:
     """Every relation by which a tensor may be others, and these others still."""
-    symbols, found = [value], dict[int, Either]()
+    symbols, relations = [value], dict[int, Either]()
     for symbol in symbols:
         for number, either in enumerate(part(SharedMemory).either):
             other = either.other(symbol)
-            if other is not None and number not in found:
-                found[number] = either
+            if other is not None and number not in relations:
+                relations[number] = either
                 symbols.append(other)
-    return list(found.values())
+    return list(relations.values())
 
 
 class Origins:
@@ -243,23 +243,23 @@ class Origins:
         return self._found[key]
 
     def _merged(self, sources: Sequence[Either]) -> dict[int, Symbol | None]:
-        found: dict[int, Symbol | None] = {}
+        tests: dict[int, Symbol | None] = {}
         for either in sources:
             if not _is_seen(either.test):
                 raise _UnseenTestError
-            for origin, test in self.of(either.one).items():
+            for origin, test in self.of(either.source).items():
                 way = _both(either.holds(), test)
-                found[origin] = logical_or(found[origin], way) if origin in found else way
-        return found
+                tests[origin] = logical_or(tests[origin], way) if origin in tests else way
+        return tests
 
 
-def _both(one: Symbol | None, other: Symbol | None) -> Symbol | None:
-    return one if other is None else other if one is None else logical_and(one, other)
+def _both(first: Symbol | None, second: Symbol | None) -> Symbol | None:
+    return first if second is None else second if first is None else logical_and(first, second)
 
 
-def _common(one: Mapping[int, Symbol | None], other: Mapping[int, Symbol | None]) -> Symbol | None:
+def _common(left: Mapping[int, Symbol | None], right: Mapping[int, Symbol | None]) -> Symbol | None:
     """Whether two tensors are one, by what they may be; None where they never are."""
-    ways = [_both(test, other[origin]) for origin, test in one.items() if origin in other]
+    ways = [_both(test, right[origin]) for origin, test in left.items() if origin in right]
     return functools.reduce(logical_or, [way for way in ways if way is not None]) if ways else None
 
 
@@ -281,7 +281,7 @@ def _stands_for(old: Node, new: Node) -> None:
 def overwrite(value: Symbol) -> None:
     """The memory of a tensor is changed. Raises ControlFlowError for an argument."""
     node = memory(value.node)
-    if any(one.op is INPUT and one in _arguments(value.builder) for one in _same_memory(node)):
+    if any(alias.op is INPUT and alias in _arguments(value.builder) for alias in _same_memory(node)):
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )
@@ -297,7 +297,7 @@ def was_changed(node: Node) -> bool:
 def _forbid(nodes: Iterable[Node]) -> None:
     rule = "a tensor is read that was changed in place under another name, and a graph's values stay as they are"
     error = ControlFlowError(located(f"{rule}; write x = x + y"))
-    still_overwritten([(Overwriting(one), error) for one in nodes])
+    still_overwritten([(Overwriting(node), error) for node in nodes])
 
 
 def stale(start: Any, own: Node) -> None:
@@ -311,7 +311,7 @@ def stale(start: Any, own: Node) -> None:
 
 def readable(value: Any) -> Any:
     """A value that a path leaves; Differing where it holds a tensor that the path has changed under another name."""
-    error = next((found for leaf in leaves(plain(value)) if (found := _error(leaf)) is not None), None)
+    error = next((failure for leaf in leaves(plain(value)) if (failure := _error(leaf)) is not None), None)
     return value if error is None else Differing(str(error))
 
 

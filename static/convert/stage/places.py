@@ -192,10 +192,10 @@ class Region(Block):
 
     def undo(self, seen: Callable[[Any], Any] = lambda value: value) -> dict[Hashable, tuple[WritePlace, Any]]:
         """Put back what the places held. Returns those that had changed, with `seen` of what they held at the end."""
-        found = {write.place.key: (write.place, seen(write.place.get())) for write in self.changed()}
+        changed = {write.place.key: (write.place, seen(write.place.get())) for write in self.changed()}
         for write in reversed(self._writes.values()):
             write.place.put(write.before)
-        return found
+        return changed
 
 
 class Regions:

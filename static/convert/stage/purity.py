@@ -106,9 +106,9 @@ def makes_quietly(kind: type) -> bool:
     if kind.__module__ in _PURE_MODULES:
         return True
     held = [held_by(kind, name) for name in ("__new__", "__init__", "__post_init__")]
-    made_by = [one.__func__ if isinstance(one, staticmethod) else one for one in held]
-    functions = [one for one in made_by if isinstance(one, FunctionType) and not is_of_the_engines(one)]
-    return not any(_may_write(one, kind, True, frozenset()) for one in functions)
+    made_by = [method.__func__ if isinstance(method, staticmethod) else method for method in held]
+    functions = [method for method in made_by if isinstance(method, FunctionType) and not is_of_the_engines(method)]
+    return not any(_may_write(method, kind, True, frozenset()) for method in functions)
 
 
 def may_write(f: FunctionType) -> bool:
@@ -172,8 +172,10 @@ def _is_pure(f: Any) -> bool:
     if isinstance(f, FunctionType) and "." in f.__qualname__:
         return False
     module = f.__globals__.get("__name__", "") if isinstance(f, FunctionType) else getattr(f, "__module__", "") or ""
-    known = module in _PURE_MODULES or (module.startswith("numpy") and not module.startswith("numpy.random"))
-    return known and f.__name__ not in _WRITING
+    is_of_pure_module = module in _PURE_MODULES or (
+        module.startswith("numpy") and not module.startswith("numpy.random")
+    )
+    return is_of_pure_module and f.__name__ not in _WRITING
 
 
 def _called_by_reading(kind: type) -> Iterator[FunctionType]:
@@ -207,40 +209,41 @@ class _Reading:
         """Whether one of the instructions may write, or one of a function inside."""
         first = code.co_varnames[0] if code.co_argcount else ""
         before = ""
-        for one in dis.get_instructions(code):
-            if self._stores(one, code, before == first) or self._loads_what_writes(one):
+        for instruction in dis.get_instructions(code):
+            if self._stores(instruction, code, before == first) or self._loads_what_writes(instruction):
                 return True
-            before = one.argval[-1] if isinstance(one.argval, tuple) and one.argval else str(one.argval)
+            value = instruction.argval
+            before = value[-1] if isinstance(value, tuple) and value else str(value)
         return any(self.writes(const) for const in code.co_consts if isinstance(const, CodeType))
 
-    def _stores(self, one: dis.Instruction, code: CodeType, on_first: bool) -> bool:
+    def _stores(self, instruction: dis.Instruction, code: CodeType, on_first: bool) -> bool:
         """Whether it stores outside of the function; an attribute of the first argument may be its own."""
-        if one.opname in _STORING:
-            return not (self._own and on_first and one.opname == "STORE_ATTR")
-        if one.opname in _OF_CLOSURES:
-            return one.argval in code.co_freevars
-        return one.opname == "BINARY_OP" and one.argrepr.endswith("=")
+        if instruction.opname in _STORING:
+            return not (self._own and on_first and instruction.opname == "STORE_ATTR")
+        if instruction.opname in _OF_CLOSURES:
+            return instruction.argval in code.co_freevars
+        return instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
 
-    def _loads_what_writes(self, one: dis.Instruction) -> bool:
-        owner, name = self._held, one.argval
-        if one.opname == "LOAD_GLOBAL":
+    def _loads_what_writes(self, instruction: dis.Instruction) -> bool:
+        owner, name = self._held, instruction.argval
+        if instruction.opname == "LOAD_GLOBAL":
             self._held = self._globals.get(name, getattr(builtins, name, None))
             return callable(self._held) and not _is_harmless(self._held, self._seen)
-        if one.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+        if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR"):
             self._held = getattr(owner, name, None) if isinstance(owner, (ModuleType, type)) else None
             if self._held is not None:
                 return callable(self._held) and not _is_harmless(self._held, self._seen)
             if owner is not None and not isinstance(owner, _UNCHANGING):
                 return name not in _READING
-            return self._is_a_call(one) and self._method_writes(name)
-        if one.opname not in ("PUSH_NULL", "PRECALL"):
+            return self._is_a_call(instruction) and self._method_writes(name)
+        if instruction.opname not in ("PUSH_NULL", "PRECALL"):
             self._held = None
         return False
 
     @staticmethod
-    def _is_a_call(one: dis.Instruction) -> bool:
+    def _is_a_call(instruction: dis.Instruction) -> bool:
         """Whether the attribute is called. One that is read is no matter: its class is asked whether that writes."""
-        return one.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and bool((one.arg or 0) & 1))
+        return instruction.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1))
 
     def _method_writes(self, name: str) -> bool:
         if self._own and name == "__setattr__":

@@ -23,23 +23,23 @@ def ordered(items: Iterable[Any], *, key: Key | None = None, reverse: bool = Fal
     """`sorted(items, key=key, reverse=reverse)`."""
     check_not_frozen(items)
     check_takes(items)
-    given = list(items)
-    keys = [item if key is None else key(item) for item in given]
+    unsorted = list(items)
+    keys = [item if key is None else key(item) for item in unsorted]
     if not any(map(is_symbol, keys)):
-        places = sorted(range(len(given)), key=keys.__getitem__, reverse=reverse)
-        return made([given[place] for place in places])
+        places = sorted(range(len(unsorted)), key=keys.__getitem__, reverse=reverse)
+        return made([unsorted[place] for place in places])
     try:
         order = argsort(_stacked("the key of a sort", keys), descending=bool(reverse), stable=True)
-        return made(_taken(given, order))
+        return made(_taken(unsorted, order))
     except StructureError as error:
         return refuse(f"{error}; only the run knows the order of what is sorted, so that all items must be alike")
 
 
 def sort(items: list[Any], *, key: Key | None = None, reverse: bool = False) -> None:
     """`items.sort(key=key, reverse=reverse)`."""
-    found = ordered(items, key=key, reverse=reverse)
+    in_order = ordered(items, key=key, reverse=reverse)
     journal(Contents(items))
-    items[:] = found
+    items[:] = in_order
 
 
 def _stacked(name: str, values: Sequence[Any]) -> Any:

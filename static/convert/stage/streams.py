@@ -263,23 +263,23 @@ def total(items: Any, start: Any = 0) -> Any:
         check_not_frozen(items)
         check_takes(items)
         return sum(items, start)
-    found = HeldValue(start)
-    items.each(lambda item: found.set(found.value + item), _always)
-    return read(found.value)
+    accumulated = HeldValue(start)
+    items.each(lambda item: accumulated.set(accumulated.value + item), _always)
+    return read(accumulated.value)
 
 
 def any_one(items: Iterable[Any], truth: Consumer) -> Any:
     """`any(items)`: no item is asked for after one that is known to be true."""
-    found = HeldValue(False)
-    _each(items, lambda item: found.set(any_of(found.value, lambda: truth(item))), lambda: negated(found.value))
-    return found.value
+    result = HeldValue(False)
+    _each(items, lambda item: result.set(any_of(result.value, lambda: truth(item))), lambda: negated(result.value))
+    return result.value
 
 
 def every_one(items: Iterable[Any], truth: Consumer) -> Any:
     """`all(items)`."""
-    found = HeldValue(True)
-    _each(items, lambda item: found.set(both(found.value, lambda: truth(item))), lambda: found.value)
-    return found.value
+    result = HeldValue(True)
+    _each(items, lambda item: result.set(both(result.value, lambda: truth(item))), lambda: result.value)
+    return result.value
 
 
 def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
@@ -295,14 +295,14 @@ def first(items: Any, *default: Any) -> Any:
     """`next(items, default)`."""
     if not isinstance(items, Streamed) or not default:
         return next(items, *default)
-    found, looking = HeldValue(default[0]), HeldValue(True)
+    result, looking = HeldValue(default[0]), HeldValue(True)
 
     def consume(item: Any) -> None:
-        found.set(item)
+        result.set(item)
         looking.set(False)
 
     items.each(consume, lambda: looking.value)
-    return read(found.value)
+    return read(result.value)
 
 
 def _always() -> bool:

@@ -52,20 +52,20 @@ def combined(
     if all(value is values[0] for value in values):
         return values[0]
     values = left(values)
-    given = [value for value in values if not isinstance(value, Unset)]
-    if not given or (len(given) == len(values) and is_same(values)):
+    present = [value for value in values if not isinstance(value, Unset)]
+    if not present or (len(present) == len(values) and is_same(values)):
         return values[0]
-    if all(map(is_leaf, given)):
+    if all(map(is_leaf, present)):
         return leaf(name, values)
-    parts = [taken_apart(value) for value in given]
+    parts = [taken_apart(value) for value in present]
     first = parts[0]
-    if first is None and is_same(given):
-        return given[0]
+    if first is None and is_same(present):
+        return present[0]
     if first is None or any(part is None or part.like != first.like for part in parts):
-        raise StructureError(f"{name} is {' on one path and '.join(map(described, given))} on the other")
-    if not around.isdisjoint(map(id, given)):
+        raise StructureError(f"{name} is {' on one path and '.join(map(described, present))} on the other")
+    if not around.isdisjoint(map(id, present)):
         raise StructureError(f"{name} holds itself")
-    inside = around.union(map(id, given))
+    inside = around.union(map(id, present))
     children = zip(*(_children(value, len(first.items)) for value in values), strict=True)
     items = [
         combined(f"{name}{at}", some, leaf, joined, left, inside)

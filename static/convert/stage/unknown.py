@@ -10,7 +10,7 @@ from graphs import promotion
 from graphs.errors import ControlFlowError, ShapeError, located
 from graphs.ops.elementwise import logical_not, not_equal
 from graphs.ops.movement import reshape
-from static.convert.stage.facts import known
+from static.convert.stage.facts import known_value
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
 
@@ -36,14 +36,14 @@ class Unset:
 
 
 class Partly:
-    """Stands in a variable that some paths set, and which was taken only the run knows: `known` tells it then."""
+    """Stands in a variable that some paths set, and which was taken only the run knows: `test` tells it then."""
 
-    def __init__(self, name: str, value: Any, known: Any = False) -> None:
-        self.name, self.value, self.known = name, value, known
+    def __init__(self, name: str, value: Any, test: Any = False) -> None:
+        self.name, self.value, self.test = name, value, test
 
     def is_set(self) -> bool:
         """Whether it is set where this is traced."""
-        return is_symbol(self.known) and known(self.known) is True
+        return is_symbol(self.test) and known_value(self.test) is True
 
     def read(self) -> Any:
         """The value where a test around has asked for the path that sets it; else refuse."""
@@ -78,11 +78,11 @@ def plain(value: Any) -> Any:
 
 def settled(value: Any) -> Any:
     """The value of a variable where the path that is traced tells it: that it is set, or which bool it is."""
-    test = value.known if isinstance(value, Partly) else value
-    found = known(test) if is_symbol(test) and test.weak else None
-    if found is None or test is value:
-        return value if found is None else found
-    return value.value if found else Unset(value.name)
+    test = value.test if isinstance(value, Partly) else value
+    outcome = known_value(test) if is_symbol(test) and test.weak else None
+    if outcome is None or test is value:
+        return value if outcome is None else outcome
+    return value.value if outcome else Unset(value.name)
 
 
 def unset(name: str) -> Unset:
@@ -119,8 +119,8 @@ def truth(value: Symbol) -> Symbol:
     """The one bool that Python's `if` makes of a value. Raises ShapeError for several elements."""
     if any(size != 1 for size in value.shape):
         raise ShapeError(located(f"if: the truth of {value.node.spec} is ambiguous; use any() or all()"))
-    one = reshape(value, ()) if value.shape else value
-    return weak(one if one.dtype == np.bool_ else not_equal(one, 0))
+    scalar = reshape(value, ()) if value.shape else value
+    return weak(scalar if scalar.dtype == np.bool_ else not_equal(scalar, 0))
 
 
 def negated(value: Any) -> Any:

@@ -36,8 +36,8 @@ def item(container: Any, key: Any) -> Any:
     """`container[key]`: of a list, at a place that only the run knows, where its items are alike."""
     if is_symbol(key) and isinstance(container, (list, tuple)):
         return _picked(container, key)
-    found = container[key]
-    return made(found) if isinstance(key, slice) and isinstance(container, list) else found
+    value = container[key]
+    return made(value) if isinstance(key, slice) and isinstance(container, list) else value
 
 
 def tried_item(container: Any, key: Any) -> Any:
@@ -54,8 +54,8 @@ def _picked(items: Any, key: Symbol) -> Any:
     values = [typed(value, spec) for value in items]
     if building().saving:  # the gradient reaches none of the others
         values = [choice(at == i, value, typed(Unset(""), spec)) for i, value in enumerate(values)]
-    one = stack(values)[at]
-    return weak(one) if all(map(is_number, items)) else chosen(one)
+    picked = stack(values)[at]
+    return weak(picked) if all(map(is_number, items)) else chosen(picked)
 
 
 def _from_front(key: Symbol, length: int) -> Any:

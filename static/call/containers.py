@@ -60,13 +60,13 @@ def caller(
     are `fixed` it must have the shape of its spec too, and `room.run` is what runs. One of NumPy's scalars is an array
     where the spec has no axes.
     """
-    given = _numbered(inputs)
-    if not _is_plain(given) or inputs.num_leaves != len(specs):
+    numbered = _numbered(inputs)
+    if not _is_plain(numbered) or inputs.num_leaves != len(specs):
         return lambda *_: NotImplemented
     leaves = [f"x{i}" for i in range(len(specs))]
     types: dict[str, type] = {}
     lines = [
-        *_read(given, types, ordered=False),
+        *_read(numbered, types, ordered=False),
         *_scalars([x for x, spec in zip(leaves, specs, strict=True) if not spec.shape]),
         *_checked(dict.fromkeys(leaves, np.ndarray)),
         f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
@@ -112,17 +112,18 @@ def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Rea
     It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
     a leaf are others. None when no such function can be made.
     """
-    given = _numbered(structure)
+    numbered = _numbered(structure)
     traced = [is_traced(leaf) for leaf in leaves]
-    if not _is_plain(given) or traced != [type(leaf) is np.ndarray or isinstance(leaf, np.generic) for leaf in leaves]:
+    are_arrays = [type(leaf) is np.ndarray or isinstance(leaf, np.generic) for leaf in leaves]
+    if not _is_plain(numbered) or traced != are_arrays:
         return None
     kinds = {f"x{i}": type(leaf) for i, leaf in enumerate(leaves)}
     arrays = [x for x, is_array in zip(kinds, traced, strict=True) if is_array]
     parts = [str(number), *(f"{x}.shape" for x in arrays), *(f"{x}.dtype" for x in arrays)]
     parts += [f"static_key({x})" for x in kinds if x not in arrays]
-    types = {f"type_{x}": one for x, one in kinds.items()}
+    types = {f"type_{x}": leaf_type for x, leaf_type in kinds.items()}
     lines = [
-        *_read(given, types, ordered=True),
+        *_read(numbered, types, ordered=True),
         *_checked(kinds),
         *(f"{x} = asarray({x})" for x in arrays if kinds[x] is not np.ndarray),
         f"entry = entries.get(({_listed(parts)}))",
@@ -141,12 +142,12 @@ def kind(leaves: Sequence[Any], number: int) -> Hashable:
 
 
 def _function(parameters: str, lines: Sequence[str], **names: Any) -> Any:
-    known = {"ndarray": np.ndarray, "generic": np.generic, "asarray": np.asarray}
-    known |= {"static_key": static_key, "unflatten": tree.unflatten}
-    found: dict[str, Any] = {**known, **names}
+    helpers = {"ndarray": np.ndarray, "generic": np.generic, "asarray": np.asarray}
+    helpers |= {"static_key": static_key, "unflatten": tree.unflatten}
+    namespace: dict[str, Any] = {**helpers, **names}
     source = f"def made({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
-    exec(source, found)  # noqa: S102  (made of structures: keys are literals)
-    return found["made"]
+    exec(source, namespace)  # noqa: S102  (made of structures: keys are literals)
+    return namespace["made"]
 
 
 def _numbered(structure: tree.Structure) -> Any:
@@ -159,14 +160,14 @@ def _is_plain(value: Any, named: bool = True) -> bool:
         return True
     if type(value) is dict:
         return all(type(key) in _KEYS for key in value) and all(_is_plain(part, named) for part in value.values())
-    known = type(value) in _PLAIN or (named and getattr(type(value), "__iter__", None) is tuple.__iter__)
-    return known and all(_is_plain(part, named) for part in value)
+    is_plain_kind = type(value) in _PLAIN or (named and getattr(type(value), "__iter__", None) is tuple.__iter__)
+    return is_plain_kind and all(_is_plain(part, named) for part in value)
 
 
-def _read(given: Any, types: dict[str, type], *, ordered: bool) -> Iterator[str]:
+def _read(container: Any, types: dict[str, type], *, ordered: bool) -> Iterator[str]:
     """Statements that put the leaves of `args` into x0, x1, ..., or refuse them; `types` are the names they use."""
     yield "try:"
-    yield from (f"    {line}" for line in _reading("args", given, types, ordered))
+    yield from (f"    {line}" for line in _reading("args", container, types, ordered))
     yield f"except KeyError: {_REFUSE}"
 
 
@@ -204,8 +205,8 @@ def _putting_together(leaves: str, outputs: tree.Structure) -> list[str]:
     made = _numbered(outputs)
     if not _is_plain(made, named=False):
         return [f"return unflatten(outputs, list({leaves}))"]
-    found = _listed(f"v{i}" for i in range(outputs.num_leaves)) or "()"
-    return [f"{found} = {leaves}", f"return {_written(made)}"]
+    targets = _listed(f"v{i}" for i in range(outputs.num_leaves)) or "()"
+    return [f"{targets} = {leaves}", f"return {_written(made)}"]
 
 
 def _written(value: Any) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import TensorSpec, tree
-from static.call import layout
+from static.call import containers
 
 
 class Pair(NamedTuple):
@@ -38,10 +38,10 @@ def called(args, outputs=None):
     leaves, structure = tree.flatten(args)
     made = structure if outputs is None else outputs
     specs = [TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
-    room = layout.Room()
+    room = containers.Room()
     room.run = lambda *arrays: arrays
     room.bindings = {tuple(leaf.shape for leaf in leaves): SimpleNamespace(run=room.run)}
-    for_any, for_these = (layout.caller(structure, made, specs, fixed=fixed) for fixed in (False, True))
+    for_any, for_these = (containers.caller(structure, made, specs, fixed=fixed) for fixed in (False, True))
 
     def call(other):
         one, two = for_any(room, other), for_these(room, other)
@@ -131,8 +131,8 @@ def test_what_is_not_plain_is_left_to_the_general_way(container):
 
 
 def test_an_error_of_what_runs_is_not_taken_for_a_missing_key():
-    call = layout.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [TensorSpec(X.shape, X.dtype)], fixed=True)
-    room = layout.Room()
+    call = containers.caller(tree.flatten((X,))[1], tree.flatten(X)[1], [TensorSpec(X.shape, X.dtype)], fixed=True)
+    room = containers.Room()
 
     def run(_):
         raise KeyError("inside")
