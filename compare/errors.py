@@ -14,6 +14,8 @@ from compare import ends
 _FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.py\b)""")
 _HARNESS = f"{Path(__file__).resolve().parent}{os.sep}"
 _MEASURED = {"workloads", "corpus"}
+_INSTALLED = {"site-packages", "dist-packages"}
+"""The folders of packages, also in an environment that this one reaches by its path."""
 
 
 class CompareError(Exception):
@@ -143,7 +145,8 @@ def is_users(file: str) -> bool:
 
 def is_library(file: str) -> bool:
     """Whether a file is Python's or that of an installed package; what is typed in is neither."""
-    return file.startswith("<frozen") or str(Path(file).resolve()).startswith(_libraries())
+    path = Path(file).resolve()
+    return file.startswith("<frozen") or str(path).startswith(_libraries()) or not _INSTALLED.isdisjoint(path.parts)
 
 
 @cache

@@ -49,7 +49,8 @@ ANSWER: dict[str, Able] = {
     "a whole training step, with its optimizer": _has_its_own("training"),
     "compiles, each with its reason": _has_its_own("observed"),
     "graph breaks by reason": _has_its_own("pieces"),
-    "seconds by line, drawn graphs, shape policies, rewrites": lambda engine: engine.takes_apart,
+    "seconds and bytes by line of source": lambda engine: engine.tells_lines,
+    "drawn graphs, shape policies, rewrites": lambda engine: engine.takes_apart,
     "page, `--fail-if`, `--junit`, `--summary`, exit codes": _always,
 }
 """What the answer and the page hold, in the order of reading."""

@@ -82,6 +82,21 @@ class Observed:
         return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
 
 
+@dataclass
+class LineOp:
+    """An op of a step: the user's line that it is of, `model.py:12` or "", and its seconds, with the Python before it.
+
+    `made` are the bytes of the arrays that it makes, `saved` those among them that backward reads, `saved_bytes` their
+    bytes.
+    """
+
+    line: str
+    seconds: float
+    made: int = 0
+    saved: int = 0
+    saved_bytes: int = 0
+
+
 class Step:
     """A step, and the calls it is made for, as the engine takes them. A call returns when the result is computed.
 
@@ -159,7 +174,8 @@ class Engine(ABC):
     costly   whether compiling costs so much that one process is gate, clock and scales at once, and keeps what it made
     shares   whether modes can share a process without changing what another one compiles
     looks_for_effects  whether what a function does besides its result is found before it is measured
-    takes_apart        whether a step is shown line by line and as a graph
+    takes_apart        whether a step is shown as a graph, with shape policies and rewrites
+    tells_lines        whether the seconds and bytes of a step are told by line of source
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
 
@@ -175,6 +191,7 @@ class Engine(ABC):
     shares: bool = True
     looks_for_effects: bool = False
     takes_apart: bool = False
+    tells_lines: bool = False
     device: Device = "cpu"
     idioms: Mapping[str, str] = MappingProxyType({})
 
@@ -299,6 +316,10 @@ class Engine(ABC):
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The ops of a call of an eager step, in order. Raises UnsupportedError where there is no way to see them."""
         raise UnsupportedError(f"nothing counts the ops that {self.title} runs; measure it with graphduel compare")
+
+    def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
+        """The ops of a call of an eager step, in order, each with its line. Raises UnsupportedError as `ran` does."""
+        raise UnsupportedError(f"nothing tells the lines whose ops {self.title} runs")
 
     def wait(self, result: Any) -> None:
         """Return when a result is computed."""

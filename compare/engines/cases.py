@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,16 @@ def alone(case: Case) -> Case:
 
     What is left to differ is the graph mode: no shapes that vary, and no function rewritten for one engine.
     """
-    ranked = sorted(range(len(case.lengths)), key=case.lengths.__getitem__)
-    middle = ranked[len(ranked) // 2]
+    middle = median_length(case.lengths)
     loss = case.static_loss or case.loss
     return replace(
         case, loss=loss, static_loss=None, examples=(case.examples[middle],), lengths=(case.lengths[middle],)
     )
+
+
+def median_length(lengths: Sequence[int]) -> int:
+    """The index of the example of the median length."""
+    return sorted(range(len(lengths)), key=lengths.__getitem__)[len(lengths) // 2]
 
 
 def traced(case: Case) -> Callable[..., Any]:

@@ -61,6 +61,11 @@ class Runnable(ABC):
         return {}
 
     @property
+    def written(self) -> Callable[..., Any] | None:
+        """The function whose lines a user reads; None where nobody does."""
+        return None
+
+    @property
     @abstractmethod
     def expected(self) -> Mapping[int, Sequence[Reference]]:
         """For calls by their number, what each must give: every one of several references."""
@@ -161,6 +166,12 @@ class FunctionRunnable(Runnable):
         """Those of float32, and more where eager itself is further off: an ill-conditioned step says so in `notes`."""
         output, gradient = (max(TOLERANCE, min(MULTIPLE * error, 1.0)) for error in self._eagers_errors)
         return output, gradient
+
+    @property
+    def written(self) -> Callable[..., Any]:
+        """What the user has written."""
+        written: Callable[..., Any] = self.function
+        return written
 
     @property
     def _eagers_errors(self) -> tuple[float, float]:

@@ -37,7 +37,7 @@ class GraphDuel(Engine):
     """Both engines run the same kernels by the same gradient rules; what differs is when the graph is made."""
 
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
-    looks_for_effects, takes_apart = True, True
+    looks_for_effects, takes_apart, tells_lines = True, True, True
     costly = False
     modes = (
         DYNAMIC,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode, Observed, TrainingFunction
+from compare.engines.base import Function, LineOp, Mode, Observed, TrainingFunction
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.torch import counting, dynamo
@@ -30,6 +30,7 @@ class Torch(Framework):
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares = False
+    tells_lines = True
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
     idioms = IDIOMS
 
@@ -111,6 +112,12 @@ class Torch(Framework):
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """As the dispatcher sees them."""
         return counting.ran(step, call)
+
+    def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
+        """As the dispatcher sees them, each op waited for."""
+        from compare.engines.torch import lines
+
+        return lines.ops(step, call, self.wait)
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `fullgraph=True`, or exported."""

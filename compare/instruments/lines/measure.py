@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compare import engines, workloads
 from compare.engines import cases
+from compare.engines.base import Step
 from compare.errors import described
-from compare.instruments.lines import graph, tape
+from compare.instruments.lines import graph, tape, ticks
+from compare.instruments.runnables import Runnable
 from compare.records.job import Job
 from compare.records.lines import SourceLines, SourceLinesArm
 from compare.workloads.base import Case
@@ -41,8 +43,26 @@ def measure_lines(job: Job, case: Case) -> SourceLines:
     """The same of a case that is there."""
     case = cases.alone(case)
     rows = {arm: _row(arm, case) for arm in job.arms if arm in ENGINES}
-    found = dict.fromkeys(line for row in rows.values() for line in row.lines)
-    return SourceLines(**job.head, arms=rows, code=texts(case.loss, found))
+    lines = dict.fromkeys(line for row in rows.values() for line in row.lines)
+    return SourceLines(**job.head, arms=rows, code=texts(case.loss, lines))
+
+
+def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[SourceLines]:
+    """The record of what a user has written, whose step runs op by op, over the call of the median length.
+
+    None where nobody reads its lines, or the engine cannot tell them. `arm` is what the record calls it.
+    """
+    engine = runnable.engine
+    if runnable.written is None or not engine.tells_lines:
+        return
+    middle = cases.median_length(runnable.lengths)
+    call = step.examples[middle]
+    try:
+        with runnable.called(middle):
+            row = ticks.read(lambda: engine.lines(step.run, call), lambda: step(*call))
+    except Exception as error:  # noqa: BLE001  (as for our arms)
+        row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
+    yield SourceLines(**job.head, arms={arm: row}, code=texts(runnable.written, row.lines))
 
 
 def _row(arm: str, case: Case) -> SourceLinesArm:
@@ -56,22 +76,22 @@ def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:
     """The text of those lines, `model.py:12`, that stand in the file of `f` or of a loaded module of that name."""
     places = {line: line.rpartition(":") for line in lines}
     files = _files(f, {name for name, _, _ in places.values()})
-    found = {
+    code = {
         line: linecache.getline(files[name], int(number)).strip()
         for line, (name, _, number) in places.items()
         if name in files
     }
-    return {line: text for line, text in found.items() if text}
+    return {line: text for line, text in code.items() if text}
 
 
 def _files(f: Callable[..., Any], names: Collection[str]) -> dict[str, str]:
     """The path of each file: that of `f`, else of the one loaded module that has the name and is not ours."""
-    found: dict[str, set[str]] = {}
+    paths: dict[str, set[str]] = {}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
         if isinstance(path, str) and Path(path).name in names and not is_internal(path):
-            found.setdefault(Path(path).name, set()).add(path)
+            paths.setdefault(Path(path).name, set()).add(path)
     code = getattr(inspect.unwrap(f), "__code__", None)
     if code is not None:
-        found[Path(code.co_filename).name] = {code.co_filename}
-    return {name: paths.pop() for name, paths in found.items() if len(paths) == 1}
+        paths[Path(code.co_filename).name] = {code.co_filename}
+    return {name: alike.pop() for name, alike in paths.items() if len(alike) == 1}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
+from compare.engines.base import LineOp
 from compare.records.lines import LineCost, SourceLinesArm
 
 PASSES = 15
@@ -27,6 +28,22 @@ class Counted(NamedTuple):
         """The costs of a line, to be added to."""
         return self.lines.setdefault(line, LineCost())
 
+    def add(self, line: str, op: LineOp) -> None:
+        """Count an op."""
+        cost = self.at(line)
+        cost.kernels += 1
+        cost.made += op.made
+        cost.saved += op.saved
+        cost.saved_bytes += op.saved_bytes
+
+
+def read(ops: Callable[[], Sequence[LineOp]], step: Callable[[], object]) -> SourceLinesArm:
+    """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches."""
+    counted = Counted({})
+    for op in ops():
+        counted.add(op.line, op)
+    return timed(counted, step, lambda: [(op.line, op.seconds) for op in ops()])
+
 
 def timed(counted: Counted, step: Callable[[], object], watch: Callable[[], Spans]) -> SourceLinesArm:
     """The row of an arm: each line has the median of its seconds over watched steps.
@@ -44,17 +61,18 @@ def timed(counted: Counted, step: Callable[[], object], watch: Callable[[], Span
         seconds.append(perf_counter() - start)
         passes.append(_by_line(watch()))
     whole = median(seconds)
-    found = {line: median([one.get(line, 0.0) for one in passes]) for line in passes[0]}
-    scale = min(1.0, whole / (sum(found.values()) or 1.0))
-    found.pop("", None)
-    for line, each in found.items():
+    medians = {line: median([each.get(line, 0.0) for each in passes]) for line in passes[0]}
+    scale = min(1.0, whole / (sum(medians.values()) or 1.0))
+    medians.pop("", None)
+    counted.lines.pop("", None)
+    for line, each in medians.items():
         counted.at(line).seconds = each * scale
     rest = whole - sum(line.seconds for line in counted.lines.values())
     return SourceLinesArm("ok", None, step=whole, elsewhere=max(0.0, round(rest, 12)), lines=counted.lines)
 
 
 def _by_line(spans: Spans) -> dict[str, float]:
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for line, seconds in spans:
-        found[line] = found.get(line, 0.0) + seconds
-    return found
+        sums[line] = sums.get(line, 0.0) + seconds
+    return sums

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from compare import engines, workloads
 from compare.engines.base import Step
 from compare.instruments import thin
+from compare.instruments.lines import measure as lines
 from compare.instruments.parity.measure import expectations
 from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
 from compare.instruments.time.clock import CLOCK, NAME, Clock
@@ -32,6 +33,8 @@ from compare.workloads.base import Case, Example
 
 COLD = 0
 """The process that finds no compiled code, where code is kept on the disk."""
+WARM = 1
+"""The first that finds it, and reads the lines of the base."""
 BASE = 4
 """Times the limit is what the base may take: without it there is no ratio."""
 
@@ -83,7 +86,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         return {str(name(arm, arm)): read(epochs[arm]) for arm in job.arms}
 
     cache: Literal["cold", "warm"] | None = None if job.process is None else "cold" if is_cold else "warm"
-    base = name(engine.arms[0], engine.arms[0])
+    base = str(name(engine.arms[0], engine.arms[0]))
     record = Time(
         **{**job.head, "process": job.process or 0},
         arms={str(name(arm, arm)): row for arm, row in rows.items()},
@@ -92,11 +95,14 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         eager=base,
     )
     record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, each)))
+    eager = epochs.get(engine.arms[0])
+    if job.process in (WARM, None) and eager and eager.right:
+        record.beside += map(to_json, lines.of_runnable(job, runnable, base, eager.right))
     return record
 
 
 def _beside(
-    job: Job, runnable: Runnable, base: str | None, is_cold: bool, each: Callable[..., dict[str, Any]]
+    job: Job, runnable: Runnable, base: str, is_cold: bool, each: Callable[..., dict[str, Any]]
 ) -> Iterator[Record]:
     place = {**job.head, "eager": base}
     place.pop("process", None)

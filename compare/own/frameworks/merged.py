@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from compare.instruments.runnables import FunctionRunnable
 from compare.records.compilations import Compilations
+from compare.records.lines import SourceLines
 from compare.records.memory import Memory, MemoryArm
 from compare.records.parity import Parity
 from compare.records.record import Arm, OfArms, Record, Records, of
@@ -30,6 +31,7 @@ def merged(records: Records) -> Iterator[Record]:
         for memory in _together(of(records, Memory)):
             memory.add({mode: MemoryArm(row.status, row.reason) for mode, row in refused.items()})
             yield memory
+    yield from _together(of(records, SourceLines))
 
 
 def _together(records: list[R]) -> list[R]:

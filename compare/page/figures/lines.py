@@ -13,7 +13,8 @@ from compare.words import text
 
 _TITLE = "Line by line"
 CAPTION = (
-    "One warm step over the input of median length, read in a pass of its own. The time of a line ends with "
+    "One warm step over the input of median length, read in passes of its own; what these take longer than a step that "
+    "nobody watches is taken from all lines alike. The time of a line ends with "
     "its kernel, and covers the Python code before it. Backward kernels count for the line whose gradient they "
     "compute. Made are the bytes of the arrays that its kernels write; saved are those among them that backward reads. "
     "`elsewhere` is what no line has: entering and leaving the step, checking arguments, laying out results."

@@ -1,0 +1,138 @@
+"""Eager PyTorch line by line: ops, bytes and saved tensors as counted by hand, and times that come to the step."""
+
+import pytest
+
+from compare import engines
+from compare.own import show
+from compare.own.frameworks import run
+from compare.records.lines import SourceLines
+from compare.records.record import of
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+HIDDEN, OUT = 128 * 64 * 4, 128 * 8 * 4
+W1, W2 = 32 * 64 * 4, 64 * 8 * 4
+
+
+@pytest.fixture
+def adapter():
+    engine = engines.named("torch")
+    engine.start(0)
+    return engine
+
+
+def mlp(params, x, y):
+    h = torch.tanh(x @ params["w1"])
+    out = h @ params["w2"]
+    return ((out - y) ** 2).mean()
+
+
+def call():
+    params = {"w1": torch.randn(32, 64) / 8, "w2": torch.randn(64, 8) / 8}
+    return params, torch.randn(128, 32), torch.randn(128, 8)
+
+
+def line(f, below):
+    return f"test_torch_lines.py:{f.__code__.co_firstlineno + below}"
+
+
+def costs(ops):
+    """Bytes made, tensors saved and their bytes, by line; ops that make nothing new left out."""
+    rows = {}
+    for op in ops:
+        made, saved, nbytes = rows.get(op.line, (0, 0, 0))
+        rows[op.line] = (made + op.made, saved + op.saved, nbytes + op.saved_bytes)
+    return rows
+
+
+def test_a_step_makes_and_saves_what_can_be_counted_by_hand(adapter):
+    rows = costs(adapter.lines(adapter.build("torch-eager", mlp, 0), call()))
+    # x @ w1 and tanh; back: the gradient of tanh, and that of w1
+    assert rows[line(mlp, 1)] == (3 * HIDDEN + W1, 1, HIDDEN)
+    # h @ w2; back: the gradients of h and of w2
+    assert rows[line(mlp, 2)] == (OUT + HIDDEN + W2, 0, 0)
+    # the difference is what the square keeps
+    assert rows[line(mlp, 3)][1:] == (1, OUT)
+    assert set(rows) <= {line(mlp, 1), line(mlp, 2), line(mlp, 3), ""}  # the cotangent of the loss is of no line
+
+
+def test_without_gradients_nothing_is_saved(adapter):
+    rows = costs(adapter.lines(adapter.build("torch-eager", mlp, None), call()))
+    assert rows == {line(mlp, 1): (2 * HIDDEN, 0, 0), line(mlp, 2): (OUT, 0, 0), line(mlp, 3): (2 * OUT + 4, 0, 0)}
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return cotangent * 2
+
+
+def custom(x):
+    y = Double.apply(x)
+    z = y.sin()
+    return z.sum()
+
+
+def test_what_a_users_own_backward_runs_is_of_the_line_of_its_forward(adapter):
+    rows = costs(adapter.lines(adapter.build("torch-eager", custom, 0), (torch.randn(1000),)))
+    # its product, which sin keeps; back: the product of its own backward
+    assert rows[line(Double.forward, 2)] == (8000, 1, 4000)
+    # the gradient of sin, a cosine and a product
+    assert rows[line(custom, 2)] == (12000, 0, 0)
+    assert sum(made for made, _, _ in rows.values()) == 4000 * 5 + 8
+
+
+def trained():
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+
+    return model, step
+
+
+def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optimizer_of_its_own():
+    model, step = trained()
+    rows = costs(engines.named("torch").lines(step, (torch.randn(4, 6), torch.randint(0, 2, (4,)))))
+    parameters = sum(parameter.nbytes for parameter in model.parameters())
+    assert rows[line(step, 2)][0] > parameters
+    assert rows[line(step, 3)][0] == 4  # the cotangent of the loss
+    assert line(step, 4) in rows
+
+
+def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
+    asked = run.asked_of("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
+    result = run.here(asked, mlp, [call()])
+    (record,) = of(result.records, SourceLines)
+    row = record.arms["eager"]
+    assert row.status == "ok"
+    assert set(row.lines) == {line(mlp, below) for below in (1, 2, 3)}
+    assert sum(cost.seconds for cost in row.lines.values()) + row.elsewhere == pytest.approx(row.step)
+    assert all(cost.seconds > 0 for cost in row.lines.values())
+    assert record.code[line(mlp, 2)] == 'out = h @ params["w2"]'
+    header, *body = show.by_line(result)
+    assert header == ("line", "eager", "source")
+    assert body[-1][-1] == "timed between watched ones"
+
+
+def test_a_training_step_is_read_and_put_back():
+    model, step = trained()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    asked = run.asked_of("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
+    result = run.here(asked, step, [(torch.randn(4, 6), torch.randint(0, 2, (4,)))])
+    (record,) = of(result.records, SourceLines)
+    assert line(step, 4) in record.arms["eager"].lines
+    assert all(map(torch.equal, before, model.parameters()))
+
+
+def test_an_engine_that_cannot_tell_lines_says_so_in_the_table_and_is_not_asked():
+    assert {name for name in engines.names() if engines.named(name).tells_lines} == {"graphduel", "torch"}
