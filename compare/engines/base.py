@@ -266,8 +266,8 @@ class Engine(ABC):
     def workload(self, source: str) -> Workload:
         """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
         module, _, attribute = source.partition(":")
-        found: Workload = getattr(self.load(module), attribute)
-        return found
+        workload: Workload = getattr(self.load(module), attribute)
+        return workload
 
     def loss(self, arm: str, case: Case) -> Function:
         """The loss of a case as an arm takes it."""

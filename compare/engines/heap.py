@@ -85,9 +85,9 @@ def restart() -> None:
 
 @cache
 def _counter() -> ctypes.CDLL | None:
-    found = ctypes.CDLL(None)
-    if not hasattr(found, "graphduel_heap_live"):
+    loaded = ctypes.CDLL(None)
+    if not hasattr(loaded, "graphduel_heap_live"):
         return None
     for name in ("live", "peak", "blocks"):
-        getattr(found, f"graphduel_heap_{name}").restype = ctypes.c_long
-    return found
+        getattr(loaded, f"graphduel_heap_{name}").restype = ctypes.c_long
+    return loaded

@@ -47,8 +47,8 @@ class Specialised:
 
     def __call__(self, *args: Any) -> Any:
         """What the function returns."""
-        given: Any = args
-        leaves, structure = optree.tree_flatten(given, none_is_leaf=True)
+        arguments: Any = args
+        leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self.array)]
         static = [None if isinstance(leaf, self.array) else leaf for leaf in leaves]
         key = (structure, tuple(at), tuple(map(repr, static)))

@@ -86,13 +86,13 @@ def imports(tree: ast.Module) -> Iterator[str]:
 
 def computes(name: str) -> bool:
     """Whether a module computes with `graphs`, itself or through another of its package."""
-    found = list(imports(ast.parse(_file(name).read_text("utf-8"))))
-    return "graphs" in found or any(computes(other) for other in found if related(other, name))
+    imported = list(imports(ast.parse(_file(name).read_text("utf-8"))))
+    return "graphs" in imported or any(computes(other) for other in imported if related(other, name))
 
 
-def related(one: str, other: str) -> bool:
+def related(module: str, other: str) -> bool:
     """Whether two modules are of one package that is none of the engines."""
-    package = one.partition(".")[0]
+    package = module.partition(".")[0]
     return package == other.partition(".")[0] and package not in OURS
 
 

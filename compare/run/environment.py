@@ -150,13 +150,13 @@ def blas() -> Blas:
 
 def versions() -> dict[str, str]:
     """The versions of graphduel and of what it measures with; what is not installed is left out."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def commit() -> str | None:

@@ -67,14 +67,14 @@ def measured(execute: Execute, job: Job, timeout: float) -> Record:
 
 def _by_arm(execute: Execute, job: Job, timeout: float) -> Record:
     """A process of its own for each arm: memory that one arm freed would hide what the next one takes."""
-    found: list[OfArms] = []
+    records: list[OfArms] = []
     for arm in job.arms:
         record = execute(replace(job, arms=(arm,)), timeout)
         if not isinstance(record, OfArms):
             return record
-        found.append(record)
-    found[-1].arms = {arm: row for record in found for arm, row in record.arms.items()}
-    return found[-1]
+        records.append(record)
+    records[-1].arms = {arm: row for record in records for arm, row in record.arms.items()}
+    return records[-1]
 
 
 class Serial(Executor):
@@ -269,7 +269,9 @@ def _of_another(code: str, there: Environment) -> list[str]:
     """In what a worker's graphduel, of this code and environment, differs from that of the command."""
     own, here = _environment()
     pairs = (("code", own, code), ("tape", here.tape, there.tape))
-    return [f"{name} {one} in this command and {other} in its workers" for name, one, other in pairs if one != other]
+    return [
+        f"{name} {ours} in this command and {theirs} in its workers" for name, ours, theirs in pairs if ours != theirs
+    ]
 
 
 def _client(scheduler: str) -> Any:

@@ -15,8 +15,8 @@ REFERENCE = "dynamic"
 
 def admitted(records: Iterable[Record], cell: Cell, job: Job) -> Wanted | None:
     """A job of a cell with the arms that the gate lets through, of those it asks for, if it lets any."""
-    found = [record for record in of(records, Parity) if record.cell == cell]
-    arms, refused = sorted_out(found[-1].arms if found else {})
+    gates = [record for record in of(records, Parity) if record.cell == cell]
+    arms, refused = sorted_out(gates[-1].arms if gates else {})
     wanted = tuple(arm for arm in arms if not job.arms or arm in job.arms)
     return (replace(job, arms=wanted), refused) if wanted else None
 

@@ -33,9 +33,9 @@ class Pace:
 
     def expect(self, jobs: Iterable[Job]) -> None:
         """These jobs are to come, too."""
-        found = Counter(map(_group, jobs))
-        self._ahead += found
-        self.total += found.total()
+        expected = Counter(map(_group, jobs))
+        self._ahead += expected
+        self.total += expected.total()
 
     def start(self) -> None:
         """A job begins now."""
@@ -64,11 +64,11 @@ class Pace:
         """An estimate; None before anything was timed."""
         if not self._ran:
             return None
-        rest, known = max(0, self.total - self.done), self._ahead.total()
+        rest, expected = max(0, self.total - self.done), self._ahead.total()
         seconds = sum(number * self._mean(group) for group, number in self._ahead.items())
-        if known > rest:  # some were skipped, and nobody said which
-            return seconds * rest / known
-        return seconds + (rest - known) * self._mean(_group(None))
+        if expected > rest:  # some were skipped, and nobody said which
+            return seconds * rest / expected
+        return seconds + (rest - expected) * self._mean(_group(None))
 
     @property
     def slowness(self) -> float:
@@ -95,8 +95,8 @@ def _group(job: Job | None) -> Group:
 
 def _typical(group: Group) -> float:
     kind, size = group
-    known = KINDS[kind].typical if kind else OTHER
-    return known.get(size, known[""])
+    seconds = KINDS[kind].typical if kind else OTHER
+    return seconds.get(size, seconds[""])
 
 
 def _rounded(seconds: float) -> str:

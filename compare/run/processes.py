@@ -185,8 +185,10 @@ class _Worker:
         crash = next((i for i, line in enumerate(said) if line.startswith("Fatal Python error")), None)
         if crash is None:
             return f": {said[-1].strip()}" if said else ""
-        places = [found for line in said[crash:] if (found := _CRASHED.match(line))]
-        users = next((f"{Path(one['file']).name}:{one['line']}" for one in places if is_users(one["file"])), None)
+        places = [match for line in said[crash:] if (match := _CRASHED.match(line))]
+        users = next(
+            (f"{Path(place['file']).name}:{place['line']}" for place in places if is_users(place["file"])), None
+        )
         return f": {users or said[crash].strip()}"
 
     def _hear_out(self) -> None:

@@ -17,9 +17,9 @@ NO_TAPE = "none: the loops of the tape run in Python"
 
 def files() -> dict[str, str]:
     """The file that each package is imported from in this process, and that of the compiled tape."""
-    found = {name: str(Path(_origin(name)).resolve()) for name in PACKAGES}
+    imported = {name: str(Path(_origin(name)).resolve()) for name in PACKAGES}
     built = find_spec(TAPE)
-    return {**found, TAPE: str(Path(built.origin).resolve()) if built and built.origin else NO_TAPE}
+    return {**imported, TAPE: str(Path(built.origin).resolve()) if built and built.origin else NO_TAPE}
 
 
 def differences(expected: Mapping[str, str]) -> list[str]:

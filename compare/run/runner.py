@@ -57,14 +57,15 @@ class Runner:
     def _run(self, wanted: Iterable[Wanted | None], more: float, late: list[Wanted] | None = None) -> None:
         """Run jobs with `more` times the limit; those that overrun it are `late`, where others are tried again."""
         flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
-        for one in wanted:
-            if one is None or one[0].name in self.journal.done:
-                self.reporter.skip(one and one[0])
+        for asked in wanted:
+            job, refused = asked or (None, {})
+            if job is None or job.name in self.journal.done:
+                self.reporter.skip(job)
                 continue
             lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
-            self.reporter.start(one[0].label)
+            self.reporter.start(job.label)
             limit = more * self.limit * self.reporter.pace.slowness
-            flying[self.pool.submit(one[0], limit, lane)] = (*one, lane)
+            flying[self.pool.submit(job, limit, lane)] = (job, refused, lane)
             self._land(flying, self.pool.at_once - 1, late)
         self._land(flying, 0, late)
 

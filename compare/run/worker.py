@@ -53,7 +53,9 @@ def main() -> None:
 
 def _rest() -> str:
     """What is left to do for this process, which may take for ever: the user's code has a part in it."""
-    others = [one.name for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+    others = [
+        thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon
+    ]
     return f"waited for the thread {others[0]}" if others else "ran its exit handlers (atexit)"
 
 

@@ -69,7 +69,7 @@ def add(name: str, source: str) -> None:
     _sources[name] = source
 
 
-def nearest(name: str, known: tuple[str, ...]) -> str:
+def nearest(name: str, names: tuple[str, ...]) -> str:
     """The part of an error message that says which name was probably meant."""
-    close = get_close_matches(name, known, n=1, cutoff=0.52)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
+    close = get_close_matches(name, names, n=1, cutoff=0.52)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"

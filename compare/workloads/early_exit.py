@@ -22,10 +22,10 @@ def loss(params: Params, x: Array, y: Array) -> Array:
     """The cross entropy of a digit at the exit it takes: f[64], i[] -> a scalar."""
     h = graphs.relu(dense(params["first"], x))
     for block in params["blocks"]:
-        h, found = stepped(block, h)
-        if sure(found) > SURE:
+        h, logits = stepped(block, h)
+        if sure(logits) > SURE:
             break
-    return graphs.cross_entropy(found, y)
+    return graphs.cross_entropy(logits, y)
 
 
 def static_loss(params: Params, x: Array, y: Array) -> Array:
@@ -35,10 +35,10 @@ def static_loss(params: Params, x: Array, y: Array) -> Array:
 
 def left(blocks: Sequence[Block], h: Array) -> Array:
     """The scores at the exit taken, from the first of these blocks on: f[W] -> f[10]."""
-    h, found = stepped(blocks[0], h)
+    h, logits = stepped(blocks[0], h)
     if len(blocks) == 1:
-        return found
-    return graphs.cond(sure(found) > SURE, lambda: found, lambda: left(blocks[1:], h))
+        return logits
+    return graphs.cond(sure(logits) > SURE, lambda: logits, lambda: left(blocks[1:], h))
 
 
 def stepped(block: Block, h: Array) -> tuple[Array, Array]:
@@ -47,9 +47,9 @@ def stepped(block: Block, h: Array) -> tuple[Array, Array]:
     return h, dense(block["exit"], h)
 
 
-def sure(found: Array) -> Array:
+def sure(logits: Array) -> Array:
     """The probability of the likeliest class."""
-    return graphs.max(graphs.softmax(found))
+    return graphs.max(graphs.softmax(logits))
 
 
 def init(width: int, blocks: int, seed: int = 0) -> Params:

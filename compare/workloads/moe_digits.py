@@ -25,13 +25,13 @@ def loss(params: Params, x: Array, y: Array) -> Array:
     """The mean cross entropy, each expert run on the rows that are sent to it: f[B, 64], i[B] -> a scalar."""
     shares, chosen = routed(params, x)
     experts = np.asarray(chosen)
-    found, order = [], []
+    results, order = [], []
     for number, layers in enumerate(params["experts"]):
         rows = np.flatnonzero(experts == number)
         if len(rows):
-            found.append(expert(layers, graphs.take(x, rows), graphs.take(shares, rows)[:, number]))
+            results.append(expert(layers, graphs.take(x, rows), graphs.take(shares, rows)[:, number]))
             order.append(rows)
-    logits = graphs.take(graphs.concat(found), np.argsort(np.concatenate(order)))
+    logits = graphs.take(graphs.concat(results), np.argsort(np.concatenate(order)))
     return graphs.cross_entropy(logits, y)
 
 

@@ -30,7 +30,7 @@ def _ops(graph: Graph) -> Iterator[RanOp]:
 def _of(node: Node) -> RanOp:
     if node.op.view:
         return RanOp("view")
-    specs: list[Any] = [one.spec for one in (node, *node.inputs) if type(one.spec) is TensorSpec]
+    specs: list[Any] = [each.spec for each in (node, *node.inputs) if type(each.spec) is TensorSpec]
     moved = sum(int(spec.nbytes) for spec in specs)
     elements = int(specs[0].size) if type(node.spec) is TensorSpec else 0
     if node.op.name.startswith(PRODUCTS):

@@ -64,8 +64,8 @@ class TensorFlow(Framework):
         """The first physical one."""
         import tensorflow as tf
 
-        found = tf.config.list_physical_devices("GPU")
-        return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU")) if found else None
+        devices = tf.config.list_physical_devices("GPU")
+        return str(tf.config.experimental.get_device_details(devices[0]).get("device_name", "GPU")) if devices else None
 
     def wait(self, result: Any) -> None:
         """Return when the GPU has done all that it was given."""

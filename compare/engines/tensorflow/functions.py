@@ -81,12 +81,12 @@ def functions() -> dict[str, Function]:
         def packed(parts: Any) -> Any:
             return optree.tree_unflatten(structure, list(parts))
 
-        found = tf.while_loop(
+        after = tf.while_loop(
             lambda *parts: test(packed(parts)),
             lambda *parts: parts_of(body(packed(parts))),
             parts_of(state),
         )
-        return packed(found)
+        return packed(after)
 
     def scan(step: Function, state: Any, xs: Any) -> Any:
         length = tf.shape(xs)[0]

@@ -18,7 +18,7 @@ def stepped(loss: Function, argnum: int) -> Function:
         with tf.GradientTape() as tape:
             tape.watch(leaves)
             value = loss(*args)
-        found = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in found])
+        gradients = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in gradients])
 
     return step

@@ -55,10 +55,10 @@ def _while_loop(test: Function, body: Function, state: Any) -> Any:
     def packed(parts: Any) -> Any:
         return optree.tree_unflatten(structure, list(parts))
 
-    found = while_loop(
+    after = while_loop(
         lambda *parts: test(packed(parts)), lambda *parts: tuple(_tensors(body(packed(parts)))[0]), tuple(leaves)
     )
-    return packed(found)
+    return packed(after)
 
 
 def _fori_loop(low: int, high: int, body: Function, state: Any) -> Any:
@@ -78,5 +78,5 @@ def _scan(step: Function, state: Any, xs: Any) -> Any:
         after, output = step(optree.tree_unflatten(structure, parts), x)
         return _tensors(after)[0], output
 
-    found, outputs = scan(body, leaves, xs)
-    return optree.tree_unflatten(structure, found), outputs
+    after, outputs = scan(body, leaves, xs)
+    return optree.tree_unflatten(structure, after), outputs

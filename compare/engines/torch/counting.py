@@ -14,17 +14,17 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
     """The ops of a call, in order; `torch.utils.flop_counter` knows the products and their flops."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found: list[RanOp] = []
+    ops: list[RanOp] = []
 
     class Counter(TorchDispatchMode):
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             out = op(*args, **(kwargs or {}))
-            found.append(_of(op, args, kwargs or {}, out))
+            ops.append(_of(op, args, kwargs or {}, out))
             return out
 
     with Counter():
         step(*call)
-    return found
+    return ops
 
 
 def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
@@ -36,7 +36,7 @@ def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
     if op.overloadpacket is torch.ops.aten._local_scalar_dense:  # what item(), bool() and float() come to
         return RanOp("read")
     made = _tensors(out)
-    elements, moved = sum(one.numel() for one in made), _bytes(made) + _bytes(_tensors(args))
+    elements, moved = sum(tensor.numel() for tensor in made), _bytes(made) + _bytes(_tensors(args))
     count = flop_registry.get(op.overloadpacket)
     if count is None:
         return RanOp("other", elements, moved)
@@ -50,4 +50,4 @@ def _tensors(tree: Any) -> list[Any]:
 
 
 def _bytes(tensors: list[Any]) -> int:
-    return sum(one.numel() * one.element_size() for one in tensors)
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -65,8 +65,8 @@ def _exported(loss: Function) -> Function:
     programs: dict[Any, Any] = {}
 
     def run(*args: Any) -> Any:
-        given: Any = args
-        leaves, structure = optree.tree_flatten(given)
+        arguments: Any = args
+        leaves, structure = optree.tree_flatten(arguments)
         key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
         if key not in programs:
             programs[key] = torch.export.export(Module(), args, strict=True).module()

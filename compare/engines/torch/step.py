@@ -35,8 +35,8 @@ def stepped(run: Function, argnum: int) -> Function:
         wanted: Any = [differentiated(leaf) for leaf in leaves]
         parts, shape = optree.tree_flatten(wanted)
         arrays_alone = not any(isinstance(leaf, torch.nn.Module) for leaf in leaves)
-        found: Any = optree.tree_unflatten(shape, _gradients(value, parts, may_be_none=arrays_alone))
-        return _detached(value), optree.tree_unflatten(structure, found)
+        gradients: Any = optree.tree_unflatten(shape, _gradients(value, parts, may_be_none=arrays_alone))
+        return _detached(value), optree.tree_unflatten(structure, gradients)
 
     return step
 

@@ -88,8 +88,8 @@ def _has_state(value: Any) -> bool:
 
 def _values(function: Any, calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
     """The leaves of the calls, of what the function closes over, and of the globals that it names."""
-    given: Any = list(calls)
-    yield from optree.tree_leaves(given)
+    leaves: Any = list(calls)
+    yield from optree.tree_leaves(leaves)
     for reached in _functions(function, set()):
         names = {name for code in _nested(reached.__code__) for name in code.co_names}
         named: Any = [value for name, value in reached.__globals__.items() if name in names]

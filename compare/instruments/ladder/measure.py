@@ -111,11 +111,11 @@ def unequal(rows: Mapping[str, schema.Rung], same_graph: bool | None) -> dict[st
 
     A graph that holds branches or loops (`same_graph` is None) need not, for a tape has but the path that was taken.
     """
-    found = {}
+    differing = {}
     for name in SAME_KERNELS:
         if name in rows and rows[name].kernels and (name != REPLAY or same_graph is not None):
-            found[name] = differences(rows[TAPE].kernels, rows[name].kernels)
-    return {name: difference for name, difference in found.items() if difference}
+            differing[name] = differences(rows[TAPE].kernels, rows[name].kernels)
+    return {name: difference for name, difference in differing.items() if difference}
 
 
 def differences(expected: Mapping[str, int], actual: Mapping[str, int]) -> dict[str, int]:

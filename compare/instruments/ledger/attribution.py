@@ -52,10 +52,10 @@ def counts(case: Case) -> list[LedgerCount]:
     ]
 
 
-def attributed(dynamic_peak: int, found: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
+def attributed(dynamic_peak: int, counted: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
     """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
-    steps = [*found, LedgerCount("constants, own memory of kernels and of control flow", static_peak)]
-    before = [dynamic_peak, *(count.bytes for count in found)]
+    steps = [*counted, LedgerCount("constants, own memory of kernels and of control flow", static_peak)]
+    before = [dynamic_peak, *(count.bytes for count in counted)]
     return [(count.cause, count.bytes - earlier) for count, earlier in zip(steps, before, strict=True)]
 
 

@@ -85,9 +85,9 @@ def _moments(
         if node is not None and node not in forward:
             phase = "backward"
         inside, beside = living[step[node] if node is not None else len(step) - 1]
-        known = Counter(held) + Counter(inside) + Counter(beside)
-        known["slack"] -= sum(inside.values())
-        yield moment(phase, +known, reading, before)
+        classes = Counter(held) + Counter(inside) + Counter(beside)
+        classes["slack"] -= sum(inside.values())
+        yield moment(phase, +classes, reading, before)
         before = reading.current
 
 
@@ -101,15 +101,15 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
     handed_out = {plan.owner[node] for node in program.graph.outputs}
     sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in owners(executable)}
     spans = _spans(executable, sizes)
-    found: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
+    living: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
     for node, (lower, upper) in spans.items():
         name = "gradients" if node in handed_out else _class(node, executable, forward, case)
         for now in range(lower, steps if node in handed_out else upper):
-            found[now][node not in plan.place][name] += sizes[node]
+            living[now][node not in plan.place][name] += sizes[node]
     for lower, upper, size in binding.lives[len(plan.lives) if program.planned else 0 :]:
         for now in range(lower, upper):
-            found[now][0]["workspace"] += size
-    return found
+            living[now][0]["workspace"] += size
+    return living
 
 
 def owners(executable: Executable) -> list[Node]:
@@ -151,14 +151,14 @@ def forward_of(executable: Executable, case: Case) -> set[Node]:
     """The nodes that the value of the loss is computed from; every node where a step takes no gradients."""
     if case.argnum is None:
         return set(executable.nodes())
-    found: set[Node] = set()
+    forward: set[Node] = set()
     stack = [executable.graph.outputs[0]]
     while stack:
         node = stack.pop()
-        if node not in found:
-            found.add(node)
+        if node not in forward:
+            forward.add(node)
             stack.extend(node.inputs)
-    return found
+    return forward
 
 
 def _plan_bytes(executable: Executable) -> int:

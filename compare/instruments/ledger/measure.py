@@ -36,7 +36,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         growth = resident_growth(arm, case)
         counted = counted_peak(arm, case)
         timeline = ENGINES[arm](case)
-        found = counts(case) if arm != "dynamic" else []
+        switched = counts(case) if arm != "dynamic" else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
     peak = timeline.peak
@@ -50,7 +50,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         counted_peak=counted,
         resident_growth=growth,
         notes=disagreements(timeline, counted, growth),
-        counts=found,
+        counts=switched,
     )
 
 
@@ -68,12 +68,12 @@ def counted_peak(arm: str, case: Case) -> int:
 
 def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:
     """Where the ledger's peak is not that of tracemalloc, or of the process; nothing where all agree."""
-    peak, found = timeline.peak.total, []
+    peak, notes = timeline.peak.total, []
     if abs(peak - counted) > COUNTED_WITHIN * counted:
-        found.append(f"the ledger's peak is {peak:,} bytes, tracemalloc's {counted:,}: {_off(peak, counted)}")
+        notes.append(f"the ledger's peak is {peak:,} bytes, tracemalloc's {counted:,}: {_off(peak, counted)}")
     if peak > RESIDENT_FROM and abs(growth - peak) > RESIDENT_WITHIN * peak:
-        found.append(f"the process grew by {growth:,} bytes, the ledger's peak is {peak:,}: {_off(growth, peak)}")
-    return found
+        notes.append(f"the process grew by {growth:,} bytes, the ledger's peak is {peak:,}: {_off(growth, peak)}")
+    return notes
 
 
 def _off(actual: int, expected: int) -> str:

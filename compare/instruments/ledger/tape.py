@@ -41,22 +41,22 @@ class _Array:
 class _Watch:
     """Hears of the arrays that kernels make, and holds none; `mark` is the first kernel of the backward pass."""
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, arrays: Sequence[Any]) -> None:
         self.arrays: list[_Array] = []
         self.readings: list[Reading] = []
         self.held = tracemalloc.get_traced_memory()[0]
         self.mark: int | None = None
         self.saved: set[_Array] = set()
         self.structure = self.nodes = 0
-        self._known: dict[int, Any] = {id(owner(array)): None for array in given}
+        self._known: dict[int, Any] = {id(owner(array)): None for array in arrays}
 
     def __call__(self, out: Any) -> None:
         self._know(out)
         self._read()
 
-    def finish(self, given: Sequence[Any]) -> None:
+    def finish(self, arrays: Sequence[Any]) -> None:
         """Add what the step has handed out: gradients of what it did not use are made by no kernel."""
-        for array in given:
+        for array in arrays:
             self._know(array)
         self._read()
 
@@ -89,12 +89,12 @@ class _Watch:
         """The moments, once the step is over; `handed_out` are the identities of the arrays that it gave."""
         before = self.held
         for kernel, reading in enumerate(self.readings):
-            known = {"caches": self.held} if self.held else {}
+            classes = {"caches": self.held} if self.held else {}
             for array in self.arrays:
                 if array.lives_at(kernel):
                     name = self._class(array, handed_out)
-                    known[name] = known.get(name, 0) + array.nbytes
-            yield moment("backward" if self._is_backward(kernel) else "forward", known, reading, before)
+                    classes[name] = classes.get(name, 0) + array.nbytes
+            yield moment("backward" if self._is_backward(kernel) else "forward", classes, reading, before)
             before = reading.current
 
     def _is_backward(self, kernel: int) -> bool:

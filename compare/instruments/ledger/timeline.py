@@ -39,11 +39,11 @@ class Reading(NamedTuple):
         return max(0, self.peak - max(before, self.current))
 
 
-def moment(phase: Phase, known: Mapping[str, int], reading: Reading, before: int) -> Moment:
+def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int) -> Moment:
     """A moment of known bytes by class, with what the kernel needed for itself, and what nobody knows about."""
-    classes = dict(known)
+    classes = dict(told)
     classes["workspace"] = classes.get("workspace", 0) + reading.beyond(before)
-    untold = reading.current - sum(known.values())
+    untold = reading.current - sum(told.values())
     return Moment(phase, classes | ({"untold": untold} if untold > 0 else {}))
 
 

@@ -57,27 +57,27 @@ def measure(job: Job) -> Lengths:
     """The record of one process: a model, a distribution of lengths, every strategy."""
     size = SIZES[str(job.size)]
     lengths = job.examples or drawn(str(job.lengths), size.examples, job.seed, size.longest)
-    given = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
+    inputs = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
     gc.freeze()  # what is loaded now is not walked by each collection below
-    return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(given, job))
+    return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(inputs, job))
 
 
-def measure_strategies(given: Stream, job: Job) -> dict[str, StrategyArm]:
+def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
     """What each strategy took, or why it did not."""
     rng = job.random()
-    expected = reference(given)
+    expected = reference(inputs)
     names = job.arms or tuple(STRATEGIES)
-    found, rows = {}, dict[str, StrategyArm]()
+    ready, rows = {}, dict[str, StrategyArm]()
     for name in rng.sample(names, len(names)):
         with collected():
-            found[name], rows[name] = first_epoch(STRATEGIES[name], given, expected)
-    usable = {name: arm for name, arm in found.items() if arm is not None and rows[name].status == "ok"}
+            ready[name], rows[name] = first_epoch(STRATEGIES[name], inputs, expected)
+    usable = {name: arm for name, arm in ready.items() if arm is not None and rows[name].status == "ok"}
     if usable:
         rounds = paired_rounds({name: arm.epoch for name, arm in usable.items()}, job.budget, rng)
         latencies = steady_calls(usable, rng)
         for name, arm in usable.items():
             rows[name].latency, rows[name].steady = latencies[name], rounds.starts()[name] is not None
-            rows[name].blocks = [seconds / len(given.lengths) for seconds in rounds.steady()[name]]
+            rows[name].blocks = [seconds / len(inputs.lengths) for seconds in rounds.steady()[name]]
             count(rows[name], arm)
     return {name: rows[name] for name in names}
 
@@ -85,20 +85,20 @@ def measure_strategies(given: Stream, job: Job) -> dict[str, StrategyArm]:
 Results = list[tuple[Any, Any]]
 
 
-def reference(given: Stream) -> Results:
+def reference(inputs: Stream) -> Results:
     """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
-    params = cast(Any, tree.tree_map(lambda leaf: leaf.astype(np.float64), given.params))
-    step = dynamic.value_and_grad(given.model.loss)
-    return [step(params, *example) for example in given.examples]
+    params = cast(Any, tree.tree_map(lambda leaf: leaf.astype(np.float64), inputs.params))
+    step = dynamic.value_and_grad(inputs.model.loss)
+    return [step(params, *example) for example in inputs.examples]
 
 
-def first_epoch(strategy: Strategy, given: Stream, expected: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
+def first_epoch(strategy: Strategy, inputs: Stream, expected: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
     """The first epoch of a strategy from nothing, every call timed, and whether what it gave is right."""
     row = StrategyArm("ok", None, strategy.compilation, strategy.padding, strategy.batching)
     calls, results = [], []
     try:
         started = time.perf_counter()
-        arm = strategy.build(given)
+        arm = strategy.build(inputs)
         build = time.perf_counter() - started
         for index, group in enumerate(arm.groups):
             before = arm.compiles

@@ -47,9 +47,11 @@ class Paces:
 
     def seconds(self, lengths: Sequence[int], rounds: int) -> float:
         """What all strategies take for these lengths with so many rounds, about: compilations and steps."""
-        laid = [STRATEGIES[name].layout(lengths, 1) for name in STRATEGIES]
-        compiled = sum(self.compiling(int(str(size)) or min(lengths)) for one in laid for size in set(one.shapes))
-        steps = sum(self.stepping(size) for one in laid for size in one.sizes)
+        layouts = [STRATEGIES[name].layout(lengths, 1) for name in STRATEGIES]
+        compiled = sum(
+            self.compiling(int(str(size)) or min(lengths)) for layout in layouts for size in set(layout.shapes)
+        )
+        steps = sum(self.stepping(size) for layout in layouts for size in layout.sizes)
         return compiled + steps * (EPOCHS + rounds)
 
 
@@ -68,8 +70,8 @@ def measure(job: Job) -> LengthsProbe:
 
 
 def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
-    given = stream(model, (length, length), width, 1, seed)
-    arms = [STRATEGIES[name].build(given) for name in ("dynamic", "static, exact")]
+    inputs = stream(model, (length, length), width, 1, seed)
+    arms = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
     first = [timed(partial(arm, 0))[0] for arm in arms]
     steps = [min(timed(partial(arm, 1))[0] for _ in range(STEPS)) for arm in arms]
     return max(0.0, first[1] - steps[1]), max(steps)
@@ -83,21 +85,21 @@ def paces(record: Record) -> Paces:
     return Paces(*zip(*record.points, strict=True))
 
 
-def fitted(lengths: Sequence[int], known: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
+def fitted(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
     """The largest sample of a trace that all strategies are through with in `limit` seconds.
 
     First it has fewer lengths, at last a quarter of `count`; then the longest lengths are left out. Where nothing fits
     it is the smallest of these.
     """
-    ranked, found = sorted(lengths), None
+    ranked, fitting = sorted(lengths), None
     for share in KEPT:
         cap = None if share == 1 else ranked[int(share * (len(ranked) - 1))]
         for part in (1.0, 0.5, 0.25):
-            found = sample(lengths, round(part * count), max(LEAST_SIZES, round(part * count / REPEATS)), seed, cap)
-            if known.seconds(found.lengths, rounds) <= limit:
-                return found
-    assert found is not None  # noqa: S101  (there is a share)
-    return found
+            fitting = sample(lengths, round(part * count), max(LEAST_SIZES, round(part * count / REPEATS)), seed, cap)
+            if paces.seconds(fitting.lengths, rounds) <= limit:
+                return fitting
+    assert fitting is not None  # noqa: S101  (there is a share)
+    return fitting
 
 
 def _between(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:

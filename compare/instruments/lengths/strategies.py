@@ -35,12 +35,12 @@ class ReadyStrategy:
     groups: tuple[Group, ...]
     sizes: tuple[int, ...]
     step: Callable[..., Any]
-    given: Callable[[Sequence[Example]], tuple[Any, ...]]
+    arguments: Callable[[Sequence[Example]], tuple[Any, ...]]
 
     def __call__(self, index: int) -> tuple[Any, Any]:
         """The mean loss of a group, and its gradients; padding and stacking belong to the call."""
         examples = [self.stream.examples[i] for i in self.groups[index]]
-        result: tuple[Any, Any] = self.step(self.stream.params, *self.given(examples))
+        result: tuple[Any, Any] = self.step(self.stream.params, *self.arguments(examples))
         return result
 
     def epoch(self) -> None:
@@ -59,12 +59,12 @@ class ReadyStrategy:
 
         A graph of symbolic sizes has size 0, and arenas of all its sizes.
         """
-        found = {}
+        plans = {}
         for executable in self.step.executables.values() if isinstance(self.step, static.Jitted) else ():
             size, report = executable.graph.inputs[-1].spec.shape[-1], executable.report()
             held = report.structure_bytes + report.constant_bytes + report.arena_bytes + report.result_bytes
-            found[size if isinstance(size, int) else 0] = held
-        return found
+            plans[size if isinstance(size, int) else 0] = held
+        return plans
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Strategy:
         else:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
         alone = _one if self.padding == "none" else _with_mask
-        given: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
-        return ReadyStrategy(stream, laid.groups, laid.sizes, step, given[self.batching])
+        arguments: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
+        return ReadyStrategy(stream, laid.groups, laid.sizes, step, arguments[self.batching])
 
     def layout(self, lengths: Lengths, batch: int) -> CallLayout:
         """What the strategy makes of a stream, in batches of a size."""

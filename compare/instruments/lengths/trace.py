@@ -92,11 +92,11 @@ def _shown(head: list[str]) -> str:
 
 def _length(path: Path, number: int, row: list[str], place: int) -> int:
     text = row[place].strip() if place < len(row) else ""
-    found = _number(text)
-    if found is None or not 1 <= found <= LONGEST or found != int(found):  # a NaN and an infinity are not between
+    length = _number(text)
+    if length is None or not 1 <= length <= LONGEST or length != int(length):  # a NaN and an infinity are not between
         what = f"{text!r} is no length" if text else f"no cell in column {place + 1}"
         raise CompareError(f"{path}:{number}: {what}; each row holds a whole number from 1 on")
-    return int(found)
+    return int(length)
 
 
 def _number(text: str) -> float | None:

@@ -56,25 +56,25 @@ def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
     """
     log = _LineLog({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
     step = transformed(dynamic, log.marking(case.loss), case.argnum)
-    with forward_lines() as known, dispatch.observed(lambda _op, _arrays, _attrs, out: log.note(out, known)):
+    with forward_lines() as places, dispatch.observed(lambda _op, _arrays, _attrs, out: log.note(out, places)):
         step(*arguments)
     return log.kernels
 
 
 @dataclass
 class _LineLog:
-    given: set[int]
+    arguments: set[int]
     kernels: list[LineKernel] = field(default_factory=list)
     alive: list[tuple[LineKernel, Any]] = field(default_factory=list)
     forward: bool = True
 
-    def note(self, out: Any, known: Any) -> None:
+    def note(self, out: Any, places: Any) -> None:
         """Write down a kernel and what it has made."""
-        gradient_of, line = known.place(sys._getframe(_CALLER))
+        gradient_of, line = places.place(sys._getframe(_CALLER))
         if not self.forward and not gradient_of and self.kernels:
             line = self.kernels[-1].line
         made = owner(out)
-        fresh = id(made) not in self.given and not any(there() is made for _, there in self.alive[-_NEAR:])
+        fresh = id(made) not in self.arguments and not any(there() is made for _, there in self.alive[-_NEAR:])
         kernel = LineKernel(line, (out.shape, out.dtype), made.nbytes if fresh else 0, self.forward)
         self.kernels.append(kernel)
         if fresh:
@@ -127,11 +127,11 @@ def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]
 
 def aligned(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
     """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
-    known = [kernel.made for kernel in kernels]
-    if known == list(made):
+    recorded_arrays = [kernel.made for kernel in kernels]
+    if recorded_arrays == list(made):
         return [kernel.line for kernel in kernels]
-    found = [""] * len(made)
-    for block in SequenceMatcher(None, known, made, autojunk=False).get_matching_blocks():
+    lines = [""] * len(made)
+    for block in SequenceMatcher(None, recorded_arrays, made, autojunk=False).get_matching_blocks():
         for i in range(block.size):
-            found[block.b + i] = kernels[block.a + i].line
-    return found
+            lines[block.b + i] = kernels[block.a + i].line
+    return lines

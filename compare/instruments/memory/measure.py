@@ -60,9 +60,9 @@ def measure_together(job: Job) -> Memory:
 
     def build(arm: str, case: Case) -> Step:
         step = engines.step(arm, case)
-        found = parity.check_step(step, expected, tolerance)
-        if found.status != "ok":
-            raise WrongError(found.reason)
+        row = parity.check_step(step, expected, tolerance)
+        if row.status != "ok":
+            raise WrongError(row.reason)
         return step
 
     rows = {arm: _row(arm, case, build) for arm in thin.arms_of(job, workload)}

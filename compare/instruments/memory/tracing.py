@@ -42,10 +42,10 @@ def numpy_memory() -> Iterator[None]:
 
 
 def _allocators() -> list[_Allocator]:
-    found = [_Allocator() for _ in _DOMAINS]
-    for domain, allocator in zip(_DOMAINS, found, strict=True):
+    allocators = [_Allocator() for _ in _DOMAINS]
+    for domain, allocator in zip(_DOMAINS, allocators, strict=True):
         ctypes.pythonapi.PyMem_GetAllocator(ctypes.c_int(domain), ctypes.byref(allocator))
-    return found
+    return allocators
 
 
 def _install(allocators: list[_Allocator]) -> None:

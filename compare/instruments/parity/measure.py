@@ -70,11 +70,11 @@ def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: flo
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
         step = engines.step(arm, case)
-        found = check_step(step, expected, tolerance)
+        row = check_step(step, expected, tolerance)
         step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
         return ParityArm(status_of(arm, error), described(error), None, None, tolerance)
-    return found
+    return row
 
 
 def status_of(arm: str, error: Exception) -> Status:
@@ -101,13 +101,13 @@ def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> Pa
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     dynamic = engines.step("dynamic", case)
-    found = []
+    expected = []
     for index in thin.sample(case.lengths, most):
         tree: Any = (case.params, case.examples[index])
         params, example = cast(Any, optree.tree_map(_float64, tree))
         exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-        found.append(Expected(index, engines.step("dynamic", exact)(*example), dynamic(*case.examples[index])))
-    return found
+        expected.append(Expected(index, engines.step("dynamic", exact)(*example), dynamic(*case.examples[index])))
+    return expected
 
 
 def tree_error(actual: Any, expected: Any) -> float:

@@ -37,7 +37,7 @@ def measure(job: Job) -> Parts:
 
 def measure_parts(job: Job, case: Case) -> Parts:
     """The blocks of every program of both engines, in seconds a call; and the stages of compilation."""
-    programs = {f"{engine} {name}": one for engine, of in _PROGRAMS.items() for name, one in of(case).items()}
+    programs = {f"{engine} {name}": program for engine, of in _PROGRAMS.items() for name, program in of(case).items()}
     for program in programs.values():
         program()
     rounds, off_core = own_rounds(programs, job.budget, job.random())
@@ -55,16 +55,16 @@ def compiled_by_stages(case: Case) -> dict[str, float]:
     """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
     step = functions.transformed(static, cases.traced(case), case.argnum)
     arguments = (case.params, *case.examples[0])
-    found: dict[str, float] = {}
+    stages: dict[str, float] = {}
 
     def timed(name: str, stage: Any, *args: Any) -> Any:
         start = time.perf_counter()
         result = stage(*args)
-        found[name] = time.perf_counter() - start
+        stages[name] = time.perf_counter() - start
         return result
 
     timed("whole", static.compile, step, *arguments)
     traced = timed("tracing", trace_function, step, arguments)
     graph, steps = timed("passes", pipeline.run, traced.graph)
     timed("planning", Executable, traced, graph, steps)
-    return found
+    return stages

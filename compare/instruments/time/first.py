@@ -108,7 +108,7 @@ class FirstEpoch:
             first=self.calls[0].seconds if self.calls else 0.0,
             stream=self.calls if runnable.varies else None,
             compiles=len(made),
-            compile_seconds=math.fsum(one.seconds or 0.0 for one in made),
+            compile_seconds=math.fsum(compilation.seconds or 0.0 for compilation in made),
             useful=sum(runnable.lengths),
             computed=self.step.computed(runnable.lengths) if self.step else 0,
             whole=self.whole,
@@ -124,7 +124,7 @@ class FirstEpoch:
         """What the engine tells of its compilations."""
         observed = self.observed
         status: Status = self.status if self.whole else runnable.cut
-        made = [Made(one.reason, one.seconds) for one in observed.compilations]
+        made = [Made(compilation.reason, compilation.seconds) for compilation in observed.compilations]
         return CompiledArm(status, self.reason, made, dict(observed.breaks), list(observed.limits))
 
     def memory(self, runnable: Runnable) -> MemoryArm:

@@ -71,8 +71,8 @@ class Rounds:
         own = self.blocks[arm]
         others = [seconds for other, seconds in self.blocks.items() if other != arm]
         relative = [block / geometric_mean(rest) for block, *rest in zip(own, *others, strict=True)] if others else own
-        found = [start for start in (steady_from(own), steady_from(relative)) if start is not None]
-        return min(found, default=None)
+        starts = [start for start in (steady_from(own), steady_from(relative)) if start is not None]
+        return min(starts, default=None)
 
 
 def half_width(tops: Sequence[float], bottoms: Sequence[float]) -> float:
