@@ -9,8 +9,7 @@ from typing import Any, Literal
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime
 from compare.claims.evidence import Evidence, cells, steady
-from compare.claims.framework_arms import ArmOfCell, arms
-from compare.claims.roles import inside, of_framework
+from compare.claims.frameworks import ArmOfCell, arms, of_framework, of_ours
 from compare.engines import Engine, frameworks, named
 from compare.records.compilations import Compilations
 from compare.records.memory import Memory, MemoryArm
@@ -68,8 +67,8 @@ def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside
     here = {verdict.claim.id: verdict for verdict in ours}
     verdicts = tuple(claim.judge(own) for claim in CLAIMS.values())
     on_gpu = any(record.environment and record.environment.gpu for record in records)
-    ladder = [] if on_gpu else _ladder(framework, own, inside(records))  # ours ran on the CPU
-    why = {"C4": ladder, "C5": _peaks(inside(records)), "C6": ladder}
+    ladder = [] if on_gpu else _ladder(framework, own, of_ours(records))  # ours ran on the CPU
+    why = {"C4": ladder, "C5": _peaks(of_ours(records)), "C6": ladder}
     agreements = (
         _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
     )

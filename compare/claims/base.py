@@ -95,7 +95,7 @@ class Verdict:
             "interval": finding.interval and finding.interval.bounds(),
             "regimes": [_regime(regime) for regime in finding.regimes],
             "strongest": {
-                side: found and _regime(found) for side, found in zip(("claim", "opposite"), best, strict=True)
+                side: regime and _regime(regime) for side, regime in zip(("claim", "opposite"), best, strict=True)
             },
             "measured": claim.measured,
             "rule": claim.rule,
@@ -110,10 +110,9 @@ class Claim:
     """Something people say about graphs, its strongest opposite, and the rule that decides between them.
 
     `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
-    the kinds in `reads` alone. `check` is the kind that is made for this claim alone, and `outside` the
-    `module:function` that makes one of that kind for an arm of a framework. `tape` says whether it rests on seconds
-    and bytes of the dynamic engine alone, or on facts as well. Figures in `literature` that come from an abstract say
-    so.
+    the kinds in `reads` alone. `check` is the kind that is made for this claim alone. `tape` says whether it rests on
+    seconds and bytes of the dynamic engine alone, or on facts as well. Figures in `literature` that come from an
+    abstract say so.
     """
 
     id: str
@@ -125,7 +124,6 @@ class Claim:
     find: Callable[[Records], Finding]
     reads: tuple[type[Record], ...]
     check: Kind | None = None
-    outside: str = ""
     tape: Literal["alone", "partly", "not"] = "not"
     literature: tuple[Cited | str, ...] = ()
     not_tested: tuple[str, ...] = ()
@@ -146,8 +144,8 @@ def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
     """
 
     def first(verdict: Label, sign: int) -> Regime | None:
-        found = [regime for regime in finding.regimes if regime.verdict == verdict]
-        return min(found, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
+        regimes = [regime for regime in finding.regimes if regime.verdict == verdict]
+        return min(regimes, key=lambda r: (r.value is None, sign * (r.value or 0.0)), default=None)
 
     sign = 1 if finding.side == "below" else -1
     return first("supported", sign), first("refuted", -sign)
@@ -170,16 +168,16 @@ def beyond(interval: Interval | None, side: Side = "above") -> Label:
 
 def judged(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
     """The regime of a claim that a ratio lies on that side of 1; no interval where too few processes measured it."""
-    known = interval if interval and interval.known else None
-    return Regime(condition, beyond(interval, side), interval.estimate if interval else None, known, arm)
+    bounded = interval if interval and interval.known else None
+    return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, arm)
 
 
 def combine(labels: Iterable[Label]) -> Label:
     """The one label of all conditions, depends where they differ, inconclusive where one cannot tell."""
-    found = set(labels)
-    if "depends" in found or {"supported", "refuted"} <= found:
+    distinct = set(labels)
+    if "depends" in distinct or {"supported", "refuted"} <= distinct:
         return "depends"
-    return found.pop() if len(found) == 1 else "inconclusive"
+    return distinct.pop() if len(distinct) == 1 else "inconclusive"
 
 
 def _without_interval(finding: Finding) -> Iterator[str]:

@@ -18,7 +18,7 @@ from compare.workloads import nearest
 from compare.workloads.base import Case
 
 __all__ = [
-    "OWN", "Engine", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "refuses", "step",
+    "OWN", "Engine", "compared", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "refuses", "step",
 ]  # fmt: skip
 
 OWN = "graphduel"
@@ -50,6 +50,12 @@ def of_arm(arm: str) -> Engine:
     if arm not in arms:
         raise UnknownNameError(f"no engine has an arm {arm!r}; {nearest(arm, tuple(arms))}")
     return named(arms[arm])
+
+
+def compared(arm: str | None) -> tuple[Engine, str]:
+    """The engine of an arm that a check compares with the eager one; where none is named, ours and its first graph."""
+    engine = of_arm(arm) if arm else named(OWN)
+    return engine, arm or engine.arms[1]
 
 
 def step(arm: str, case: Case) -> Step:

@@ -18,6 +18,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from compare.engines import heap
+from compare.engines.debugging import Tools
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
@@ -47,6 +48,7 @@ class Mode:
     One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
     workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
     One that `relaxes` compiles for shapes that vary, and is measured where they do.
+    One that `converts` rewrites control flow of Python before it traces, where another mode of the engine does not.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Mode:
     suite: bool = True
     traces: bool = False
     relaxes: bool = False
+    converts: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ class Engine(ABC):
     looks_for_effects  whether what a function does besides its result is found before it is measured
     takes_apart        whether a step is shown as a graph, with shape policies and rewrites
     tells_lines        whether the seconds and bytes of a step are told by line of source
+    is_reference       whether other engines are compared with it, so that its own results are checked in other ways
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
 
@@ -192,6 +196,7 @@ class Engine(ABC):
     looks_for_effects: bool = False
     takes_apart: bool = False
     tells_lines: bool = False
+    is_reference: bool = False
     device: Device = "cpu"
     idioms: Mapping[str, str] = MappingProxyType({})
 
@@ -251,6 +256,10 @@ class Engine(ABC):
         """A module over `graphs`, executed once more over this framework's functions."""
         return self._loader.load(module)
 
+    def rewritten(self, module: str) -> ModuleType:
+        """As `load`, but with control flow by the framework's own ops."""
+        return self.load(module)
+
     def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
         """A module that was loaded, with another text, executed over this framework's functions."""
         return self._loader.edited(module, text)
@@ -300,6 +309,26 @@ class Engine(ABC):
     def compiled(self, arm: str, function: Function) -> Function:
         """A function compiled by itself, to be called by others; nothing of it may stay in Python."""
         raise NotImplementedError(f"{self.title} compiles nothing")
+
+    def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
+        """`step(*args) -> (value, gradients)` of `around(function)`, and what `observed` takes to tell of it.
+
+        Nothing of the function may stay in Python. By default it is compiled by itself, and the eager arm calls it.
+        """
+        compiled = self.compiled(arm, function)
+        return self.build(self.arms[0], around(compiled), 0), compiled
+
+    def varying(self, arm: str, loss: Function, dims: Any) -> Function:
+        """`build` for axes that vary, a name or None for each of an argument, where an engine can be told of them."""
+        return self.build(arm, loss, 0)
+
+    def derivatives(self, arm: str) -> ModuleType | None:
+        """What `graphs.testing.check_grads` differentiates with, to any order; None where `build` is all there is."""
+        return None
+
+    @abstractmethod
+    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
+        """The best tools of an arm for looking for a fault; `users` says whether a file is the user's."""
 
     def pieces(self, function: Function) -> Function | None:
         """A function in pieces around graph breaks, which `observed` counts; None where a framework has none."""

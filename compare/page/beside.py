@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.claims import CLAIMS, Verdict, conditions, judge, roles
+from compare.claims import CLAIMS, Verdict, conditions, judge
 from compare.claims.base import OPEN
+from compare.claims.frameworks import of_ours
 from compare.page import markdown, verdicts
 from compare.page.blocks import Table
 from compare.records.record import Records, of
@@ -29,7 +30,7 @@ def column(name: str, records: Records) -> RunColumn:
     preset = f"{run.settings.get('preset', 'unknown')} run, {run.at}" if run else "no record of its settings"
     machine = run.environment.cpu if run and run.environment and run.environment.cpu else "an unknown processor"
     said = " ".join((f"{preset}, on {machine}.", *conditions.sentences(records)))
-    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in judge(roles.inside(records))})
+    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in judge(of_ours(records))})
 
 
 def judged(columns: Sequence[RunColumn]) -> bool:

@@ -13,10 +13,10 @@ Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never
 
 
 class FaultRow(Struct):
-    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.debugger`).
+    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.measure`).
 
-    Of a framework, `dynamic` is its eager arm and `static` the arm compared with it
-    (`compare.claims.c3_debugging.outside`), which tells what `ops_before` and `steps` are then.
+    Of a framework, `dynamic` is its eager arm and `static` the arm compared with it. `examine` there tells what
+    `ops_before` and `steps` are where an engine does not show every value.
     """
 
     fault: str

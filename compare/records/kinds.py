@@ -68,11 +68,11 @@ _TABLE = (
     Kind(Parity, "compare.instruments.parity.measure:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     # checks of claims
-    Kind(Programs, "compare.claims.c1_control_flow.measure:measure", typical={"": 23.0}),
-    Kind(Gradients, "compare.claims.c2_gradients.measure:measure", timed=False, typical={"": 3.0}),
-    Kind(Faults, "compare.claims.c3_debugging.measure:measure", timed=False, typical={"": 2.5}),
-    Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure"),
-    Kind(Edits, "compare.claims.c8_structure.measure:measure", typical={"": 3.5}),
+    Kind(Programs, "compare.claims.c1_control_flow.measure:measure", everywhere=True, typical={"": 23.0}),
+    Kind(Gradients, "compare.claims.c2_gradients.measure:measure", everywhere=True, timed=False, typical={"": 3.0}),
+    Kind(Faults, "compare.claims.c3_debugging.measure:measure", everywhere=True, timed=False, typical={"": 2.5}),
+    Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure", everywhere=True),
+    Kind(Edits, "compare.claims.c8_structure.measure:measure", everywhere=True, typical={"": 3.5}),
     # functions of a user's
     Kind(ShapePolicies),
     Kind(RewriteHints),

@@ -195,16 +195,17 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 class Kind(NamedTuple):
     """A kind of record, and who makes it.
 
-    `measure` is the `module:function` that a worker calls with the job, or, for the check of a claim, without. With
-    `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs may run side by side on the cores that
-    there are. `typical` are the seconds of a job in runs on one machine, by size, and under "" of other sizes. Only
-    their proportions matter.
+    `measure` is the `module:function` that a worker calls with the job. With `by_arm` each arm has a process of its
+    own. Where nothing is `timed`, jobs may run side by side on the cores that there are. The check of a claim that is
+    made `everywhere` is made for each framework of a run too: `job.arm` is then a mode of it. `typical` are the seconds
+    of a job in runs on one machine, by size, and under "" of other sizes. Only their proportions matter.
     """
 
     type: type[Record]
     measure: str = ""
     by_arm: bool = False
     timed: bool = True
+    everywhere: bool = False
     typical: Mapping[str, float] = {"": 2.0}
 
     @property

@@ -40,23 +40,26 @@ def is_read(settings: Settings, kind: str) -> bool:
 
 def cells(settings: Settings) -> list[Cell]:
     """The cells the settings select. Raises UnknownNameError when there is none."""
-    known = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
-    found = [cell for cell in known if _selected(cell, settings)]
-    if not found:
-        hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, known)))
+    every = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
+    selected = [cell for cell in every if _selected(cell, settings)]
+    if not selected:
+        hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, every)))
         raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
-    return found
+    return selected
 
 
-def check_jobs(settings: Settings) -> list[Job]:
-    """The checks of claims; when only some cells are asked for, those alone that an asked claim reads."""
+def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
+    """The checks of claims in our engines, or in an arm of a framework's.
+
+    When only some cells are asked for, those alone that an asked claim reads.
+    """
     if settings.only is not None and settings.claim is None:
         return []
     checks = ((claim.id, claim.check) for claim in CLAIMS.values())
     return [
-        Job(kind.name, claim=id, source=kind.measure, seed=settings.seed)
+        Job(kind.name, claim=id, arm=arm, source=kind.measure, seed=settings.seed)
         for id, kind in checks
-        if kind and is_read(settings, kind.name)
+        if kind and (kind.everywhere or arm is None) and is_read(settings, kind.name)
     ]
 
 

@@ -83,7 +83,7 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class OutsideSettings:
+class FrameworkSettings:
     """What is measured of frameworks: the cells of the run but some, and workloads added to them, in so many processes.
 
     Arms are those of the `usual` modes, or all of a framework's suite.
@@ -120,7 +120,7 @@ class Preset:
     timeout: float
     tables: Tables
     closer: Closer
-    outside: OutsideSettings
+    frameworks: FrameworkSettings
     leaves_out: tuple[str, ...] = ()
     beyond: Beyond | None = None
     memory: int = 8 * GIB
@@ -138,7 +138,7 @@ PRESETS: Mapping[str, Preset] = {
             budget=Budget(rounds=8, least=4, seconds=0.8), apart_processes=3,
             apart_budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
-        outside=OutsideSettings(
+        frameworks=FrameworkSettings(
             ("encoder_text",), ("moe_digits", "fixed_point"), usual=True, processes=4,
             budget=Budget(rounds=10, least=4, seconds=1.5, block_seconds=0.01), limit=25, timeout=300,
         ),
@@ -165,7 +165,7 @@ PRESETS: Mapping[str, Preset] = {
             "medium", (), (), processes=3, budget=Budget(rounds=12, least=4, seconds=1.5), apart_processes=8,
             apart_budget=Budget(rounds=8, least=4, seconds=0.8),
         ),
-        outside=OutsideSettings(
+        frameworks=FrameworkSettings(
             (), (), usual=False, processes=4,
             budget=Budget(rounds=15, least=5, seconds=6, block_seconds=0.03), limit=120, timeout=900,
         ),

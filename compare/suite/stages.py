@@ -26,8 +26,7 @@ from compare.run import gate
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted
-from compare.suite import jobs
-from compare.suite import outside_stage as outside
+from compare.suite import frameworks, jobs
 from compare.suite.settings import Settings
 
 if TYPE_CHECKING:
@@ -82,7 +81,8 @@ def run(
         with reporter:
             _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
             if settings.frameworks:
-                outside.measure(Runner(kept, reporter, pool, settings.limits.outside.timeout), settings, chosen)
+                limits = settings.limits.frameworks
+                frameworks.measure(Runner(kept, reporter, pool, limits.timeout), settings, chosen)
         return _outcome(kept, finish(directory, kept.records))
 
 
@@ -90,14 +90,14 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
     """The parity records of what the settings select, nothing timed and nothing written."""
     chosen = jobs.cells(settings)
     reporter.pace.total = len(chosen)
-    found = []
+    records = []
     with reporter:
         for cell in chosen:
             job = jobs.parity_job(cell, settings)
             reporter.start(job.label)
-            found.append((execute or _run_job)(job, settings.limits.timeout))
-            reporter.finish(error_of(found[-1]))
-    return found
+            records.append((execute or _run_job)(job, settings.limits.timeout))
+            reporter.finish(error_of(records[-1]))
+    return records
 
 
 def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[Verdict]:
@@ -111,15 +111,16 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
 
         return own.finish(directory, records)
     from compare import claims
-    from compare.claims import agreement, roles
+    from compare.claims import agreement
+    from compare.claims.frameworks import of_ours
     from compare.page.publish import publish
 
-    settings = [run.settings for run in of(records, Run)]
-    asked = next((str(one["claim"]) for one in settings if one.get("claim")), None)
-    tape = python_tape or any(one.get("python_tape") for one in settings)
-    inside = roles.inside(records)
-    verdicts = claims.judge(inside, python_tape=tape, asked=asked)
-    publish(directory, inside, verdicts, agreement.judged(records, verdicts))
+    starts = [run.settings for run in of(records, Run)]
+    asked = next((str(start["claim"]) for start in starts if start.get("claim")), None)
+    tape = python_tape or any(start.get("python_tape") for start in starts)
+    ours = of_ours(records)
+    verdicts = claims.judge(ours, python_tape=tape, asked=asked)
+    publish(directory, ours, verdicts, agreement.judged(records, verdicts))
     return verdicts
 
 
@@ -180,9 +181,8 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     from compare.records.time import Time
 
     def widest(measured: Any) -> float:
-        found = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
-        known = [ratio.high / ratio.low if ratio.known else inf for ratio in found if ratio is not None]
-        return max(known, default=1.0)
+        ratios = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
+        return max((r.high / r.low if r.known else inf for r in ratios if r is not None), default=1.0)
 
     spread = {m.cell: widest(m) for m in cells(records, Time)}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]

@@ -2,7 +2,7 @@
 
 from contextlib import redirect_stderr
 from io import StringIO
-from operator import itemgetter
+from operator import attrgetter
 
 import pytest
 
@@ -59,14 +59,21 @@ def test_a_repeated_sweep_adds_no_evidence():
     assert verdict("C2", [sweep(), sweep(passed=399), *models()])["verdict"] == "refuted"
 
 
+def checks(op):
+    """Every check of an op in our engines."""
+    sweep = gradients.Sweep()
+    return [check for call in sweep.calls(op) for check in sweep.checks(call)]
+
+
 @pytest.mark.parametrize("op_name", mostly_slow(gradients.differentiable(), 12))
 def test_every_op_passes_the_sweep(op_name):
     with redirect_stderr(StringIO()):  # some ops print what they are given
-        check_each(gradients.checks(op_name), lambda check: check[1](), name=itemgetter(0))
+        check_each(checks(op_name), lambda check: check.run(), name=attrgetter("name"))
 
 
 def test_there_are_enough_checks(monkeypatch):
-    monkeypatch.setattr(gradients, "_outcome", lambda *_: None)  # each passes, as the test above has it
+    passed = lambda _, check: gradients.GradientOutcome(check.name, "passed")  # noqa: E731
+    monkeypatch.setattr(gradients.Sweep, "outcome", passed)  # as the test above has it
     record = plain(gradients.measure(check_of()))
     assert record["failures"] == []
     assert verdict("C2", [record, *models()])["verdict"] == "supported"
@@ -77,14 +84,14 @@ def test_there_are_enough_checks(monkeypatch):
 
 
 def test_every_choice_of_inputs_is_checked_in_both_engines():
-    names = [name for name, _ in gradients.checks("matmul") if name.startswith("matmul-batch-by-matrix ")]
+    names = [check.name for check in checks("matmul") if check.name.startswith("matmul-batch-by-matrix ")]
     choices = [f"matmul-batch-by-matrix in {which}" for which in ("input 0", "input 1", "input 0, input 1")]
     assert sorted({name.split(":")[0] for name in names}) == sorted(choices)
     assert len(names) == 3 * len(choices)
 
 
 def test_what_has_no_floating_result_is_not_checked():
-    assert not any("to-int" in name for name, _ in gradients.checks("astype"))
+    assert not any("to-int" in check.name for check in checks("astype"))
 
 
 @pytest.fixture
@@ -105,7 +112,7 @@ def test_a_wrong_rule_fails_by_name_and_the_others_still_count(monkeypatch, rule
     monkeypatch.setattr(gradients, "differentiable", lambda: ["sin", "tanh"])
     monkeypatch.setattr(rule_of_tanh, "apply", graphs.multiply)
     record = plain(gradients.measure(check_of()))
-    assert any(line.startswith("tanh-matrix in input 0: tape against finite") for line in record["failures"])
+    assert any(line.startswith("tanh-matrix in input 0: dynamic against finite") for line in record["failures"])
     assert not any("\n" in line for line in record["failures"])
     assert record["by_op"]["sin"]["passed"] == record["by_op"]["sin"]["checks"]
     assert record["by_op"]["tanh"]["passed"] < record["by_op"]["tanh"]["checks"]
@@ -126,7 +133,9 @@ def test_a_crash_is_a_failed_check_and_not_the_end(monkeypatch, rule_of_tanh):
 
 def test_engines_that_differ_are_told_apart(monkeypatch):
     sample = samples("multiply")[0]
-    gradients.check_engines(sample, (0, 1))
+    sweep = gradients.Sweep()
+    call = gradients.SampledCall(sweep.engine, sweep.functions, sample, (0, 1))
+    call.against_ours(sweep.arm)
     value_and_grad = dynamic.value_and_grad
 
     def doubled(loss):
@@ -138,4 +147,4 @@ def test_engines_that_differ_are_told_apart(monkeypatch):
 
     monkeypatch.setattr(dynamic, "value_and_grad", doubled)
     with pytest.raises(AssertionError, match="the gradient of input 0"):
-        gradients.check_engines(sample, (0, 1))
+        call.against_ours(sweep.arm)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from compare import engines
 from compare.claims.c8_structure import measure
 from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
 from compare.claims.c8_structure.catalogue import edits
 from compare.claims.c8_structure.measure import TrainingRun
 from tests.helpers.claim_records import LABELS, regime, said, verdict
+from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 
 EDITS = {edit.name: edit for edit in edits()}
@@ -16,11 +18,11 @@ EDITS = {edit.name: edit for edit in edits()}
 @pytest.fixture(scope="module")
 def trainings():
     """Each edit trained once in every way."""
+    engine, arm = engines.compared(None)
     return {
         name: {
-            "dynamic": measure.trained_dynamic(edit.plain),
-            "retraced": measure.trained_static(edit.plain),
-            **({"foreseen": measure.trained_static(edit.foreseen)} if edit.foreseen else {}),
+            "dynamic": measure.trained(engine, engine.arms[0], edit.plain),
+            **{way: measure.trained(engine, arm, version) for way, version in measure.ways(edit).items()},
         }
         for name, edit in EDITS.items()
     }
@@ -95,7 +97,7 @@ def test_losses_apart():
 
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
     monkeypatch.setattr(measure, "REPEATS", 1)
-    record = {"kind": "edit", "claim": "C8", "edits": plain([measure.measured(edit) for edit in edits()])}
+    record = {"kind": "edit", "claim": "C8", "edits": plain(measure.measure(check_of()).edits)}
     assert typed(record)
     assert all(row["agree"] for row in record["edits"])
     found = verdict("C8", [record])

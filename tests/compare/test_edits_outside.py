@@ -6,9 +6,10 @@ import pytest
 
 from compare import engines as frameworks
 from compare.claims import CLAIMS
-from compare.claims.c8_structure import catalogue, outside
+from compare.claims.c8_structure import catalogue, measure
 from compare.claims.c8_structure.base import STEPS
 from compare.records.job import Job
+from compare.records.structure import Edits
 from compare.run.worker import perform
 from tests.helpers.claim_records import said
 from tests.helpers.jobs import check_of
@@ -21,7 +22,7 @@ CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    monkeypatch.setattr(outside, "REPEATS", 2)
+    monkeypatch.setattr(measure, "REPEATS", 2)
     chosen = catalogue.edits
     monkeypatch.setattr(catalogue, "edits", lambda: [edit for edit in chosen() if edit.name in CHOSEN])
     frameworks.named.cache_clear()
@@ -33,12 +34,12 @@ def toy(monkeypatch):
 
 
 def edits(arm):
-    return outside.measure(check_of(arm))
+    return measure.measure(check_of(arm))
 
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
     assert CLAIM.check
-    record = perform(Job("edit", claim="C8", arm="toy-jit", source=CLAIM.outside))
+    record = perform(Job("edit", claim="C8", arm="toy-jit", source=CLAIM.check.measure))
     assert (record.arm, record.claim) == ("toy-jit", "C8")
     assert typed(plain(record))
     rows = {row.edit: row for row in record.edits}
@@ -62,7 +63,7 @@ def test_losses_that_are_not_ours_are_left_out():
     rows = edits("toy-wrong").edits
     assert not any(row.agree for row in rows)
     assert all(row.difference > 0.1 for row in rows)
-    verdict = CLAIM.judge([outside.Edits("C8", [*rows])])
+    verdict = CLAIM.judge([Edits("C8", [*rows])])
     assert verdict.finding.verdict == "inconclusive"
 
 
@@ -71,20 +72,20 @@ def test_what_an_arm_refuses_is_named_with_its_reason():
     assert not row.agree
     assert row.engines.keys() == {"dynamic"}
     assert row.refused["retraced"] == "NotImplementedError: cannot be compiled: it prints"
-    verdict = CLAIM.judge([outside.Edits("C8", [row])])
+    verdict = CLAIM.judge([Edits("C8", [row])])
     assert "only 0 edits measured, and 4 are needed" in verdict.finding.reasons[0]
 
 
 def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
     rows = [*edits("toy-jit").edits, *edits("toy-refusing").edits[:1]]
-    assert said(CLAIM.judge([outside.Edits("C8", rows)]).to_dict(), "layer widened, retraced: not run, NotImplemented")
+    assert said(CLAIM.judge([Edits("C8", rows)]).to_dict(), "layer widened, retraced: not run, NotImplemented")
 
 
 def test_a_training_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(outside, "LIMIT", 0.3)
+    monkeypatch.setattr(measure, "LIMIT", 0.3)
     toy = frameworks.named("toy")
     edit = next(edit for edit in toy.load(catalogue.__name__).edits() if not edit.foreseen)
-    row = outside.measured(toy, "toy-endless", edit, [1.0] * STEPS)
+    row = measure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
     assert row.refused["retraced"] == "it did not end in 0.3 s"
     assert row.engines["dynamic"].seconds > 0
 
@@ -95,11 +96,18 @@ def test_eager_that_cannot_train_leaves_a_row_with_the_reason(monkeypatch):
     (row, *_) = edits("toy-jit").edits
     assert row.refused == {"dynamic": "failed: ZeroDivisionError: division by zero"}
     assert (row.engines, row.ways, row.agree, row.difference) == ({}, {}, False, None)
-    assert CLAIM.judge([outside.Edits("C8", [row])]).finding.verdict == "inconclusive"
+    assert CLAIM.judge([Edits("C8", [row])]).finding.verdict == "inconclusive"
 
 
-def test_eager_is_trained_again_until_its_budget_is_spent(monkeypatch):
-    monkeypatch.setattr(outside, "BUDGET", 0.0)
-    assert len(outside.repeated(lambda: STEPS)) == 1
-    monkeypatch.setattr(outside, "BUDGET", 60.0)
-    assert len(outside.repeated(lambda: STEPS)) == 2
+@pytest.mark.parametrize(("budget", "times"), [(0.0, 1), (60.0, 2)])
+def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once(monkeypatch, budget, times):
+    def counted(engine, arm, version):
+        arms.append(arm)
+        return train(engine, arm, version)
+
+    train, arms, toy = measure.trained, [], frameworks.named("toy")
+    monkeypatch.setattr(measure, "trained", counted)
+    monkeypatch.setattr(measure, "BUDGET", budget)
+    (edit, *_) = toy.load(catalogue.__name__).edits()
+    measure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
+    assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(measure.ways(edit)))

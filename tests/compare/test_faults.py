@@ -5,19 +5,22 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from compare.claims.c3_debugging import debugger, measure
-from compare.claims.c3_debugging.base import Fault, SourceLine, draw, mean_square
+from compare import engines
+from compare.claims.c3_debugging import measure
+from compare.claims.c3_debugging.base import Fault, draw, mean_square
 from compare.claims.c3_debugging.catalogue import corpus
-from compare.claims.c3_debugging.dynamic_tools import DynamicTools
-from compare.claims.c3_debugging.static_tools import StaticTools
-from compare.claims.c3_debugging.tools import Attempt, Event, ToolReport, same, same_results
+from compare.engines.debugging import Attempt, Event, SourceLine, ToolReport, same, same_results
+from compare.engines.graphduel.debugging import named_line
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow
 
-ENGINES = {"dynamic": DynamicTools(), "static": StaticTools()}
+OURS = engines.named(engines.OWN)
+ENGINES = {
+    role: OURS.debugger(arm, measure.is_users) for role, arm in zip(("dynamic", "static"), OURS.arms, strict=False)
+}
 FAULTS = {fault.name: fault for fault in corpus()}
 
 
@@ -61,7 +64,9 @@ def test_healthy_programs_agree_across_engines_and_no_tool_complains_of_them(nam
     runs = [tools.attempt(training) for tools in ENGINES.values()]
     assert same_results(*runs)
     for tools in ENGINES.values():
-        assert [tool(training) for tool in (tools.run, tools.check, tools.reach, tools.train)] == [None] * 4
+        healthy = tools.attempt(training)
+        reports = healthy.report, tools.attempt(training, checked=True).report
+        assert (*reports, tools.reach(training, healthy), tools.train(training, healthy)) == (None,) * 4
 
 
 # What the debugger finds, checked by hand
@@ -149,28 +154,28 @@ def events(*values, file="model.py"):
 def test_bisection_ends_at_the_first_difference(wrong):
     healthy = events(*range(13))
     faulty = events(*range(wrong), *range(100, 113 - wrong))
-    found = debugger.bisected(healthy, Attempt(faulty, ()), None)
+    found = measure.bisected(healthy, Attempt(faulty, ()), None)
     assert found.place == SourceLine("model.py", 10 + wrong)
     assert 3 <= found.probes <= 4
 
 
 def test_bisection_goes_on_to_the_error_where_all_values_before_it_agree():
-    report = ToolReport("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2)
-    found = debugger.bisected(events(1, 2, 3), Attempt(events(1, 2), None, ValueError()), report)
+    report = ToolReport("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2, SourceLine("model.py", 12))
+    found = measure.bisected(events(1, 2, 3), Attempt(events(1, 2), None, report), report)
     assert found.place == SourceLine("model.py", 12)
-    assert debugger.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
+    assert measure.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
 
 
 def test_a_value_that_comes_back_does_not_mislead_the_bisection():
-    assert debugger.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
+    assert measure.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
         "model.py", 11
     )
 
 
 def test_lines_between():
-    assert debugger.off(SourceLine("a.py", 3), SourceLine("a.py", 5)) == 2
-    assert debugger.off(SourceLine("b.py", 5), SourceLine("a.py", 5)) is None
-    assert debugger.off(None, SourceLine("a.py", 5)) is None
+    assert measure.off(SourceLine("a.py", 3), SourceLine("a.py", 5)) == 2
+    assert measure.off(SourceLine("b.py", 5), SourceLine("a.py", 5)) is None
+    assert measure.off(None, SourceLine("a.py", 5)) is None
 
 
 @pytest.mark.parametrize(
@@ -182,7 +187,7 @@ def test_lines_between():
     ],
 )
 def test_the_line_that_a_message_names(message, place):
-    assert ToolReport("forward", message, 0).place == place
+    assert named_line(message) == place
 
 
 def test_values_are_the_same_by_spec_and_to_rounding():
@@ -196,5 +201,5 @@ def test_values_are_the_same_by_spec_and_to_rounding():
 
 
 def test_an_attempt_that_ended_in_an_error_is_like_no_other():
-    failed = Attempt((), None, ValueError())
+    failed = Attempt((), None, ToolReport("forward", "ValueError", 0))
     assert not same_results(failed, failed)

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 
 from compare import engines as frameworks
 from compare import workloads
-from compare.claims import CLAIMS, agreement, roles
+from compare.claims import CLAIMS, agreement
 from compare.claims.base import Effect, Finding, Regime, Verdict
 from compare.claims.evidence import cells
+from compare.claims.frameworks import of_framework, of_ours
 from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
@@ -34,8 +35,7 @@ from compare.records.runs import Failure
 from compare.records.time import Time, TimeArm
 from compare.run.progress import Reporter
 from compare.run.worker import perform
-from compare.suite import outside_jobs as jobs
-from compare.suite import outside_stage as stage
+from compare.suite import frameworks as stage
 from compare.suite import stages
 from compare.suite.settings import Settings
 from tests.helpers import toy_framework
@@ -147,44 +147,44 @@ def test_a_traced_arm_is_given_the_rewritten_loss():
 
 def test_arms_share_a_process_unless_they_disturb_each_other():
     toy, text = toy_framework.Toy(), Cell("rnn_text", "small")
-    assert list(jobs.groups(toy, TINY, usual=True)) == [PAIR]
-    assert list(jobs.groups(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert list(stage.groups(toy, TINY, usual=True)) == [PAIR]
+    assert list(stage.groups(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
     toy.shares = False
-    assert list(jobs.groups(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
+    assert list(stage.groups(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
 
 
 def test_a_quick_run_has_the_usual_modes_of_the_suite():
     toy = toy_framework.Toy()
     eager, jit = toy.modes[:2]
     toy.modes = (eager, replace(jit, usual=False), replace(toy.modes[2], usual=True, suite=False))
-    assert list(jobs.groups(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert list(jobs.groups(toy, TINY, usual=False)) == [PAIR]
+    assert list(stage.groups(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert list(stage.groups(toy, TINY, usual=False)) == [PAIR]
 
 
 def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
-    assert list(jobs.groups(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert list(jobs.groups(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert list(stage.groups(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert list(stage.groups(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
 
 
 def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
     settings = Settings(frameworks=["toy"])
-    cold, first, others = jobs.jobs(settings, [TINY], tmp_path, tmp_path)
+    cold, first, others = stage.jobs(settings, [TINY], tmp_path, tmp_path)
     of_cells = [job for job in cold if job.claim is None]
     assert cold[: len(of_cells)] == of_cells
-    assert all(job.source == CLAIMS[job.claim].outside for job in cold[len(of_cells) :])
+    assert all(job.source == CLAIMS[job.claim].check.measure for job in cold[len(of_cells) :])
     assert [job.process for job in (*of_cells, *first, *others)] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert {job.workload for job in (*of_cells, *first, *others)} == {"tiny_mlp", "encoder_text"}
     assert len({job.name for job in (*cold, *first, *others)}) == len(cold) + len(first) + len(others)
-    found = jobs.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    found = stage.jobs(replace(settings, only="tiny_mlp"), [TINY], tmp_path, tmp_path)
     assert {(job.workload, job.claim) for job in chain(*found)} == {("tiny_mlp", None)}
 
 
 def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_framework.Toy, "modes", toy_framework.Toy.modes[:1])
     frameworks.named.cache_clear()
-    _, first, others = jobs.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
+    _, first, others = stage.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
     assert [(job.arms, job.process) for job in first] == [(("toy-eager",), 1)]
     assert others == []
 
@@ -207,12 +207,12 @@ def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_no
 
 
 def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
-    folder = jobs.folder(tmp_path, "toy-jit", TINY)
+    folder = stage.folder(tmp_path, "toy-jit", TINY)
     folder.mkdir(parents=True)
     (folder / "kernel").touch()
-    jobs.without_code(tmp_path, job(process=1))
+    stage.without_code(tmp_path, job(process=1))
     assert folder.exists()
-    jobs.without_code(tmp_path, job(process=0))
+    stage.without_code(tmp_path, job(process=0))
     assert not folder.exists()
 
 
@@ -241,22 +241,22 @@ def records(eager=2.0, jit=1.0, sizes=("small",)):
 
 def test_the_eager_arm_is_the_base_of_its_records():
     toy = toy_framework.Toy()
-    found = roles.of_framework([*records(), Time(*TINY, {}, process=0)], toy)
+    found = of_framework([*records(), Time(*TINY, {}, process=0)], toy)
     times = cells(found, Time)
     assert {(one.base, one.arms) for one in times} == {("toy-eager", ("toy-eager", "toy-jit"))}
     assert len(times[0].processes) == 3  # the cold one times no steady state
     assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("toy-eager", "toy-jit")}
     assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [PEAKS["small"]] * 4
-    assert roles.inside(records()) == []
+    assert of_ours(records()) == []
 
 
 def test_a_claim_is_judged_there_as_it_is_here():
     toy = toy_framework.Toy()
-    slower = CLAIMS["C6"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
+    slower = CLAIMS["C6"].judge(of_framework(records(sizes=SIZES), toy)).finding
     assert (slower.verdict, round(slower.effect.value, 6)) == ("supported", 0.5)
-    faster = CLAIMS["C6"].judge(roles.of_framework(records(eager=1.0, jit=2.0, sizes=SIZES), toy)).finding
+    faster = CLAIMS["C6"].judge(of_framework(records(eager=1.0, jit=2.0, sizes=SIZES), toy)).finding
     assert faster.verdict == "refuted"
-    memory = CLAIMS["C5"].judge(roles.of_framework(records(sizes=SIZES), toy)).finding
+    memory = CLAIMS["C5"].judge(of_framework(records(sizes=SIZES), toy)).finding
     assert memory.verdict == "refuted"
     assert not any("structure is" in reason for reason in memory.reasons)  # nobody tells how large it is
 
@@ -296,7 +296,7 @@ def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
         Parity(*TINY, parity, agree=True, same_graph=None, kernel_calls={}),
         Time(*TINY, {"dynamic": timed(1.5), "static-exact": timed(0.5)}, process=0),
     ]
-    theirs = roles.of_framework(records(), toy_framework.Toy())
+    theirs = of_framework(records(), toy_framework.Toy())
     (said,) = agreement._ladder(toy_framework.Toy(), theirs, ours)
     assert "in Toy compiled ÷ eager is 0.5× with the best compiled arm, over 1 workload: " in said
     assert "0.333× is graph mode alone" in said
@@ -353,7 +353,7 @@ def test_a_run_writes_verdicts_on_frameworks_beside_ours(ran):
     assert [(r.process, r.cache, r.arm) for r in kept] == [(0, "cold", "toy-jit")] + [
         (p, "warm", "toy-jit") for p in (1, 2, 3)
     ]
-    assert not (ran.directory / jobs.FOLDER).exists()
+    assert not (ran.directory / stage.FOLDER).exists()
 
 
 def test_the_report_has_a_section_on_them(ran):
@@ -368,7 +368,7 @@ def test_the_report_says_how_it_is_made_again_and_lists_the_jobs_that_were_lost(
     text = (ran.directory / "report.md").read_text()
     assert "graphduel run --quick --only tiny_mlp --frameworks toy --out" in text
     lost = Failure(JobName("time", *TINY, process=0, arm="toy-jit"), "it died", arm="toy-jit")
-    assert roles.inside([lost]) == [lost]
+    assert of_ours([lost]) == [lost]
 
 
 def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path, monkeypatch):

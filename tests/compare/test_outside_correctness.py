@@ -5,11 +5,11 @@ import pytest
 from compare import engines as frameworks
 from compare.claims import CLAIMS
 from compare.claims.c1_control_flow import corpus
-from compare.claims.c1_control_flow import outside as control_flow
-from compare.claims.c2_gradients import outside as gradients
+from compare.claims.c1_control_flow import measure as control_flow
+from compare.claims.c2_gradients import measure as gradients
 from compare.claims.c3_debugging import catalogue
-from compare.claims.c3_debugging import outside as debugging
-from compare.claims.c3_debugging.base import SourceLine
+from compare.claims.c3_debugging import measure as debugging
+from compare.engines.debugging import SourceLine
 from compare.errors import without_folders
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
@@ -32,13 +32,6 @@ def programs(arm):
 
 def faults(record):
     return {(row.fault, row.engine): row for row in record.faults}
-
-
-@pytest.mark.parametrize("claim", ["C1", "C2", "C3"])
-def test_each_claim_names_what_measures_it_outside(claim):
-    module, _, function = CLAIMS[claim].outside.partition(":")
-    assert module == CLAIMS[claim].check.measure.partition(":")[0].replace(".measure", ".outside")
-    assert function == "measure"
 
 
 # C1
@@ -74,26 +67,26 @@ def test_a_wrong_result_and_a_refusal_are_told_apart_and_are_data_for_the_rule()
 def test_a_compiler_that_does_not_come_back_is_stopped(monkeypatch):
     monkeypatch.setattr(corpus, "FAMILIES", ("exceptions",))
     monkeypatch.setattr(control_flow, "LIMIT", 0.02)
-    monkeypatch.setattr(control_flow.ProgramVersion, "tried", in_time(control_flow.ProgramVersion.tried))
+    monkeypatch.setattr(control_flow.ProgramVersion, "fares", in_time(control_flow.ProgramVersion.fares))
     found = programs("toy-slow")
     assert {row.trace_reason for row in found.values()} == {"time limit: it did not end in 0.02 s"}
     assert {row.trace for row in found.values()} == {"failed"}
 
 
-def in_time(tried):
-    """`tried`, with the whole limit for what is eager, so that a busy machine changes nothing."""
+def in_time(fares):
+    """`fares`, with the whole limit for what is eager, so that a busy machine changes nothing."""
 
-    def run(version, expected):
-        control_flow.LIMIT = 0.02 if version.function.__name__ == "run" else 60.0
-        return tried(version, expected)
+    def run(version, expected, more=()):
+        control_flow.LIMIT = 0.02 if version.watched.__name__ == "run" else 60.0
+        return fares(version, expected, more)
 
     return run
 
 
 def test_where_a_reason_quotes_the_user_it_is_what_comes_last():
     error = ValueError('in user code:\n\n    File "a.py", line 1, in f  *\n        if x:\n\n    TypeError: no bool\n')
-    assert control_flow.shortened(error) == "TypeError: no bool"
-    assert control_flow.shortened(ValueError("one\ntwo")) == "ValueError: one two"
+    assert control_flow.said(error) == "TypeError: no bool"
+    assert control_flow.said(ValueError("one\ntwo")) == "ValueError: one two"
 
 
 # C2
@@ -178,12 +171,12 @@ def test_a_record_names_files_without_their_folders(said, kept):
 
 
 def test_the_line_that_an_error_names_is_the_last_of_the_users():
-    debugger = debugging.Debugger(frameworks.named("toy"), "static", "toy-jit")
+    tools = frameworks.named("toy").debugger("toy-jit", debugging.is_users)
     folder = debugging.Path(debugging.base.__file__).parent / "corpus"
     words = f'File "{folder}/shapes.py", line 3, in f\nFile "{folder}/shapes.py", line 7, in g\nFile "x.py", line 9'
-    report = debugger.report(ValueError(words), debugging.Phases(), "")
+    report = tools.report(ValueError(words), "")
     assert (report.place, report.when) == (SourceLine("shapes.py", 7), "trace")
     assert 'File "shapes.py", line 3' in report.message  # a record names no folder of the machine
     assert str(folder) not in report.message
-    assert debugger.report(ValueError("no"), debugging.Phases(), words).place == SourceLine("shapes.py", 7)
-    assert debugger.report(ValueError("no"), debugging.Phases(), "").place is None
+    assert tools.report(ValueError("no"), words).place == SourceLine("shapes.py", 7)
+    assert tools.report(ValueError("no"), "").place is None

@@ -31,7 +31,7 @@ def toy(monkeypatch):
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy, monkeypatch):
     monkeypatch.setattr(toy, "modes", (toy.modes[0], Mode("jit", traces=True)))
-    record = perform(Job("prototype", claim="C7", arm="toy-jit", source=CLAIM.outside))
+    record = perform(Job("prototype", claim="C7", arm="toy-jit", source=CLAIM.check.measure))
     assert (record.arm, record.claim) == ("toy-jit", "C7")
     assert typed(plain(record))
     rows = {row.task: row for row in record.tasks}

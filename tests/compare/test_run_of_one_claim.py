@@ -9,7 +9,7 @@ from compare.claims import CLAIMS, judge
 from compare.cli.command import graphduel
 from compare.records.kinds import KINDS
 from compare.records.record import Cell, kind_of
-from compare.suite import jobs, outside_jobs
+from compare.suite import frameworks, jobs
 from compare.suite.settings import Settings
 
 COST = "time", "memory", "crossover", "crossover memory", "lengths", "ladder", "parts", "ledger"
@@ -35,8 +35,8 @@ def test_its_checks_are_made_also_where_only_some_cells_are_asked_for() -> None:
 
 def test_frameworks_run_no_workload_for_a_claim_that_reads_none() -> None:
     cell = Cell("tiny_mlp", "small")
-    assert outside_jobs.cells(Settings(claim="C3"), [cell]) == []
-    assert cell in outside_jobs.cells(Settings(claim="C6"), [cell])
+    assert frameworks.cells(Settings(claim="C3"), [cell]) == []
+    assert cell in frameworks.cells(Settings(claim="C6"), [cell])
 
 
 def test_it_is_judged_alone() -> None:

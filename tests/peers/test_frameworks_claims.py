@@ -7,10 +7,10 @@ import pytest
 
 from compare import engines as frameworks
 from compare.claims.c1_control_flow import corpus
-from compare.claims.c1_control_flow import outside as control_flow
-from compare.claims.c2_gradients import outside as gradients
+from compare.claims.c1_control_flow import measure as control_flow
+from compare.claims.c2_gradients import measure as gradients
 from compare.claims.c3_debugging import catalogue
-from compare.claims.c3_debugging import outside as debugging
+from compare.claims.c3_debugging import measure as debugging
 from tests.helpers.jobs import check_of
 
 pytestmark = pytest.mark.peers

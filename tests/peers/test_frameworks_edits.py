@@ -8,8 +8,8 @@ import pytest
 from compare import engines as frameworks
 from compare.claims.c7_prototyping import measure as prototyping
 from compare.claims.c7_prototyping.edits import EDITS
-from compare.claims.c8_structure import catalogue, measure
-from compare.claims.c8_structure import outside as structure
+from compare.claims.c8_structure import catalogue
+from compare.claims.c8_structure import measure as structure
 from compare.errors import InputsError
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what a compiler loads
@@ -35,9 +35,9 @@ def test_every_edited_training_has_our_losses_in_eager(name):
     framework = started(name)
     theirs = framework.load(catalogue.__name__).edits()
     for ours, edit in zip(catalogue.edits(), theirs, strict=True):
-        expected = measure.trained_dynamic(ours.plain).losses
+        expected = structure.reference(ours)
         run = structure.trained(framework, framework.arms[0], edit.plain)
-        assert measure.apart(expected, run.losses) < measure.TOLERANCE, edit.name
+        assert structure.apart(expected, run.losses) < structure.TOLERANCE, edit.name
         assert run.rebuilds == 0
 
 
@@ -51,7 +51,7 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
     theirs = {edit.name: edit for edit in framework.load(catalogue.__name__).edits()}
     for ours in catalogue.edits():
         if ours.name in chosen:
-            expected = measure.trained_dynamic(ours.plain).losses
+            expected = structure.reference(ours)
             row = structure.measured(framework, arm, theirs[ours.name], expected)
             assert row.agree, row
             assert not row.refused

@@ -1,106 +1,284 @@
-"""The measurement behind claim C1: every program of the corpus, as Python and as a fixed graph, in both engines."""
+"""The measurement behind claim C1: every program of the corpus in an engine, as Python and as a fixed graph.
+
+The eager arm is given each program as it is. An arm that compiles is given it whole, as it is and then rewritten in the
+engine's own control flow. A mode that converts Python's control flow, where an engine has one, is given it as it is.
+"""
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
+import re
+import textwrap
+import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from math import fsum
 from random import Random
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import optree
 
 import dynamic
-import graphs
-import static
-from compare import steps
+from compare import engines, steps
 from compare.claims.c1_control_flow.corpus import programs, tokens
-from compare.claims.c1_control_flow.corpus.program import Arguments, Array, Function, Program
-from compare.errors import described
+from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
+from compare.engines import Engine
+from compare.engines.base import Compilation, Observed
+from compare.engines.limit import LimitError, within
+from compare.errors import described, without_folders
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
 from compare.records.control_flow import ProgramRow, Programs
 from compare.records.job import Budget, Job
-from graphs.errors import ControlFlowError, VerificationError
+from graphs import tree
 from graphs.testing import check_grads
 
 TOLERANCE = TOLERANCES["float64"]
 BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002)
 """For each program; what is judged is whether it runs, and its time is only reported."""
-
+LIMIT = 20.0
+"""Seconds for a version of a program, all inputs twice: a compiler may take minutes."""
+LONGEST = 500
+"""Characters of a reason that are recorded."""
 INPUTS = 20
-"""Arguments that a program is traced and converted for, at least: its own, and others near them."""
+"""Arguments that a program is given where a compilation is cheap, at least: its own, and others near them."""
+_QUOTED = re.compile(r"^ +(\w+Error: .*)$", re.MULTILINE)
 
 Results = list[tuple[Any, Any]]
 
 
-class Tried(NamedTuple):
-    """How a function fared in an engine on all inputs: `right`, `wrong`, `refused` or `failed`, and why."""
+class ProgramOutcome(NamedTuple):
+    """How a version of a program fared on all inputs, and why."""
 
     status: Literal["right", "wrong", "refused", "failed"]
     reason: str | None = None
 
+    @property
+    def is_right(self) -> bool:
+        """Whether it ran, and every value and gradient is right."""
+        return self.status == "right"
 
-def measure(_job: Job) -> Programs:
-    """The record of claim C1: one entry for each program."""
+
+def measure(job: Job) -> Programs:
+    """The record of claim C1 about an arm, beside the eager one of its engine: one entry for each program."""
+    engine, arm = engines.compared(job.arm)
+    engine.start(0, doubles=True)
+    forms = zip(programs(), programs(engine.load), programs(engine.rewritten), sampled(), strict=True)
+    trials = [ProgramTrial(engine, arm, *form) for form in forms]
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
-    return Programs("C1", [measured(program) for program in steps.each("ran", programs())])
+    return Programs("C1", [trial.row() for trial in steps.each("ran", trials)])
 
 
-def measured(program: Program) -> ProgramRow:
-    """What a program does in the dynamic engine as it is, and what it takes in the static one.
+def sampled() -> list[bool]:
+    """Of each program whether it is the first of its family: those for which kernels are compiled in any case."""
+    families = [program.family for program in programs()]
+    return [family not in families[:i] for i, family in enumerate(families)]
 
-    `trace` and `convert` say how its plain version fares under `static.jit`, which compiles again for another
-    structure, on its inputs and on others near them. Seconds are those of a call for the value and the gradient, a mean
-    over the inputs and a median over blocks.
+
+class ProgramTrial:
+    """A program in an engine: ours, the same over the engine's functions, and over its own control flow."""
+
+    def __init__(
+        self, engine: Engine, arm: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
+    ) -> None:
+        self.engine, self.arm, self.ours, self.theirs, self.rewriting = engine, arm, ours, theirs, rewriting
+        self.sampled = sampled
+        self.weighted = partial(weighted, engine, engine.functions()["sum"])
+
+    def row(self) -> ProgramRow:
+        """What the program does in the eager arm as it is, and what the other arm takes.
+
+        Seconds are those of a call for the value and the gradient, a mean over the inputs and a median over blocks;
+        where a compilation is costly, nothing is timed but the first calls, and no further inputs are given.
+        """
+        self.engine.forget()  # pieces that are compiled already would run where the whole is asked for
+        try:
+            expected = reference(self.ours, self.ours.inputs)
+        except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
+            unknown = ProgramOutcome("failed", "there is nothing to compare with")
+            return entry(self.ours, ProgramOutcome("failed", described(error)), unknown, unknown)
+        eager = self.eager()
+        in_eager = self.checked(eager, expected)
+        more = [] if self.engine.costly else further(self.ours)
+        version, as_it_is = self.compiled(self.theirs, self.theirs.plain, self.ours.inputs, expected, more)
+        rewritten = as_it_is
+        function, idiom = self.ours.plain, None
+        if not as_it_is.is_right and self.ours.graph and self.rewriting.graph:
+            function, idiom = self.ours.graph, self.idiom(self.ours.graph)
+            inputs = self.ours.graph_inputs or self.ours.inputs
+            version, rewritten = self.compiled(self.rewriting, self.rewriting.graph, inputs, expected)
+        row = entry(self.ours, in_eager, as_it_is, rewritten, function if rewritten.is_right else None)
+        row.inputs, row.idiom = len(self.ours.inputs) + len(more), idiom
+        row.kernels = self.sampled if self.engine.captured(self.arm, self.theirs.plain) else None
+        row.breaks, row.pieces = self.broken(expected) if not as_it_is.is_right else (None, None)
+        timed = {"dynamic": eager}
+        if rewritten.is_right:
+            row.compiles, row.compile_seconds = len(version.compilations) or None, version.compile_seconds
+            timed["static"] = version
+        converted = self.converted(row, expected, more)
+        if converted is not None:
+            timed["converted"] = converted
+        if not self.engine.costly:
+            each = seconds(self.ours, timed)
+            row.dynamic_seconds, row.static_seconds = each["dynamic"], each.get("static")
+            row.convert_seconds = each.get("converted")
+        return row
+
+    def eager(self) -> ProgramVersion:
+        """The program as it is, in the eager arm."""
+        plain = self.theirs.plain
+        step = self.engine.build(self.engine.arms[0], self.weighted(plain), 0)
+        return ProgramVersion(self.engine, self.theirs, step, plain, self.ours.inputs)
+
+    def checked(self, eager: ProgramVersion, expected: Results) -> ProgramOutcome:
+        """How the eager arm fares; where it is what others are compared with, also against arrays and differences."""
+        outcome = eager.fares(expected)
+        if outcome.is_right and self.engine.is_reference:
+            try:
+                check_reference(self.ours, expected)
+            except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
+                return ProgramOutcome("wrong", said(error))
+        return outcome
+
+    def compiled(
+        self,
+        program: Program,
+        function: Function,
+        inputs: Sequence[Arguments],
+        expected: Results,
+        more: Sequence[Arguments] = (),
+    ) -> tuple[ProgramVersion, ProgramOutcome]:
+        """A version of the program, compiled, and how it fares.
+
+        Where kernels take a stage of their own, that stage is reached for a sample of what comes so far.
+        """
+        graph = self.engine.captured(self.arm, function)
+        if graph is not None:
+            step = self.engine.build(self.engine.arms[0], self.weighted(graph), 0)
+            version = ProgramVersion(self.engine, program, step, graph, inputs)
+            outcome = version.fares(expected, more)
+            if not self.sampled or not outcome.is_right:
+                return version, outcome
+        whole = self.engine.whole(self.arm, function, self.weighted)
+        version = ProgramVersion(self.engine, program, *whole, inputs)
+        return version, version.fares(expected, more)
+
+    def converted(self, row: ProgramRow, expected: Results, more: Sequence[Arguments]) -> ProgramVersion | None:
+        """The program in the mode that converts it, where it is right in one; the row tells of it."""
+        arm = next((arm for arm in self.engine.arms if self.engine.mode(arm).converts), self.arm)
+        if arm == self.arm:
+            return None
+        whole = self.engine.whole(arm, self.theirs.plain, self.weighted)
+        version = ProgramVersion(self.engine, self.theirs, *whole, self.ours.inputs)
+        outcome = version.fares(expected, more)
+        row.convert, row.convert_reason = outcome
+        if not outcome.is_right:
+            return None
+        row.convert_compiles, row.convert_compile_seconds = len(version.compilations), version.compile_seconds
+        return version
+
+    def idiom(self, function: Function) -> str | None:
+        """What the engine calls the control flow that a rewriting is written in; None where it needs no such op."""
+        names = dict.fromkeys(self.engine.idioms[name] for name in used(function) if name in self.engine.idioms)
+        return ", ".join(names) or None
+
+    def broken(self, expected: Results) -> tuple[int | None, Any]:
+        """The graph breaks of the program as it is, and how it fares with them; None where an engine has none."""
+        self.engine.forget()  # a framework counts no break of what it has compiled before
+        pieces = self.engine.pieces(self.theirs.plain)
+        if pieces is None:
+            return None, None
+        step = self.engine.build(self.engine.arms[0], self.weighted(pieces), 0)
+        version = ProgramVersion(self.engine, self.theirs, step, pieces, self.ours.inputs)
+        outcome = version.fares(expected)
+        return sum(version.observed.breaks.values()), outcome.status
+
+
+class ProgramVersion:
+    """One version of a program: a step for its value and gradient, and what the engine is asked of to tell of it.
+
+    `compilations` are those for its inputs, known once it has fared.
     """
-    try:
-        expected = reference(program, program.inputs)
-    except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
-        unknown = Tried("failed", "there is nothing to compare with")
-        return found(program, Tried("failed", described(error)), unknown, unknown)
-    in_dynamic = tried(lambda: check_dynamic(program, expected))
-    more = further(program)
-    traced = Static(program, program.plain, program.inputs)
-    as_it_is = rewritten = traced.fares(expected, more)
-    converted = Static(program, program.plain, program.inputs, convert=True)
-    as_converted = converted.fares(expected, more)
-    by_hand = traced
-    if as_it_is.status != "right" and program.graph is not None:
-        by_hand = Static(program, program.graph, program.graph_inputs or program.inputs)
-        rewritten = by_hand.fares(expected)
-    usable = by_hand if rewritten.status == "right" else None
-    row = found(program, in_dynamic, as_it_is, rewritten, usable and usable.function)
-    row.inputs = len(program.inputs) + len(more)
-    row.convert, row.convert_reason = as_converted
-    if usable is not None:
-        row.compiles, row.compile_seconds = usable.compiled
-    if as_converted.status == "right":
-        row.convert_compiles, row.convert_compile_seconds = converted.compiled
-    arms = {"static": usable, "converted": converted if as_converted.status == "right" else None}
-    each = seconds(program, {name: arm for name, arm in arms.items() if arm is not None})
-    row.dynamic_seconds, row.static_seconds = each["dynamic"], each.get("static")
-    row.convert_seconds = each.get("converted")
-    return row
+
+    def __init__(
+        self, engine: Engine, program: Program, step: Function, watched: Function, inputs: Sequence[Arguments]
+    ) -> None:
+        self.engine, self.program, self.step, self.watched, self.inputs = engine, program, step, watched, inputs
+        self.before, self.first_seconds = engine.observed(watched), 0.0
+        self.compilations: Sequence[Compilation] = ()
+
+    def __call__(self) -> Results:
+        """All inputs, one after the other."""
+        return self.on(self.inputs)
+
+    def on(self, inputs: Sequence[Arguments]) -> Results:
+        """These inputs, one after the other."""
+        return calls(self.program, self._called, inputs)
+
+    def _called(self, *args: Any) -> Any:
+        return self.engine.numpy(self.step(*self.engine.arrays(args)))
+
+    @property
+    def observed(self) -> Observed:
+        """What the engine tells of this version."""
+        return self.engine.observed(self.watched).since(self.before)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Of the first calls, where compiling is costly, since not every engine says what compiling took."""
+        if self.engine.costly:
+            return self.first_seconds
+        return fsum(compilation.seconds or 0.0 for compilation in self.compilations)
+
+    def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> ProgramOutcome:
+        """How it fares on its inputs, also on a second round, and then on more of them, within the time limit."""
+        try:
+            with warnings.catch_warnings(action="ignore"), within(LIMIT):  # compilers warn of much
+                wrong = self._off(expected, more)
+        except LimitError as error:
+            return ProgramOutcome("failed", f"time limit: {error}")
+        except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
+            return ProgramOutcome("refused" if self.engine.refuses(error) else "failed", said(error))
+        return ProgramOutcome("wrong", wrong) if wrong else ProgramOutcome("right")
+
+    def _off(self, expected: Results, more: Sequence[Arguments]) -> str:
+        started = time.perf_counter()
+        first = self()
+        self.first_seconds = time.perf_counter() - started
+        wrong = off(first, expected) or off(self(), expected)
+        self.compilations = self.observed.compilations
+        if more and not wrong:
+            every = [*self.inputs, *more]
+            wrong = off(self.on(every), reference(self.program, every))
+        return wrong
 
 
-def found(
-    program: Program, in_dynamic: Tried, as_it_is: Tried, rewritten: Tried, taken: Function | None = None
+def entry(
+    program: Program,
+    in_eager: ProgramOutcome,
+    as_it_is: ProgramOutcome,
+    rewritten: ProgramOutcome,
+    function: Function | None = None,
 ) -> ProgramRow:
-    """Which of the two can run it, in which form, and how much was rewritten in the version that static takes."""
+    """Which of the two arms runs it, in which form, and how much was rewritten in the function that static takes."""
+    how: Literal["unchanged", "rewritten", "refused"] = "rewritten" if rewritten.is_right else "refused"
     return ProgramRow(
         program=program.name,
         family=program.family,
-        dynamic=in_dynamic.status == "right",
-        static=verdict(as_it_is, rewritten),
-        reason=in_dynamic.reason or program.cannot or rewritten.reason,
+        dynamic=in_eager.is_right,
+        static="unchanged" if as_it_is.is_right else how,
+        reason=in_eager.reason or program.cannot or rewritten.reason,
         trace=as_it_is.status,
         trace_reason=as_it_is.reason,
         tokens=len(tokens.tokens(program.plain)),
-        graph_tokens=len(tokens.tokens(taken)) if taken else None,
-        edit=tokens.share(program.plain, taken) if taken else None,
+        graph_tokens=len(tokens.tokens(function)) if function else None,
+        edit=tokens.share(program.plain, function) if function else None,
         compiles=None,
         compile_seconds=None,
         dynamic_seconds=None,
@@ -108,16 +286,28 @@ def found(
     )
 
 
-def verdict(as_it_is: Tried, rewritten: Tried) -> Literal["unchanged", "rewritten", "refused"]:
-    """What static takes: the program unchanged, a rewriting, or it is refused."""
-    if as_it_is.status == "right":
-        return "unchanged"
-    return "rewritten" if rewritten.status == "right" else "refused"
-
-
 def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
-    """The value and the gradient for each of these inputs, by the tape; `check_dynamic` says whether they are right."""
-    return calls(program, dynamic.value_and_grad(weighted(program.plain)), inputs)
+    """The value and the gradient for each of these inputs, by our tape, which `check_reference` checks."""
+    engine = engines.named(engines.OWN)
+    step = engine.build(engine.arms[0], weighted(engine, engine.functions()["sum"], program.plain), 0)
+    return calls(program, step, inputs)
+
+
+def check_reference(program: Program, expected: Results) -> None:
+    """Raises AssertionError where a value is not that of a run on arrays, or a gradient not that of differences."""
+    engine = engines.named(engines.OWN)
+    loss = weighted(engine, engine.functions()["sum"], program.plain)
+    plain = [(value, None) for value in calls(program, loss, program.inputs)]
+    if wrong := off([(value, None) for value, _ in expected], plain):
+        raise AssertionError(wrong)
+    for index, (point, *rest) in enumerate(program.inputs):
+        check_grads(partial(at, program, index, rest), (point,), engine=dynamic)
+
+
+def at(program: Program, index: int, rest: Sequence[Any], point: Any) -> Any:
+    """The program at a point near one of its inputs, after the calls that come before that one."""
+    calls(program, program.plain, program.inputs[:index])
+    return program.plain(point, *rest)
 
 
 def further(program: Program) -> list[Arguments]:
@@ -131,54 +321,7 @@ def _finite(program: Program, args: Arguments) -> bool:
         results = reference(program, [args])
     except Exception:  # noqa: BLE001  (what is compared is a result)
         return False
-    return all(np.isfinite(leaf).all() for leaf in graphs.tree.leaves(results))
-
-
-def check_dynamic(program: Program, expected: Results) -> None:
-    """Raises AssertionError where a value is not that of a run on arrays, or a gradient not that of differences."""
-    loss = weighted(program.plain)
-    plain = [(value, None) for value in calls(program, loss, program.inputs)]
-    check_equal([(value, None) for value, _ in expected], plain)
-    for index, (point, *rest) in enumerate(program.inputs):
-        check_grads(partial(at, program, index, rest), (point,), engine=dynamic)
-
-
-def at(program: Program, index: int, rest: Sequence[Any], point: Any) -> Any:
-    """The program at a point near one of its inputs, after the calls that come before that one."""
-    calls(program, program.plain, program.inputs[:index])
-    return program.plain(point, *rest)
-
-
-class Static:
-    """One version of a program, compiled when it is called; `convert` says whether its control flow is converted.
-
-    `compiled` are the compilations for its inputs and their seconds, known once it has been tried.
-    """
-
-    def __init__(
-        self, program: Program, function: Function, inputs: Sequence[Arguments], *, convert: bool = False
-    ) -> None:
-        self.program, self.function, self.inputs = program, function, inputs
-        step = static.value_and_grad(weighted(function))
-        self.jitted = static.jit(step, limit=None, convert=True) if convert else static.jit(step, limit=None)
-        self.compiled = 0, 0.0
-
-    def __call__(self) -> Results:
-        """All inputs, one after the other."""
-        return calls(self.program, self.jitted, self.inputs)
-
-    def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> Tried:
-        """How it fares on its inputs, also on a second round without compiling, and then on more of them."""
-        return tried(lambda: self.check(expected, more))
-
-    def check(self, expected: Results, more: Sequence[Arguments] = ()) -> None:
-        """Raises AssertionError where a value or a gradient is wrong."""
-        for _ in range(2):
-            check_equal(self(), expected)
-        self.compiled = self.jitted.stats.compiles, self.jitted.stats.compile_seconds
-        if more:
-            every = [*self.inputs, *more]
-            check_equal(calls(self.program, self.jitted, every), reference(self.program, every))
+    return all(np.isfinite(leaf).all() for leaf in tree.leaves(results))
 
 
 def calls(program: Program, function: Callable[..., Any], inputs: Sequence[Arguments]) -> list[Any]:
@@ -188,43 +331,44 @@ def calls(program: Program, function: Callable[..., Any], inputs: Sequence[Argum
     return [function(*args) for args in inputs]
 
 
-def check_equal(found: Results, expected: Results) -> None:
-    """Raises AssertionError naming the first input whose value or gradient is off."""
-    for index, (result, wanted) in enumerate(zip(found, expected, strict=True)):
+def off(results: Results, expected: Results) -> str:
+    """The first input whose value or gradient is off, and by how much; empty where none is."""
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         error = max(tree_error(*pair) for pair in zip(result, wanted, strict=True))
         if error > TOLERANCE:
-            raise AssertionError(f"input {index}: off by {error:.3g}, allowed {TOLERANCE:g}")
+            return f"input {index}: off by {error:.3g}, allowed {TOLERANCE:g}"
+    return ""
 
 
-def tried(check: Callable[[], None]) -> Tried:
-    """How a check ended. That control flow is refused, and that a result is wrong, are distinguished from a crash."""
-    try:
-        check()
-    except ControlFlowError as error:
-        return Tried("refused", str(error))
-    except VerificationError as error:  # an AssertionError, and yet no wrong result
-        return Tried("failed", described(error))
-    except AssertionError as error:
-        return Tried("wrong", str(error))
-    except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
-        return Tried("failed", described(error))
-    return Tried("right")
-
-
-def seconds(program: Program, versions: Mapping[str, Static]) -> dict[str, float]:
-    """Seconds a call in the dynamic engine and in each of these versions, in steady state."""
-    taped = dynamic.value_and_grad(weighted(program.plain))
-    arms: dict[str, Callable[[], object]] = {"dynamic": lambda: calls(program, taped, program.inputs), **versions}
-    blocks, _ = steady_blocks(arms, BUDGET, Random(program.name))
+def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[str, float]:
+    """Seconds a call in each of these versions, in steady state."""
+    blocks, _ = steady_blocks(dict(versions), BUDGET, Random(program.name))
     return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 
-def weighted(function: Function) -> Function:
+def weighted(engine: Engine, total: Function, function: Function) -> Function:
     """The function as a scalar one, in which each element of each floating result has a weight of its own."""
 
-    def loss(*args: Any) -> Array:
-        leaves = [leaf for leaf in graphs.tree.leaves(function(*args)) if leaf.dtype.kind == "f"]
-        weights = [np.cos(np.arange(np.prod(leaf.shape))).reshape(leaf.shape) for leaf in leaves]
-        return sum(graphs.sum(leaf * weight) for leaf, weight in zip(leaves, weights, strict=True))
+    def loss(*args: Any) -> Any:
+        leaves = [leaf for leaf in optree.tree_leaves(function(*args)) if "float" in str(leaf.dtype)]
+        weights = [np.cos(np.arange(np.prod(tuple(leaf.shape)))).reshape(tuple(leaf.shape)) for leaf in leaves]
+        terms = [total(leaf * weight) for leaf, weight in zip(leaves, engine.arrays(weights), strict=True)]
+        return sum(terms)
 
     return loss
+
+
+def used(function: Function) -> list[str]:
+    """The functions of `graphs` that a function calls, in the order in which they are written."""
+    source = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return [
+        node.attr
+        for node in ast.walk(source)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "graphs"
+    ]
+
+
+def said(error: BaseException) -> str:
+    """An error on one line: that which its words end with, where they quote a traceback of the user's code."""
+    quoted = _QUOTED.findall(str(error))
+    return without_folders(" ".join((quoted[-1] if quoted else described(error)).split()))[:LONGEST]

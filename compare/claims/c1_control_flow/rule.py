@@ -177,7 +177,6 @@ CLAIM = Claim(
     find=find,
     reads=(Programs,),
     check=KINDS[kind_of(Programs)],
-    outside="compare.claims.c1_control_flow.outside:measure",
     literature=(
         "AutoGraph turns Python control flow into graphs as fast as graphs by hand (abstract, arXiv 1810.08061)",
         "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",

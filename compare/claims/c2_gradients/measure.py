@@ -1,43 +1,86 @@
-"""The sweep behind claim C2: every differentiable op, every sample, every choice of inputs that need one.
+"""The sweep behind claim C2: every differentiable op that an engine has, every sample, in float64.
 
-Each engine is checked against central differences in float64, to second order, and then against the other.
+The eager arm and one that compiles are checked against central differences, and against our tape, which itself is
+checked against differences to second order in every choice of inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from functools import partial
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from compare import steps
+from compare import engines, steps
+from compare.engines import Engine
+from compare.engines.base import Function
+from compare.engines.limit import within
 from compare.records.gradients import Gradients
 from compare.records.job import Job
-
-if TYPE_CHECKING:
-    from graphs.testing import Sample
+from graphs import tree
+from graphs.testing import Sample, check_grads, samples
 
 ORDER = 2
-"""Gradients, and gradients of gradients."""
-TOLERANCE = 1e-12
-"""Both engines run the same rules in float64, so they may differ by the order of additions and no more."""
+"""Gradients, and gradients of gradients, where an engine differentiates to any order."""
+SAME_RULES = 1e-12
+"""Our engines run the same rules in float64, so they may differ by the order of additions and no more."""
+OTHER_RULES = 1e-9
+"""Between a gradient of a framework's and ours: other rules and other kernels, both in float64."""
+STEP = float(np.finfo(np.float64).eps ** (1 / 3))
+"""Of a central difference, as `graphs.testing.check_grads` has it, and so are the tolerances."""
+SLOPE = 1e-5, 1e-7
+LIMIT = 60.0
+"""Seconds for one compiled op."""
+OPERATORS: dict[str, Function] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "pow": operator.pow,
+    "remainder": operator.mod,
+    "matmul": operator.matmul,
+}
+"""The ops that every framework has as Python's operators."""
 
-Check = tuple[str, Callable[[], None]]
+
+class GradientCheck(NamedTuple):
+    """A check of an arm by its name, and what raises where a gradient is wrong."""
+
+    name: str
+    arm: str
+    run: Callable[[], None]
 
 
-def measure(_job: Job) -> Gradients:
-    """The gradients record: how many checks there were, how many passed, and what failed, by op."""
-    with redirect_stderr(StringIO()):  # some ops print what they are given
-        outcomes = {
-            name: [_outcome(*check) for check in checks(name)] for name in steps.each("checked", differentiable())
-        }
-    failures = [outcome for found in outcomes.values() for outcome in found if outcome]
-    total = sum(map(len, outcomes.values()))
-    by_op = {name: {"checks": len(o), "passed": o.count(None)} for name, o in outcomes.items()}
+class GradientOutcome(NamedTuple):
+    """A check: "passed", "refused" where the engine does not do this call, or what went wrong."""
+
+    name: str
+    result: str
+
+
+_FINE = ("passed", "refused")
+
+
+def measure(job: Job) -> Gradients:
+    """The gradients record about an arm: how many checks there were, how many passed, and what failed, by op.
+
+    What a framework refuses is no check: `by_op` counts it beside them.
+    """
+    engine, _ = engines.compared(job.arm)
+    engine.start(0, doubles=True)
+    sweep = Sweep(job.arm)
+    with redirect_stderr(StringIO()):  # compilers warn, and some ops print what they are given
+        outcomes = {name: sweep.outcomes(name) for name in steps.each("checked", sweep.ops())}
+    failures = [f"{name}: {result}" for of_op in outcomes.values() for name, result in of_op if result not in _FINE]
+    by_op = {name: counted(of_op) for name, of_op in outcomes.items()}
+    total = sum(counts["checks"] for counts in by_op.values())
     return Gradients("C2", total, total - len(failures), failures, by_op)
 
 
@@ -49,38 +92,147 @@ def differentiable() -> list[str]:
     return sorted(name for name, op in registered().items() if op.differentiable and op.family != "control")
 
 
-def checks(op_name: str) -> Iterator[Check]:
-    """The checks of one op, each with its name; a check raises where a gradient is wrong."""
+def counted(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
+    """The checks of an op, those that passed, and the calls that the engine refuses."""
+    results = [result for _, result in outcomes]
+    refused = results.count("refused")
+    return {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
+
+
+class Sweep:
+    """The checks of ops in an engine, eager and in an arm that compiles; by default in ours."""
+
+    def __init__(self, arm: str | None = None) -> None:
+        self.engine, self.arm = engines.compared(arm)
+        self.functions = {**OPERATORS, **self.engine.functions()}
+
+    def ops(self) -> list[str]:
+        """The ops that the engine has a function for."""
+        return sorted(set(self.functions) & set(differentiable()))
+
+    def outcomes(self, op: str) -> list[GradientOutcome]:
+        """How the checks of an op came out; of a call that is refused eagerly, nothing more is asked."""
+        outcomes, compiled = list[GradientOutcome](), False
+        for call in self.calls(op):
+            for check in self.checks(call, compile=not compiled):
+                outcomes.append(self.outcome(check))
+                if outcomes[-1].result == "refused" and check.arm == self.engine.arms[0]:
+                    break
+            else:
+                compiled = self.engine.costly
+        return outcomes
+
+    def outcome(self, check: GradientCheck) -> GradientOutcome:
+        """How a check came out; a crash is no wrong gradient, but where the engine is what others are compared with."""
+        try:
+            check.run()
+        except Exception as error:  # noqa: BLE001  (a crash is an outcome, not the end of the sweep)
+            if not isinstance(error, AssertionError) and not self.engine.is_reference:
+                return GradientOutcome(check.name, "refused")
+            return GradientOutcome(check.name, " ".join(str(error).split()) or type(error).__name__)
+        return GradientOutcome(check.name, "passed")
+
+    def checks(self, call: SampledCall, *, compile: bool = True) -> Iterator[GradientCheck]:
+        """The checks of one call: each arm against differences, and against our tape.
+
+        Where compiling is costly, eager alone is checked against differences, and in all inputs at once.
+        """
+        eager = self.engine.arms[0]
+        if not self.engine.is_reference:
+            yield GradientCheck(f"{call}: {eager} against graphduel", eager, call.against_ours)
+        for arm in dict.fromkeys((eager, self.arm)):
+            if self.engine.derivatives(arm) or (arm == eager and call.inputs == call.sample.differentiable):
+                check = partial(call.against_differences, arm)
+                yield GradientCheck(f"{call}: {arm} against finite differences", arm, check)
+        if compile and self.arm != eager:
+            check = partial(call.against_ours, self.arm)
+            yield GradientCheck(f"{call}: {self.arm} against graphduel", self.arm, check)
+
+    def calls(self, op: str) -> Iterator[SampledCall]:
+        """Each sample of an op that gives floats, in every choice of inputs; where compiling is costly, in all inputs.
+
+        Of the first sample every choice is taken in any case.
+        """
+        floats = [sample for sample in samples(op) if sample(*sample.arrays).dtype.kind == "f"]
+        for sample in floats:
+            every = sample is floats[0] or not self.engine.costly
+            for inputs in sample.patterns() if every else [sample.differentiable]:
+                yield SampledCall(self.engine, self.functions, sample, inputs)
+
+
+class SampledCall:
+    """A sample as a call of an engine's function, and its gradients in some of the inputs."""
+
+    def __init__(self, engine: Engine, functions: dict[str, Function], sample: Sample, inputs: tuple[int, ...]) -> None:
+        self.engine, self.sample, self.inputs = engine, sample, inputs
+        self.total, named, options = functions["sum"], functions[sample.op.name], dict(sample.attrs)
+        self.function: Function = lambda *args: named(*args, **options)
+        self.point = [sample.arrays[i] for i in inputs]
+
+    def __str__(self) -> str:
+        return f"{self.sample} in {', '.join(f'input {i}' for i in self.inputs)}"
+
+    def loss(self, function: Function) -> Function:
+        """The weighted sum of what a version of the function gives, of the inputs alone."""
+        leaves, structure = tree.flatten(self.sample.args)
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+        fixed = self.engine.arrays([np.array(leaf) if i in at else leaf for i, leaf in enumerate(leaves)])
+        weights = self.engine.arrays([weights_of(self.sample(*self.sample.arrays).shape)])[0]
+
+        def loss(values: list[Any]) -> Any:
+            filled = list(fixed)
+            for i, value in zip(self.inputs, values, strict=True):
+                filled[at[i]] = value
+            return self.total(function(*tree.unflatten(structure, filled)) * weights)
+
+        return loss
+
+    def run(self, step: Function, point: list[Any]) -> tuple[Any, list[Any]]:
+        """What a step gives, as arrays of NumPy."""
+        value, gradients = self.engine.numpy(step(self.engine.arrays([np.array(x) for x in point])))
+        return value, list(gradients)
+
+    def against_ours(self, arm: str | None = None) -> None:
+        """Raises AssertionError where a gradient, eager or compiled by an arm, is not the tape's.
+
+        The tape shares no code with a framework.
+        """
+        if arm is None:
+            step = self.engine.build(self.engine.arms[0], self.loss(self.function), 0)
+        else:
+            step, _ = self.engine.whole(arm, self.function, self.loss)
+        with within(LIMIT):
+            _, gradients = self.run(step, self.point)
+        tolerance = SAME_RULES if self.engine.is_reference else OTHER_RULES
+        for i, theirs, ours in zip(self.inputs, gradients, taped(self.sample, self.inputs), strict=True):
+            message = f"the gradient of input {i}"
+            np.testing.assert_allclose(theirs, ours, rtol=tolerance, atol=tolerance, err_msg=message)
+
+    def against_differences(self, arm: str) -> None:
+        """Raises AssertionError where a gradient is not the central difference, to second order where that is there."""
+        if module := self.engine.derivatives(arm):
+            check_grads(self.sample, self.sample.arrays, ORDER, argnums=self.inputs, engine=module)
+            return
+        loss = self.loss(self.function)
+        _, gradients = self.run(self.engine.build(arm, loss, 0), self.point)
+        value = self.engine.build(arm, loss, None)
+        random = np.random.default_rng(0)
+        for i, x in enumerate(self.point):
+            direction = random.standard_normal(x.shape)
+            direction /= max(float(np.linalg.norm(direction)), np.finfo(np.float64).tiny)
+            step = STEP * max(1.0, float(np.max(np.abs(x), initial=0.0)))
+            ends = [self.run(value, self.moved(i, sign * step * direction))[0] for sign in (1, -1)]
+            slope = float(np.sum(gradients[i] * direction))
+            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), *SLOPE)
+
+    def moved(self, i: int, by: Any) -> list[Any]:
+        """The point with one input moved."""
+        return [x + by if j == i else x for j, x in enumerate(self.point)]
+
+
+def taped(sample: Sample, inputs: tuple[int, ...]) -> list[Any]:
+    """Our tape's gradients in these inputs of the sample's weighted sum."""
     import dynamic
-    import static
-    from graphs.testing import check_grads, samples
-
-    for sample in samples(op_name):
-        if sample(*sample.arrays).dtype.kind != "f":
-            continue  # astype to an int has a rule, and nothing to differentiate
-        for inputs in sample.patterns():
-            what = f"{sample} in {', '.join(f'input {i}' for i in inputs)}"
-            differences = partial(check_grads, sample, sample.arrays, ORDER, argnums=inputs)
-            yield f"{what}: tape against finite differences", partial(differences, engine=dynamic)
-            yield f"{what}: static against finite differences", partial(differences, engine=static)
-            yield f"{what}: static against tape", partial(check_engines, sample, inputs)
-
-
-def check_engines(sample: Sample, inputs: tuple[int, ...]) -> None:
-    """Raises AssertionError where the gradients of the two engines in these inputs differ."""
-    import dynamic
-    import static
-
-    point = [sample.arrays[i] for i in inputs]
-    loss = weighted(sample, inputs)
-    _, taped = dynamic.value_and_grad(loss)(point)
-    _, compiled = static.compile(static.value_and_grad(loss), point)(point)
-    for i, ours, theirs in zip(inputs, compiled, taped, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"the gradient of input {i}")
-
-
-def weighted(sample: Sample, inputs: tuple[int, ...]) -> Callable[[list[Any]], Any]:
-    """The sample as a scalar function of some of its inputs, each element of the result weighted."""
     import graphs
 
     weights = weights_of(sample(*sample.arrays).shape)
@@ -91,18 +243,10 @@ def weighted(sample: Sample, inputs: tuple[int, ...]) -> Callable[[list[Any]], A
             arrays[i] = value
         return graphs.sum(graphs.multiply(sample(*arrays), weights))
 
-    return loss
+    _, gradients = dynamic.value_and_grad(loss)([sample.arrays[i] for i in inputs])
+    return list(gradients)
 
 
 def weights_of(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """A weight for each element."""
     return np.asarray(np.cos(np.arange(np.prod(shape))).reshape(shape), np.float64)
-
-
-def _outcome(name: str, check: Callable[[], None]) -> str | None:
-    """None if the check passes, else what went wrong, on one line."""
-    try:
-        check()
-    except Exception as error:  # noqa: BLE001  (a crash is a failed check, not the end of the sweep)
-        return f"{name}: {' '.join(str(error).split()) or type(error).__name__}"
-    return None

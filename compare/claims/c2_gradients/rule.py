@@ -113,7 +113,6 @@ CLAIM = Claim(
     find=find,
     reads=(Gradients, Parity),
     check=KINDS[kind_of(Gradients)],
-    outside="compare.claims.c2_gradients.outside:measure",
     literature=("HIPS autograd checks its 117 gradient rules along random directions to second order (its source)",),
     not_tested=(
         "gradients in float16: rounding alone makes them differ from the reference",

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import graphs
+from compare.engines.debugging import SourceLine, Training
 
 Array = Any
 Params = dict[str, Array]
@@ -24,34 +25,6 @@ Floats = npt.NDArray[np.float32]
 MARK = "# fault"
 """Ends the line at fault, in the source of the faulty function."""
 RATE = 0.05
-
-
-class SourceLine(NamedTuple):
-    """A line of a source file."""
-
-    file: str
-    line: int
-
-    @classmethod
-    def parse(cls, text: str) -> SourceLine | None:
-        """The place that a `model.py:12` names."""
-        file, _, line = text.rpartition(":")
-        return cls(file, int(line)) if file and line.isdecimal() else None
-
-
-class Training(NamedTuple):
-    """What a debugger is given: a loss, a rule that updates parameters, and the examples of some training steps.
-
-    `declared` is an example of the specs that the loss is written for. `reset` forgets what earlier runs left
-    behind in Python.
-    """
-
-    loss: Loss
-    update: Update
-    params: Params
-    examples: tuple[Example, ...]
-    declared: Example
-    reset: Callable[[], None]
 
 
 def sgd(params: Params, gradients: Params) -> Params:
@@ -103,10 +76,10 @@ class Fault:
     def place(self) -> SourceLine:
         """The line at fault. Raises ValueError unless exactly one line is marked."""
         wrong = [f for f in (self.faulty, self.faulty_update, self.faulty_examples) if f is not None]
-        found = [place for function in wrong for place in _marked(function)]
-        if len(found) != 1:
-            raise ValueError(f"{self.name}: {len(found)} lines end in {MARK!r}; mark exactly one")
-        return found[0]
+        marked = [place for function in wrong for place in _marked(function)]
+        if len(marked) != 1:
+            raise ValueError(f"{self.name}: {len(marked)} lines end in {MARK!r}; mark exactly one")
+        return marked[0]
 
 
 def _marked(function: Callable[..., Any]) -> list[SourceLine]:

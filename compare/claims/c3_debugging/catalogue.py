@@ -28,7 +28,7 @@ _CORPUS = "compare.claims.c3_debugging.corpus"
 @cache
 def corpus(load: Callable[[str], ModuleType] = import_module) -> tuple[Fault, ...]:
     """Every fault, of modules as `load` gives them. Raises ValueError when two have one name."""
-    found = tuple(fault for family in _FAMILIES for fault in load(f"{_CORPUS}.{family}").FAULTS)
-    if len({fault.name for fault in found}) < len(found):
+    faults = tuple(fault for family in _FAMILIES for fault in load(f"{_CORPUS}.{family}").FAULTS)
+    if len({fault.name for fault in faults}) < len(faults):
         raise ValueError("two faults have one name; rename one")
-    return found
+    return faults

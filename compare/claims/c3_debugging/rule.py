@@ -126,7 +126,6 @@ CLAIM = Claim(
     find=find,
     reads=(Faults,),
     check=KINDS[kind_of(Faults)],
-    outside="compare.claims.c3_debugging.outside:measure",
     literature=(
         "the authors of PyTorch say that an imperative style makes debugging easy (abstract, arXiv 1912.01703)",
         "the authors of TensorFlow Eager say that a graph hinders rapid prototyping (abstract, arXiv 1903.01855)",

@@ -33,8 +33,8 @@ LIMIT = 60.0
 
 def measure(job: Job) -> Prototypes:
     """The record of claim C7 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
-    arm = job.arm or engines.named(engines.OWN).arms[1]
-    engine = session(arm)
+    engine, arm = engines.compared(job.arm)
+    session(arm)
     gc.freeze()  # what is loaded now is not walked by each collection below
     return Prototypes("C7", [measured(engine, arm, edit) for edit in EDITS])
 
@@ -57,9 +57,9 @@ def measured(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
                     seconds[role].append(edit_to_result(engine, arms[role], edit, source, case, call))
             except UnsupportedError as error:
                 row.refused[role] = str(error)
-    for role, one in arms.items():
+    for role, name in arms.items():
         if role not in row.refused:
-            model = getattr(edit.module, engine.loss(one, case).__name__)
+            model = getattr(edit.module, engine.loss(name, case).__name__)
             row.engines[role] = ModelCost(seconds[role][-REPEATS:], **length(model))
     return row
 

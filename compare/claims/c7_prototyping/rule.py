@@ -136,7 +136,6 @@ CLAIM = Claim(
     find=find,
     reads=(Prototypes, Programs, Faults),
     check=KINDS[kind_of(Prototypes)],
-    outside="compare.claims.c7_prototyping.measure:measure",
     tape="alone",
     literature=(
         Cited(

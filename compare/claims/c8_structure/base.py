@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -56,7 +56,7 @@ class Version:
     change    `change(step, params)`: the parameters as a step finds them; an edit may add, drop or resize some
     options   `options(step, last loss)`: what else the loss is given
     batch     `batch(step)`
-    jit       the options of `static.jit`
+    dims      the axes that vary, a name or None per axis of each argument of the loss; () where none does
     """
 
     loss: Callable[..., Any]
@@ -64,7 +64,7 @@ class Version:
     change: Callable[[int, Params], Params] = unchanged
     options: Callable[[int, float], Options] = no_options
     batch: Callable[[int], tuple[Array, ...]] = digits
-    jit: Mapping[str, Any] = field(default_factory=dict)
+    dims: Options = ()
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ def linear(layer: Layer, x: Array) -> Array:
     return x @ layer["weight"] + layer["bias"]
 
 
-def around(one: dict[str, Layer], hidden: Array) -> Array:
+def around(layers: dict[str, Layer], hidden: Array) -> Array:
     """A block added to what goes around it."""
-    return hidden + linear(one["down"], g.relu(linear(one["up"], hidden)))
+    return hidden + linear(layers["down"], g.relu(linear(layers["up"], hidden)))
 
 
 def residual_loss(params: Params, x: Array, y: Array) -> Array:
     """The mean cross entropy of a residual network with any number of blocks."""
     hidden = g.relu(linear(params["first"], x))
-    for one in params["blocks"]:
-        hidden = around(one, hidden)
+    for layers in params["blocks"]:
+        hidden = around(layers, hidden)
     return g.cross_entropy(linear(params["last"], hidden), y)

@@ -45,8 +45,8 @@ def masked_gradient_loss(params: Params, x: Array, y: Array, frozen: Array) -> A
 
 
 def _all_blocks(params: Params, hidden: Array) -> Array:
-    for one in params["blocks"]:
-        hidden = around(one, hidden)
+    for layers in params["blocks"]:
+        hidden = around(layers, hidden)
     return hidden
 
 
@@ -61,7 +61,7 @@ def drawn(step: int, _: float) -> Options:
 
 def stochastic_loss(params: Params, x: Array, y: Array, active: tuple[bool, ...]) -> Array:
     """Only the active blocks run."""
-    chosen = [one for one, runs in zip(params["blocks"], active, strict=True) if runs]
+    chosen = [layers for layers, runs in zip(params["blocks"], active, strict=True) if runs]
     return _loss({**params, "blocks": chosen}, x, y, _all_blocks)
 
 
@@ -74,8 +74,8 @@ def branching_loss(params: Params, x: Array, y: Array, active: Array) -> Array:
     """Each block is a branch of the graph."""
 
     def blocks(params: Params, hidden: Array) -> Array:
-        for i, one in enumerate(params["blocks"]):
-            hidden = g.cond(active[i], lambda h, one=one: around(one, h), lambda h: h, hidden)
+        for i, layers in enumerate(params["blocks"]):
+            hidden = g.cond(active[i], lambda h, layers=layers: around(layers, h), lambda h: h, hidden)
         return hidden
 
     return _loss(params, x, y, blocks)

@@ -37,11 +37,11 @@ def add(step: int, params: Params) -> Params:
 
 def widen(step: int, params: Params) -> Params:
     """Every block gets more inner units, which change nothing at first (Net2Net, arXiv 1511.05641)."""
-    return {**params, "blocks": [_wider(one) for one in params["blocks"]]} if step == HALF else params
+    return {**params, "blocks": [_wider(layers) for layers in params["blocks"]]} if step == HALF else params
 
 
-def _wider(one: dict[str, Layer]) -> dict[str, Layer]:
-    up, down = one["up"], one["down"]
+def _wider(layers: dict[str, Layer]) -> dict[str, Layer]:
+    up, down = layers["up"], layers["down"]
     more = he(np.random.default_rng(2), WIDTH, WIDER)
     return {
         "up": {
@@ -54,16 +54,16 @@ def _wider(one: dict[str, Layer]) -> dict[str, Layer]:
 
 def prune(step: int, params: Params) -> Params:
     """Half of the inner units go, those with the smallest weights."""
-    return {**params, "blocks": [_pruned(one) for one in params["blocks"]]} if step == HALF else params
+    return {**params, "blocks": [_pruned(layers) for layers in params["blocks"]]} if step == HALF else params
 
 
-def _kept(one: dict[str, Layer]) -> Array:
-    size = np.linalg.norm(one["up"]["weight"], axis=0)
+def _kept(layers: dict[str, Layer]) -> Array:
+    size = np.linalg.norm(layers["up"]["weight"], axis=0)
     return np.sort(np.argsort(size, kind="stable")[INNER // 2 :])
 
 
-def _pruned(one: dict[str, Layer]) -> dict[str, Layer]:
-    up, down, kept = one["up"], one["down"], _kept(one)
+def _pruned(layers: dict[str, Layer]) -> dict[str, Layer]:
+    up, down, kept = layers["up"], layers["down"], _kept(layers)
     return {
         "up": {"weight": up["weight"][:, kept], "bias": up["bias"][kept]},
         "down": {**down, "weight": down["weight"][kept]},
@@ -77,16 +77,16 @@ def masked_model() -> Params:
 
 def mask(step: int, params: Params) -> Params:
     """The same units stay, and count for nothing."""
-    masks = [np.isin(np.arange(INNER), _kept(one)).astype(np.float32) for one in params["blocks"]]
+    masks = [np.isin(np.arange(INNER), _kept(layers)).astype(np.float32) for layers in params["blocks"]]
     return {**params, "masks": masks} if step == HALF else params
 
 
 def masked_loss(params: Params, x: Array, y: Array) -> Array:
     """The loss of a network whose masked units are 0."""
     hidden = g.relu(linear(params["first"], x))
-    for one, kept in zip(params["blocks"], params["masks"], strict=True):
-        inner = g.relu(linear(one["up"], hidden)) * g.stop_gradient(kept)
-        hidden = hidden + linear(one["down"], inner)
+    for layers, kept in zip(params["blocks"], params["masks"], strict=True):
+        inner = g.relu(linear(layers["up"], hidden)) * g.stop_gradient(kept)
+        hidden = hidden + linear(layers["down"], inner)
     return g.cross_entropy(linear(params["last"], hidden), y)
 
 

@@ -1,20 +1,27 @@
-"""The measurement behind claim C8: each edited training in each engine, step by step."""
+"""The measurement behind claim C8: each edited training, eager and compiled, in any engine, step by step.
+
+What is timed of a step are the loss and its gradients. The descent is NumPy's, so that an edit finds the same
+parameters in every engine, and the losses of our tape are what all others must be. Each training starts with nothing
+compiled in memory; a graph that two edits share may be in an engine's cache on the disk.
+"""
 
 from __future__ import annotations
 
 import gc
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import fsum
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import dynamic
-import static
-from compare import steps
+from compare import engines, steps
+from compare.claims.c8_structure import catalogue
 from compare.claims.c8_structure.base import STEPS, Edit, Version
-from compare.claims.c8_structure.catalogue import edits
+from compare.engines import Engine
+from compare.engines.session import session, tried
+from compare.errors import UnsupportedError
 from compare.records.job import Job
 from compare.records.structure import EditCost, EditRow, Edits, Way
 from graphs import tree
@@ -22,6 +29,10 @@ from graphs import tree
 RATE = np.float32(0.1)
 REPEATS = 5
 """Trainings of each kind, in turn; costs are medians over them."""
+BUDGET = 5.0
+"""Seconds after which the eager arm is not trained again on an edit, where compiling is costly."""
+LIMIT = 60.0
+"""Seconds that one training may take."""
 TOLERANCE = 1e-3
 """How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
 
@@ -41,26 +52,78 @@ class TrainingRun(NamedTuple):
     compile_seconds: float
 
 
-def measure(_job: Job) -> Edits:
-    """The record of claim C8: one entry for each edit."""
+def measure(job: Job) -> Edits:
+    """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
+    engine, arm = engines.compared(job.arm)
+    session(arm)
+    theirs = engine.load(catalogue.__name__).edits()
     gc.freeze()  # what is loaded now is not walked by each collection during a step
-    return Edits("C8", [measured(edit) for edit in steps.each("trained through", edits())])
+    pairs = list(zip(catalogue.edits(), theirs, strict=True))
+    return Edits(
+        "C8",
+        [measured(engine, arm, edit, reference(ours)) for ours, edit in steps.each("trained through", pairs)],
+    )
 
 
-def measured(edit: Edit) -> EditRow:
-    """What an edit costs each engine, each trained several times and in turn."""
-    versions, tapes = ways(edit), list[TrainingRun]()
-    graphs = {way: list[TrainingRun]() for way in versions}
-    for _ in range(REPEATS):
-        tapes.append(trained_dynamic(edit.plain))
-        for way, version in versions.items():
-            graphs[way].append(trained_static(version))
-    return compared(edit.name, tapes, graphs, tapes[0].losses)
+def reference(edit: Edit) -> tuple[float, ...]:
+    """The losses of our tape on an edit of ours."""
+    engine = engines.named(engines.OWN)
+    return trained(engine, engine.arms[0], edit.plain).losses
+
+
+def measured(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
+    """What an edit costs both arms, each trained several times and in turn; compiled once where that is costly."""
+    eager, start = engine.arms[0], time.perf_counter()
+    tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
+    for turn in range(REPEATS):
+        if turn and engine.costly and time.perf_counter() - start > BUDGET:
+            break
+        try:
+            tapes.append(trained(engine, eager, edit.plain))
+        except UnsupportedError as error:
+            return EditRow(edit.name, {}, {}, agree=False, refused={"dynamic": str(error)})
+        for way, version in ways(edit).items():
+            if way in refused or (turn and engine.costly):
+                continue
+            try:
+                run = trained(engine, arm, version)
+            except UnsupportedError as error:
+                refused[way] = str(error)
+            else:
+                graphs.setdefault(way, []).append(run)
+        start = start if turn else time.perf_counter()
+    row = compared(edit.name, tapes, graphs, expected)
+    row.refused = refused
+    return row
 
 
 def ways(edit: Edit) -> dict[Way, Version]:
     """Every way for static to learn of an edit."""
     return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
+
+
+def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
+    """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError."""
+    engine.forget()
+    with tried(engine, LIMIT):
+        compute = (
+            engine.varying(arm, version.loss, version.dims) if version.dims else engine.build(arm, version.loss, 0)
+        )
+
+        def step(params: Any, *example: Any) -> tuple[float, Any, Any]:
+            call = engine.arrays((params, *example))
+            start = time.perf_counter()
+            result = compute(*call)
+            engine.wait(result)
+            seconds = time.perf_counter() - start
+            loss, gradients = engine.numpy(result)
+            return seconds, loss, descended(params, gradients)
+
+        def graphs() -> tuple[int, float]:
+            made = engine.observed(compute).compilations
+            return len(made), fsum(compilation.seconds or 0.0 for compilation in made)
+
+        return training(version, step, graphs)
 
 
 def compared(
@@ -80,23 +143,12 @@ def compared(
     return EditRow(name, engines, by_way, bool(by_way) and difference <= TOLERANCE, difference)
 
 
-def trained_dynamic(version: Version) -> TrainingRun:
-    """Train on a tape; there is nothing to rebuild."""
-    return training(version, _timed(_descending(dynamic.value_and_grad(version.loss))), lambda: (0, 0.0))
-
-
-def trained_static(version: Version) -> TrainingRun:
-    """Train with graphs that are compiled when a structure is new."""
-    step = static.jit(_descending(static.value_and_grad(version.loss)), limit=None, **version.jit)
-    return training(version, _timed(step), lambda: (step.stats.compiles, step.stats.compile_seconds))
-
-
 def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
     """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
     each = [new_structures(training.seconds, structures) for training in trainings]
     return EditCost(
         rebuild=trainings[0].rebuilds,
-        steps=fmean(median(found) for found in zip(*each, strict=True)),
+        steps=fmean(median(of_structure) for of_structure in zip(*each, strict=True)),
         seconds=median(sum(training.seconds) for training in trainings),
         compile_seconds=median(training.compile_seconds for training in trainings),
         edits=len(each[0]),
@@ -108,7 +160,7 @@ def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> li
     """For each structure in the order met, the time of its first step over that of later steps with it.
 
     That of the very first step does not count: it was no edit. A structure that comes once is measured by the median
-    of all steps whose structure was known.
+    of all steps whose structure had come before.
     """
     first: dict[Hashable, float] = {}
     later: dict[Hashable, list[float]] = {}
@@ -117,8 +169,8 @@ def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> li
             later.setdefault(structure, []).append(seconds)
         else:
             first[structure] = seconds
-    known = [seconds for group in later.values() for seconds in group]
-    return [seconds / median(later.get(structure, known)) for structure, seconds in list(first.items())[1:]]
+    repeated = [seconds for group in later.values() for seconds in group]
+    return [seconds / median(later.get(structure, repeated)) for structure, seconds in list(first.items())[1:]]
 
 
 def apart(first: Sequence[float], second: Sequence[float]) -> float:
@@ -152,20 +204,3 @@ def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
 def descended(params: Any, gradients: Any) -> Any:
     """The parameters after a step down the gradients."""
     return tree.tree_map(lambda value, gradient: value - gradient * RATE, params, gradients)
-
-
-def _descending(gradients_of: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
-    def step(params: Any, *example: Any) -> tuple[Any, Any]:
-        loss, gradients = gradients_of(params, *example)
-        return loss, descended(params, gradients)
-
-    return step
-
-
-def _timed(step: Callable[..., tuple[Any, Any]]) -> TrainingStep:
-    def timed(params: Any, *example: Any) -> tuple[float, Any, Any]:
-        start = time.perf_counter()
-        loss, after = step(params, *example)
-        return time.perf_counter() - start, loss, after
-
-    return timed

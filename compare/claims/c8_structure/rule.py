@@ -92,7 +92,6 @@ CLAIM = Claim(
     find=find,
     reads=(Edits,),
     check=KINDS[kind_of(Edits)],
-    outside="compare.claims.c8_structure.outside:measure",
     tape="partly",
     literature=(
         Cited(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,9 @@ import graphs
 import static
 from compare.engines.base import Compilation, Engine, Function, Mode, Observed
 from compare.engines.cases import traced
+from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
+from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import transformed
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError
@@ -26,10 +28,11 @@ from compare.records.device import Device
 from compare.records.work import RanOp
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
+from graphs.op import registered
 
 DYNAMIC = Mode("dynamic")
 SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
-CONVERTED = Mode("static-converted", usual=False)
+CONVERTED = Mode("static-converted", usual=False, converts=True)
 NATIVE = Mode("static-native", usual=False, traces=True)
 
 
@@ -37,7 +40,7 @@ class GraphDuel(Engine):
     """Both engines run the same kernels by the same gradient rules; what differs is when the graph is made."""
 
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
-    looks_for_effects, takes_apart, tells_lines = True, True, True
+    looks_for_effects, takes_apart, tells_lines, is_reference = True, True, True, True
     costly = False
     modes = (
         DYNAMIC,
@@ -68,12 +71,9 @@ class GraphDuel(Engine):
             raise InputsError(f"--device {device}: our engines run on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
-        """The op library itself."""
-        return {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
-
-    def control(self) -> dict[str, Function]:
-        """Ops of the library, which `functions` has too."""
-        return {name: getattr(graphs, name) for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
+        """The op library itself: every op, and what is made of ops."""
+        public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
+        return {**public, **registered()}
 
     def load(self, module: str) -> ModuleType:
         """The module itself: it is over `graphs`."""
@@ -117,6 +117,25 @@ class GraphDuel(Engine):
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""
         return self._jitted(arm, static.converted(function) if self.mode(arm) is CONVERTED else function)
+
+    def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
+        """The whole step is one graph: the value, its gradient, and what is around the function."""
+        step = self.build(arm, around(function), 0)
+        return step, step
+
+    def varying(self, arm: str, loss: Function, dims: Any) -> Function:
+        """A tape needs not to be told; a graph has symbolic sizes."""
+        if self.mode(arm) is DYNAMIC:
+            return self.build(arm, loss, 0)
+        return static.jit(transformed(static, loss, 0), shapes="symbolic", dims=dims)
+
+    def derivatives(self, arm: str) -> ModuleType:
+        """The engine itself."""
+        return dynamic if self.mode(arm) is DYNAMIC else static
+
+    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
+        """Those that see every value."""
+        return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
 
     def _jitted(self, arm: str, function: Function) -> Function:
         mode = self.mode(arm)

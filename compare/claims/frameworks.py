@@ -1,18 +1,30 @@
-"""What each arm of a framework took on each workload, over the processes that measured it."""
+"""Whose records these are, and what each arm of a framework took on each workload, over the processes of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from compare.claims.evidence import Evidence, steady
-from compare.claims.roles import of_framework
 from compare.engines import Engine
+from compare.engines.framework import PADDED
 from compare.records.memory import Memory
 from compare.records.record import Cell, OfCell, Record, Records, grouped, of
+from compare.records.runs import Failure
 from compare.records.time import Time
 from compare.stats import Interval
+
+
+def of_ours(records: Iterable[Record]) -> list[Record]:
+    """The records of our own engines, and every job that left no result: the report lists them all."""
+    return [record for record in records if record.arm is None or isinstance(record, Failure)]
+
+
+def of_framework(records: Iterable[Record], framework: Engine) -> list[Record]:
+    """Those of a framework, whose eager arm is the base, as `dynamic` is among our own."""
+    arms = {*framework.arms}
+    return [record for record in records if record.arm is not None and record.arm.removesuffix(PADDED) in arms]
 
 
 @dataclass(frozen=True)

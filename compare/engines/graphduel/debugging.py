@@ -1,0 +1,273 @@
+"""The debuggers of our two engines: every op is seen as it runs, and the graph is run node by node."""
+
+from __future__ import annotations
+
+import re
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import static
+from compare.engines.debugging import (
+    Attempt,
+    Event,
+    SourceLine,
+    ToolReport,
+    Tools,
+    Training,
+    TrainingUpdate,
+    ops_of,
+    zero_gradient,
+)
+from compare.records.debugging import Phase
+from dynamic.anomaly import Lines, forward_lines
+from graphs import dispatch, tree
+from graphs.ir import Graph, Node
+from graphs.op import Attrs, Op
+from graphs.reach import unreached
+
+_NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves
+_PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
+
+
+class GraphTools(Tools):
+    """Tools of an engine that shows every value and the graph of a loss."""
+
+    @abstractmethod
+    def gradients(self, training: Training) -> Any:
+        """The gradients of the loss on the first example, as arrays."""
+
+    @abstractmethod
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:
+        """The graph of the loss, the phase in which it is there, and how many ops run until then."""
+
+    def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:
+        """See the base; the graph says where a gradient stops."""
+        training.reset()
+        graph, when, ops = self.graph(training)
+        for name, stops in unreached(graph).items():
+            if any(name.endswith(f"[{parameter!r}]") for parameter in training.params):
+                message = f"{name} gets no gradient{_stopped(stops)}"
+                return ToolReport(when, message, ops, named_line(message))
+        training.reset()
+        return zero_gradient(self.gradients(training), faulty.ops)
+
+
+class DynamicTools(GraphTools):
+    """Runs trainings on tensors."""
+
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
+        training.reset()
+        watch = dynamic.detect_anomaly() if checked else nullcontext()
+        with forward_lines() as lines, np.errstate(all="ignore"), watch, dispatch.observed(log := _Log(lines)):
+            losses, params = [], _tensors(training.params)
+            step = _training_step(
+                log.entering("forward", training.loss, "backward"), log.entering("update", training.update)
+            )
+            for example in training.examples:
+                log.events += inputs_of(example)
+                try:
+                    loss, params = step(params, *example)
+                except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
+                    return ended(log.events, error, log.phase)
+                losses.append(_array(loss))
+            return Attempt(tuple(log.events), (losses, tree.tree_map(_array, params)))
+
+    def step(self, training: Training) -> TrainingUpdate:  # noqa: D102
+        step = _training_step(training.loss, training.update)
+        return lambda params, *example: step(_tensors(params), *example)
+
+    def gradients(self, training: Training) -> Any:  # noqa: D102
+        return dynamic.grad(training.loss)(training.params, *training.examples[0])
+
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:  # noqa: D102
+        graph = dynamic.record(training.loss, training.params, *training.examples[0])
+        return graph, "forward", len(list(graph.calls))
+
+
+class _Log:
+    """Writes down every op that runs, with its line and a copy of its value, and the phase that it belongs to."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.events: list[Event] = []
+        self.phase: Phase = "forward"
+
+    def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
+        if op.name != "identity":  # what only marks a value, and is in no graph
+            _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the training
+            self.events.append(Event(op.name, line, np.array(out)))
+
+    def entering(self, phase: Phase, function: Callable[..., Any], then: Phase | None = None) -> Callable[..., Any]:
+        """The function with its phase, and the phase after it, written down."""
+
+        def run(*args: Any) -> Any:
+            self.phase = phase
+            result = function(*args)
+            self.phase = then or phase
+            return result
+
+        return run
+
+
+def _training_step(loss: Callable[..., Any], update: Callable[..., Any]) -> TrainingUpdate:
+    def step(params: Any, *example: Any) -> tuple[Any, Any]:
+        value, gradients = dynamic.value_and_grad(loss)(params, *example)
+        return value, update(params, gradients)
+
+    return step
+
+
+def _tensors(params: Any) -> Any:
+    return tree.tree_map(dynamic.tensor, params)
+
+
+def _array(value: Any) -> Any:
+    return np.array(value.detach() if isinstance(value, dynamic.Tensor) else value)
+
+
+class StaticTools(GraphTools):
+    """Compiles each training once, for the specs it is written for."""
+
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
+        training.reset()
+        phases = _TracePhases()
+        try:
+            executable = _compiled(training, phases)
+        except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
+            return ended([*inputs_of(training.declared), *_traced_before(error)], error, "trace")
+        walk = _Walk(checked)
+        losses, params = [], training.params
+        for example in training.examples:
+            try:
+                loss, params = walk.step(executable, params, example)
+            except Exception as error:  # noqa: BLE001  (as above)
+                when = phases.of(walk.stopped_at(executable)) if walk.visited else "call"
+                return ended(walk.events, error, when)
+            losses.append(np.asarray(loss))
+        return Attempt(tuple(walk.events), (losses, params))
+
+    def step(self, training: Training) -> TrainingUpdate:  # noqa: D102
+        return _compiled(training, _TracePhases())
+
+    def gradients(self, training: Training) -> Any:  # noqa: D102
+        return static.grad(training.loss)(training.params, *training.examples[0])
+
+    def graph(self, training: Training) -> tuple[Graph, Phase, int]:  # noqa: D102
+        return static.trace(training.loss, training.params, *training.declared), "trace", 0
+
+
+class _TracePhases:
+    """Which nodes of a trace are the forward pass, and which the backward pass."""
+
+    def __init__(self) -> None:
+        self.forward: set[Node] = set()
+        self.backward: set[Node] = set()
+
+    def marking(self, function: Callable[..., Any], *, before: set[Node], after: set[Node]) -> Callable[..., Any]:
+        """The function, writing down the nodes that are there before and after it is traced."""
+
+        def traced(*args: Any) -> Any:
+            before.update(_nodes())
+            result = function(*args)
+            after.update(_nodes())
+            return result
+
+        return traced
+
+    def of(self, node: Node | None) -> Phase:
+        """The phase that a node belongs to."""
+        if node in self.forward:
+            return "forward"
+        return "backward" if node in self.backward else "update"
+
+
+class _Walk:
+    """Runs steps, and again node by node for what they compute."""
+
+    def __init__(self, checked: bool) -> None:
+        self.checked = checked
+        self.events: list[Event] = []
+        self.visited: set[Node] = set()
+
+    def step(self, executable: static.Executable, params: Any, example: Any) -> tuple[Any, Any]:
+        """One training step. Raises what the compiled call raises, or the first anomaly where that is looked for."""
+        self.events += inputs_of(example)
+        self.visited.clear()
+        with np.errstate(all="ignore"):
+            if self.checked:
+                return self._walked(executable, params, example)
+            try:
+                result: tuple[Any, Any] = executable(params, *example)
+                return result
+            finally:
+                with suppress(Exception):  # the error of the call itself is the one that a user sees
+                    self._walked(executable, params, example)
+
+    def _walked(self, executable: static.Executable, params: Any, example: Any) -> tuple[Any, Any]:
+        result: tuple[Any, Any] = static.debug.run(executable, params, *example, visit=self.visit)
+        return result
+
+    def visit(self, step: static.debug.DebugStep) -> None:
+        """Write a node's value down, once it has passed the check."""
+        if self.checked:
+            static.debug.stop_at_anomaly(step)
+        self.visited.add(step.node)
+        if step.node.op.family not in _NO_VALUE:
+            self.events.append(Event(step.node.op.name, step.node.source, np.array(step.value)))
+
+    def stopped_at(self, executable: static.Executable) -> Node | None:
+        """The first node of the graph that the last step did not get through."""
+        return next((node for node in executable.traced.graph.calls if node not in self.visited), None)
+
+
+def _nodes() -> list[Node]:
+    from static.trace.tracing import current
+
+    builder = current()
+    return list(builder.nodes) if builder else []
+
+
+def _compiled(training: Training, phases: _TracePhases) -> static.Executable:
+    loss = phases.marking(training.loss, before=set(), after=phases.forward)
+    update = phases.marking(training.update, before=phases.backward, after=set())
+
+    def step(params: Any, *example: Any) -> tuple[Any, Any]:
+        value, gradients = static.value_and_grad(loss)(params, *example)
+        return value, update(params, gradients)
+
+    return static.compile(step, training.params, *training.declared)
+
+
+def _traced_before(error: Exception) -> list[Event]:
+    """The specs that a failed trace had reached."""
+    nodes = [node for node in static.debug.traced_before(error) if node.op.family not in _NO_VALUE]
+    return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op.name != "identity"]
+
+
+def ended(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:
+    """An attempt that ended in an error, with the report that it is."""
+    message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    notes = " ".join(getattr(error, "__notes__", ()))
+    message = f"{message} {notes}".strip()
+    return Attempt(tuple(events), None, ToolReport(when, message, ops_of(events), named_line(message)))
+
+
+def named_line(message: str) -> SourceLine | None:
+    """The user's line that a message names."""
+    place = _PLACE.search(message)
+    return SourceLine.parse(place[1]) if place else None
+
+
+def inputs_of(example: Sequence[Any]) -> list[Event]:
+    """The values that a step is given."""
+    return [Event(f"input {i}", "", np.asarray(value)) for i, value in enumerate(example)]
+
+
+def _stopped(stops: Sequence[Any]) -> str:
+    return f": it stops at {stops[0].op.name} ({stops[0].source})" if stops else ": nothing of it reaches the loss"

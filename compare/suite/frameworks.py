@@ -1,0 +1,179 @@
+"""The stage of a run in which frameworks are measured, after our own engines: its jobs, and the order they run in."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from compare import workloads
+from compare.engines import Engine, heap, named
+from compare.engines.framework import PADDED
+from compare.instruments.time.measure import COLD
+from compare.records.job import Job
+from compare.records.parity import Parity
+from compare.records.record import Cell, Record, kind_of, of
+from compare.records.time import Time, TimeArm
+from compare.run.runner import Runner, Wanted
+from compare.suite.jobs import check_jobs, is_read
+from compare.suite.settings import Settings
+
+FOLDER = "compiled"
+"""Where in the folder of a run frameworks keep compiled code until it has ended."""
+AT_ONCE = 2
+"""Jobs that time no steady state, where there are as many cores: more would wait for the memory bus."""
+
+
+def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
+    """Run the jobs about frameworks; one that is not installed is left out, with how to install it.
+
+    Jobs that time no steady state run two at once where there are two cores: compilers take most of their time.
+    """
+    for name in settings.frameworks:
+        if missing := named(name).missing:
+            runner.reporter.notice(f"left out: {missing}")
+    directory, records = runner.journal.path.parent, runner.journal.records
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
+        cold, first, others = jobs(settings, chosen, directory, Path(counter))
+        runner.reporter.pace.expect([*cold, *first, *others])
+
+        def run(runner: Runner, asked: Iterable[Job]) -> None:
+            runner.jobs(_wanted(runner, job, directory) for job in asked)
+
+        with runner.side_by_side(AT_ONCE) as beside:
+            run(beside, cold)
+        run(runner, first)
+        with runner.side_by_side(AT_ONCE) as beside:
+            run(beside, [job for job in others if ended(records, job)])
+        run(runner, [job for job in others if not ended(records, job)])
+    shutil.rmtree(directory / FOLDER, ignore_errors=True)
+
+
+def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
+    """The cells that are measured in frameworks: those of the run, but for what the preset leaves out and adds."""
+    if not is_read(settings, kind_of(Parity)):
+        return []
+    if settings.only is not None:
+        return list(chosen)
+    limits = settings.limits.frameworks
+    kept = [cell for cell in chosen if cell.workload not in limits.leaves_out]
+    added = [Cell(name, size) for name in limits.adds for size in settings.limits.sizes]
+    return [*kept, *(cell for cell in added if cell not in kept)]
+
+
+def jobs(
+    settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path
+) -> tuple[list[Job], list[Job], list[Job]]:
+    """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
+
+    `counter` is a folder for the library that counts bytes.
+    """
+    frameworks, limits = installed(settings.frameworks), settings.limits.frameworks
+    shared = [
+        (framework, cell, arms)
+        for framework in frameworks
+        for cell in cells(settings, chosen)
+        for arms in groups(framework, cell, usual=limits.usual)
+    ]
+    counting = heap.environment(counter) if settings.device == "cpu" else {}
+    cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
+    cold += [job for framework in frameworks for job in _check_jobs(settings, framework, directory)]
+    first = [cell_job(settings, *share, COLD + 1, directory) for share in shared]
+    others = [
+        cell_job(settings, framework, cell, arms, process, directory)
+        for process in range(COLD + 2, limits.processes)
+        for framework, cell, arms in shared
+        if len(arms) > 1  # one arm has no ratio, so no interval
+    ]
+    return cold, first, others
+
+
+def installed(names: Sequence[str]) -> list[Engine]:
+    """Those of these frameworks that are installed."""
+    return [framework for framework in map(named, names) if not framework.missing]
+
+
+def groups(framework: Engine, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
+    """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
+
+    Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
+    where the workload can be padded.
+    """
+    policies = workloads.get(cell.workload).policies
+    eager, *others = framework.arms
+    modes = {arm: framework.mode(arm) for arm in others}
+    asked = [
+        arm
+        for arm, mode in modes.items()
+        if mode.suite and (mode.usual or not usual) and ("symbolic" in policies or not mode.relaxes)
+    ]
+    if "pad" in policies and asked:
+        asked.append(asked[0] + PADDED)
+    if framework.shares or not asked:
+        yield eager, *asked
+    else:
+        yield from ((eager, arm) for arm in asked)
+
+
+def cell_job(
+    settings: Settings,
+    framework: Engine,
+    cell: Cell,
+    arms: tuple[str, ...],
+    process: int,
+    directory: Path,
+    counting: Mapping[str, str] = MappingProxyType({}),
+) -> Job:
+    """One process of arms on a workload, with variables for counting bytes."""
+    limits = settings.limits.frameworks
+    job = settings.job("time", cell, process, limits.budget)
+    limit = limits.limit if process == COLD else limits.limit / 2  # what is compiled already is there
+    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
+    asked = {"limit": limit, "device": settings.device}
+    return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
+
+
+def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Iterator[Job]:
+    """The checks of claims, by the first arm of a framework that compiles."""
+    for arm in framework.arms[1:2]:
+        for job in check_jobs(settings, arm):
+            yield replace(job, variables=framework.environment(folder(directory, arm, job.claim)))
+
+
+def folder(directory: Path, arm: str, what: object) -> Path:
+    """Where the processes of an arm keep the compiled code of one cell or check."""
+    return directory.absolute() / FOLDER / arm / str(what).replace("/", "-")
+
+
+def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
+    """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
+    if job.name in runner.journal.done or not worthwhile(runner.journal.records, job):
+        return None
+    return without_code(directory, job), {}
+
+
+def without_code(directory: Path, job: Job) -> Job:
+    """A job that starts cold with an empty cache, also where an earlier start was stopped in it."""
+    if job.process == COLD and job.workload:
+        shutil.rmtree(folder(directory, str(job.arm), Cell(job.workload, str(job.size))), ignore_errors=True)
+    return job
+
+
+def worthwhile(records: Iterable[Record], job: Job) -> bool:
+    """Whether the cold process showed an arm of a job right, beside the eager one if there are others."""
+    return job.claim is not None or job.process == COLD or any(row.status == "ok" for row in rows(records, job, COLD))
+
+
+def ended(records: Iterable[Record], job: Job) -> bool:
+    """Whether the first process that met compiled code came through no first epoch: the next will not either."""
+    first = rows(records, job, COLD + 1)
+    return bool(first) and not any(row.whole for row in first)
+
+
+def rows(records: Iterable[Record], job: Job, process: int) -> list[TimeArm]:
+    """What another process of a job tells of its arms, but for the eager one if there are others."""
+    name = replace(job, process=process).name
+    return [r.arms[arm] for r in of(records, Time) if r.job == name for arm in job.arms[1:] or job.arms]
