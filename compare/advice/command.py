@@ -7,7 +7,7 @@ from pathlib import Path
 from compare import advice, steps
 from compare.advice import kept
 from compare.own import origin
-from compare.own.faults import answered
+from compare.own.workers import answered
 from compare.records.job import Job
 from compare.records.own import FunctionAdvice, FunctionFault
 

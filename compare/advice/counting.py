@@ -14,8 +14,8 @@ from compare import workloads
 from compare.advice import probes
 from compare.engines.base import Engine
 from compare.instruments.time.rounds import paired_rounds
-from compare.own.faults import answered
 from compare.own.question import Question
+from compare.own.workers import answered
 from compare.records.framework_work import FrameworkWork, Timed
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault

@@ -15,15 +15,14 @@ from compare.advice.evaluation import PredictionRow
 from compare.advice.kept import Kept
 from compare.advice.probing import Workers, calibrated, measured
 from compare.errors import InputsError
-from compare.own.frameworks.run import asked_of
-from compare.own.question import Question
+from compare.own.question import Question, asked_of
 from compare.records.framework_work import Timed
 from compare.run.progress import Reporter
 
 
 def question(framework: str, function: str, inputs: str, mode: str | None) -> Question:
     """What is asked: the eager arm and one that compiles, that of a mode or the first. Raises InputsError."""
-    asked = asked_of(framework, function, inputs, (mode,) if mode else ())
+    asked = asked_of(framework, function, inputs, (mode,) if mode else None)
     if len(asked.arms) < 2:
         raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
     return replace(asked, arms=asked.arms[:2])

@@ -11,8 +11,8 @@ from compare.advice import kept
 from compare.advice.counted import CountedCosts, Row, fitted
 from compare.advice.probes import PROBES
 from compare.errors import CompareError, WorkerError
-from compare.own.faults import checked
 from compare.own.question import Question
+from compare.own.workers import checked
 from compare.records.framework_work import FrameworkWork
 from compare.records.job import Job
 from compare.records.record import kind_of

@@ -37,7 +37,6 @@ def _always(_engine: Engine) -> bool:
 
 OPTIONS: dict[str, Able] = {
     "--device": _has_its_own("gpu"),
-    "--allow-effects": lambda engine: engine.looks_for_effects,
     "--modes": _compiles,
 }
 """The options that not every engine takes; all others are for every engine."""
@@ -46,6 +45,8 @@ ANSWER: dict[str, Able] = {
     "a call, ratio to the first mode, first run, memory": _always,
     "break-even": _compiles,
     "first run from compiled code that is kept on the disk": _keeps_code,
+    "effects of a function, told": _always,
+    "effects of a function, refused without `--allow-effects`": lambda engine: not engine.keeps_effects,
     "a whole training step, with its optimizer": _has_its_own("training"),
     "compiles, each with its reason": _has_its_own("observed"),
     "graph breaks by reason": _has_its_own("pieces"),

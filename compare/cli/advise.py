@@ -130,14 +130,14 @@ def _in_framework(
 def _advised(function: str, costs: Costs, **asked: Any) -> dict[str, Any]:
     from compare import advice
     from compare.cli.own import warn
-    from compare.own import command
+    from compare.own import workers
     from compare.records.own import FunctionAdvice
 
     warn(function)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
         file = Path(folder, "costs.json")
         advice.save(costs, file)
-        found = command.answer(FunctionAdvice, function, {"function": function, "costs": str(file), **asked})
+        found = workers.answer(FunctionAdvice, function, {"function": function, "costs": str(file), **asked})
     options.say(found.text)
     return found.value
 

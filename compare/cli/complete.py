@@ -53,8 +53,12 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
 
 def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """The modes of the engines, or of the framework that `--framework` names, after the last comma."""
-    framework = ctx.params.get("framework")
-    return _listed(typed, _modes_of(framework) if framework else _engine_modes())
+    from compare import engines
+
+    with suppress(CompareError):
+        engine = engines.named(ctx.params.get("framework") or engines.OWN)
+        return _listed(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
+    return []
 
 
 def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
@@ -62,20 +66,6 @@ def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list
     from compare import engines
 
     return _listed(typed, engines.frameworks())
-
-
-def _engine_modes() -> Iterable[str]:
-    from compare.own.case import KNOWN
-
-    return (*KNOWN, "static")
-
-
-def _modes_of(framework: str) -> Iterable[str]:
-    from compare import engines as frameworks
-
-    with suppress(CompareError):
-        return [mode.name for mode in frameworks.named(framework).modes if mode.name]
-    return ()
 
 
 def _listed(typed: str, known: Iterable[str]) -> list[str]:

@@ -50,12 +50,12 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
 
 def _drawn(function: str, *, unfold: bool, **asked: object) -> tuple[str, GraphDrawing]:
     """The graph as text, and drawn."""
-    from compare.own import command
+    from compare.own import workers
     from compare.records.own import FunctionGraph
     from graphs.drawing import GraphDrawing
 
     warn(function)
-    found = command.answer(FunctionGraph, function, {"function": function, **asked})
+    found = workers.answer(FunctionGraph, function, {"function": function, **asked})
     return found.text, GraphDrawing(found.diagram, unfold)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,7 @@ from compare.words.terminal import echo
 if TYPE_CHECKING:
     from compare.gate.ending import Gate
     from compare.own import Result
-
-MODES = ("dynamic", "static")
-Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
+    from compare.own.question import Question
 
 
 @click.command()
@@ -39,7 +38,7 @@ Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
 )
 @options.default(
     "--limit", type=Seconds(1), default=300.0,
-    help="End a process that makes no progress for so long, and a mode of a framework whose first pass takes longer.",
+    help="End a process that makes no progress for so long, and a mode whose first pass takes longer.",
 )  # fmt: skip
 @options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Run the framework on this device.")
 @options.GRADIENT
@@ -66,29 +65,31 @@ Asked = tuple[Sequence[str], str, Callable[[], "Result"]]
 def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Path | None, **asked: Any) -> None:
     """Compare a function of yours in both engines, or in a framework.
 
-    FUNCTION is plain Python over graphs ops. With --framework it is a loss in that framework. Gradients are taken with
-    respect to its first argument: arrays in containers, or a module of PyTorch. The command imports FILE.py, so put
-    code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are `inputs` or `batches`
-    in the same file.
+    FUNCTION is plain Python over graphs ops. With --framework it is a loss or a training step in that framework.
+    Gradients are taken with respect to its first argument: arrays in containers, or a module of PyTorch. The command
+    imports FILE.py, so put code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are
+    `inputs` or `batches` in the same file.
     """
+    from compare.own import run
     from compare.own.result import empty
+    from compare.run import progress
 
     if out is not None:
         empty(out)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
-    modes, base, measured = _asked(function, apart=out is not None, **asked)
-    gate = _gate(rules, junit, summary, modes, asked["processes"], base) if rules or junit or summary else None
+    question = _question(function, apart=out is not None, **asked)
+    gate = _gate(rules, junit, summary, question) if rules or junit or summary else None
     with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
-        found = measured()
+        result = run.compared(question, progress.reporter())
     is_silent = str(path) == "-"
-    echo(str(found), err=is_silent)
+    echo(str(result), err=is_silent)
     if out is not None:
-        echo(f"\nReport: {found.save(out)}", err=is_silent)
-    options.written(path, found.to_dict())
+        echo(f"\nReport: {result.save(out)}", err=is_silent)
+    options.written(path, result.to_dict())
     if any(kept):
-        baseline.ended(found.records, *kept)
-    ctx.exit(found.exit_code if gate is None else _gated(gate, found))
+        baseline.ended(result.records, *kept)
+    ctx.exit(result.exit_code if gate is None else _gated(gate, result))
 
 
 def _gate(*asked: Any) -> Gate:
@@ -110,7 +111,7 @@ def _failing(gate: Gate | None, function: str) -> Iterator[None]:
         raise
 
 
-def _gated(gate: Gate, result: Any) -> int:
+def _gated(gate: Gate, result: Result) -> int:
     """The exit code, after the rules were judged and the files written."""
     from compare.gate.ending import exit_code
 
@@ -120,45 +121,27 @@ def _gated(gate: Gate, result: Any) -> int:
     return exit_code(result.exit_code, judgements)
 
 
-def _names(modes: str) -> list[str]:
-    return modes.replace(" ", "").split(",")
+def _question(function: str, *, framework: str | None, modes: str | None, inputs: str | None, **asked: Any) -> Question:
+    """What is asked. Raises CompareError for modes that are none, before a worker is started."""
+    from compare.engines import OWN
+    from compare.own.question import asked_of
 
-
-def _asked(function: str, *, framework: str | None, modes: str | None, **asked: Any) -> Asked:
-    """The modes that are measured, which of them compiles nothing, and what measures them.
-
-    Raises CompareError for modes that are none, before a worker is started.
-    """
-    from compare import engines
-
-    framework = _framework(function, framework)
-    if asked["device"] != "cpu" and not framework:
-        raise click.UsageError(f"--device {asked['device']} needs a --framework; graphduel's engines run on the CPU")
-    if framework and asked["allow_effects"] and not engines.named(framework).looks_for_effects:
-        raise click.UsageError(
-            "--allow-effects works with graphduel's engines: effects in a --framework are not looked for"
-        )
-    named = _names(modes) if modes else ()
-    given = [*(["--framework", framework] if framework else []), *(["--modes", modes] if modes else [])]
-    given += ["--modes", ",".join(MODES)] if not (framework or modes) else []
-    given += ["--inputs", asked["inputs"]] if asked["inputs"] else []
-    given += ["--allow-effects"] if asked["allow_effects"] else []
-    again = shlex.join(["graphduel", "compare", function, *given])
+    engine = _engine(function, framework)
+    question = asked_of(engine, function, inputs or "", modes and modes.replace(" ", "").split(","), **asked)
+    words = [*(["--framework", engine] if engine != OWN else []), "--modes", modes or ",".join(question.modes)]
+    words += ["--inputs", inputs] if inputs else []
+    words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
-    return (
-        _in_framework(framework, function, named, again, **asked)
-        if framework
-        else _own(function, named, again, **asked)
-    )
+    return replace(question, command=shlex.join(["graphduel", "compare", function, *words]))
 
 
-def _framework(function: str, framework: str | None) -> str | None:
-    """The framework that is asked for, or the one that the file imports; None stands for graphduel's own engines."""
+def _engine(function: str, framework: str | None) -> str:
+    """The engine that is asked for, or the framework that the file imports, or our own."""
     from compare import engines
     from compare.own import origin
 
     if framework:
-        return None if engines.named(framework).name == engines.OWN else framework
+        return engines.named(framework).name
     imported = engines.of_imports(origin.source(function))
     if imported:
         title = engines.named(imported).title
@@ -166,31 +149,7 @@ def _framework(function: str, framework: str | None) -> str | None:
             f"{function.rpartition(':')[0]} imports {imported}: its step runs in {title} (--framework {imported})",
             err=True,
         )
-    return imported
-
-
-def _in_framework(framework: str, function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:
-    from compare.own.frameworks import run
-    from compare.run import progress
-
-    del asked["allow_effects"], asked["apart"]  # no framework looks for effects, or takes a step apart
-    processes, inputs = asked.pop("processes"), asked.pop("inputs") or ""
-    question = run.asked_of(framework, function, inputs, modes, command=again, **asked)
-    names = tuple(map(question.mode, question.arms))
-    return names, names[0], lambda: run.in_workers(question, processes, progress.reporter())
-
-
-def _own(function: str, modes: Sequence[str], again: str, **asked: Any) -> Asked:
-    from compare.engines import OWN
-    from compare.own import command
-    from compare.own.case import arms_of
-    from compare.own.question import Question
-    from compare.records.record import DYNAMIC
-    from compare.run import progress
-
-    arms, inputs = arms_of(modes or MODES), asked.pop("inputs") or ""
-    question = Question(OWN, function, inputs, arms, command=again, **asked)
-    return arms, DYNAMIC, lambda: command.compared(question, progress.reporter())
+    return imported or engines.OWN
 
 
 def warn(function: str) -> None:

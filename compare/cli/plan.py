@@ -52,14 +52,14 @@ def _plan_of_rows(file: str, out: Path | None, alignment: int, time_limit: float
 
 
 def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
-    from compare.own import command
+    from compare.own import workers
     from compare.page import tables
     from compare.records.own import FunctionMemory
     from compare.words import text
     from graphs.drawing.memory_map import MemoryMap
 
     warn(function)
-    found = command.answer(FunctionMemory, function, {"function": function, **asked})
+    found = workers.answer(FunctionMemory, function, {"function": function, **asked})
     if out is not None:
         try:
             echo(f"Map: {MemoryMap(found.title, found.buffers, found.peak).save(out)}")

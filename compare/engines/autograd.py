@@ -19,6 +19,7 @@ class Autograd(Framework):
 
     name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
     modes = (Mode(""),)
+    keeps_effects = True
 
     def use(self, device: Device) -> None:
         """The CPU alone. Raises InputsError for another."""

@@ -49,6 +49,8 @@ class Mode:
     workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
     One that `relaxes` compiles for shapes that vary, and is measured where they do.
     One that `converts` rewrites control flow of Python before it traces, where another mode of the engine does not.
+    One that `pads` computes with more elements than it was given, and one that `keeps` its code on the disk meets it
+    there in the next process.
     """
 
     name: str
@@ -57,6 +59,8 @@ class Mode:
     traces: bool = False
     relaxes: bool = False
     converts: bool = False
+    pads: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,10 +180,11 @@ class Engine(ABC):
     remark   what a reader of its numbers must know
     costly   whether compiling costs so much that one process is gate, clock and scales at once, and keeps what it made
     shares   whether modes can share a process without changing what another one compiles
-    looks_for_effects  whether what a function does besides its result is found before it is measured
-    takes_apart        whether a step is shown as a graph, with shape policies and rewrites
-    tells_lines        whether the seconds and bytes of a step are told by line of source
-    is_reference       whether other engines are compared with it, so that its own results are checked in other ways
+    keeps_effects  whether a compiled mode does what a function does besides its result on every call as well
+    takes_apart    whether a step is shown as a graph, with shape policies and rewrites
+    tells_lines    whether the seconds and bytes of a step are told by line of source
+    is_reference   whether other engines are compared with it, so that its own results are checked in other ways
+    aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
 
@@ -193,11 +198,12 @@ class Engine(ABC):
     remark: str = ""
     costly: bool = True
     shares: bool = True
-    looks_for_effects: bool = False
+    keeps_effects: bool = False
     takes_apart: bool = False
     tells_lines: bool = False
     is_reference: bool = False
     device: Device = "cpu"
+    aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -301,6 +307,10 @@ class Engine(ABC):
     @abstractmethod
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+
+    def called(self, function: Function, call: tuple[Any, ...]) -> Any:
+        """What a function returns where nothing is compiled or differentiated."""
+        return function(*call)
 
     def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
         """The function as a whole training step, where it is one; None where it is a loss."""

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 import static
+from compare.engines import OWN, named
 from compare.errors import InputsError, refused
 from compare.instruments.parity import measure
-from compare.own.bundle import SIZE
-from compare.own.case import arms_of, case_of, checked
+from compare.own.case import case_of, checked
+from compare.own.question import SIZE, arms_of
 from compare.records.job import Job
 from compare.records.parity import Parity
 from compare.words import text
@@ -19,7 +20,6 @@ from static.call.cache import Stats
 
 P = ParamSpec("P")
 T = TypeVar("T")
-DYNAMIC = "dynamic"
 
 
 def name_of(step: Any) -> str:
@@ -95,7 +95,7 @@ def parity(
     if isinstance(step, static.Executable):
         raise InputsError(f"{name_of(step)} is compiled already and has no dynamic side; give the function")
     f = step.f if isinstance(step, static.Jitted) else step
-    arms = tuple(dict.fromkeys((DYNAMIC, *arms_of(modes))))
+    arms = arms_of(named(OWN), modes)
     converts = isinstance(step, static.Jitted) and step.convert
     case = replace(case_of(f, inputs, gradient, dims), branches=converts)
     record = measure.check(Job("parity", name_of(step), SIZE, arms=arms), case, arms, most=len(case.examples))

@@ -9,10 +9,9 @@ from pathlib import Path
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement, parsed
-from compare.own.case import ALIASES
+from compare.own.question import Question
 from compare.own.result import Result
 from compare.records import files
-from compare.records.record import DYNAMIC
 from compare.stats import LEAST
 
 RULE_HOLDS = 6
@@ -30,12 +29,12 @@ class Gate:
 
     def judge(self, result: Result) -> tuple[Judgement, ...]:
         """The judgement of each rule, after the files were written, each in one step."""
-        found = tuple(rule.judge(result.records) for rule in self.rules)
+        judgements = tuple(rule.judge(result.records) for rule in self.rules)
         if self.junit is not None:
-            files.write_atomic(self.junit, outputs.junit(result, found))
+            files.write_atomic(self.junit, outputs.junit(result, judgements))
         if self.summary is not None:
-            files.write_atomic(self.summary, outputs.markdown(result, found).encode())
-        return found
+            files.write_atomic(self.summary, outputs.markdown(result, judgements).encode())
+        return judgements
 
     def fail(self, name: str, error: str) -> None:
         """Write the files of a comparison of this function that has ended in an error."""
@@ -45,23 +44,16 @@ class Gate:
             files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
 
 
-def gate(
-    rules: Sequence[str],
-    junit: Path | None,
-    summary: Path | None,
-    modes: Sequence[str],
-    processes: int,
-    base: str = DYNAMIC,
-) -> Gate:
-    """The gate that was asked for, over these modes, of which the base compiles nothing.
+def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, question: Question) -> Gate:
+    """The gate that was asked for, over the modes of a question.
 
     Raises InputsError for a rule that cannot be read, or never could be judged.
     """
-    arms = [ALIASES.get(mode, mode) for mode in modes]
-    found = tuple(parsed(rule, arms, base) for rule in rules)
-    if found and 0 < processes < LEAST:
-        raise InputsError(f"--fail-if needs an interval, and so --processes 0 or at least {LEAST}, not {processes}")
-    return Gate(found, junit, summary)
+    read = tuple(parsed(rule, question.modes, question.adapter.aliases) for rule in rules)
+    if rules and 0 < question.processes < LEAST:
+        processes = f"--processes 0 or at least {LEAST}, not {question.processes}"
+        raise InputsError(f"--fail-if needs an interval, and so {processes}")
+    return Gate(read, junit, summary)
 
 
 def exit_code(measured: int, judgements: Sequence[Judgement]) -> int:

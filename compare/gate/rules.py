@@ -16,9 +16,8 @@ from typing import Literal
 
 from compare.claims.evidence import cells, steady
 from compare.errors import InputsError
-from compare.own.case import ALIASES
 from compare.own.claims import ratio_of
-from compare.records.record import DYNAMIC, Records
+from compare.records.record import Records
 from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
@@ -45,8 +44,8 @@ class FailRule:
 
     def judge(self, records: Records) -> Judgement:
         """What the records of one function say about the rule."""
-        found = cells(records, Time)
-        ratio = ratio_of(found[0], self.top, self.bottom, steady) if found else None
+        timed = cells(records, Time)
+        ratio = ratio_of(timed[0], self.top, self.bottom, steady) if timed else None
         return Judgement(self, self._outcome(ratio), ratio)
 
     def _outcome(self, ratio: Interval | None) -> Outcome:
@@ -79,26 +78,21 @@ class Judgement:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
 
 
-def parsed(written: str, modes: Sequence[str], base: str = DYNAMIC) -> FailRule:
-    """The rule as written, over modes that are measured, beside the base if it names one alone.
+def parsed(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> FailRule:
+    """The rule as written, over modes that are measured, beside the first of them if it names one alone.
 
     Raises InputsError saying what is allowed.
     """
-    found = _RULE.fullmatch(written.strip())
-    if found is None:
+    parts = _RULE.fullmatch(written.strip())
+    if parts is None:
         raise InputsError(f"--fail-if {written!r} cannot be read; {ALLOWED}")
-    top, bottom = (_mode(name, written, modes) for name in (found[1], found[2] or base))
+    top, bottom = (aliases.get(name, name) for name in (parts[1], parts[2] or modes[0]))
+    for mode in (top, bottom):
+        if mode not in modes:
+            raise InputsError(f"--fail-if {written!r}: {mode} is not measured; the modes that are: {', '.join(modes)}")
     if top == bottom:
         raise InputsError(f"--fail-if {written!r} compares {top} with itself; {ALLOWED}")
-    number = float(found[4])
+    number = float(parts[4])
     if not number:
         raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
-    return FailRule(written.strip(), top, bottom, found[3], number)
-
-
-def _mode(name: str, written: str, modes: Sequence[str]) -> str:
-    """The mode that a name stands for. Raises InputsError for one that is unknown or is not measured."""
-    mode = ALIASES.get(name, name)
-    if mode not in modes:
-        raise InputsError(f"--fail-if {written!r}: {name} is not measured; the modes that are: {', '.join(modes)}")
-    return mode
+    return FailRule(written.strip(), top, bottom, parts[3], number)

@@ -7,9 +7,8 @@ from typing import Any
 
 from compare import engines
 from compare.errors import InputsError, refused
-from compare.own import look, measure
+from compare.own import question, run
 from compare.own.result import Result
-from compare.records.job import Job
 from compare.run.progress import Reporter
 from graphs import tree
 
@@ -25,13 +24,13 @@ def compare(
     gradient: bool | None = None,
     dims: Sequence[Any] | None = None,
     processes: int | None = None,
-    seconds: float = measure.SECONDS,
+    seconds: float = question.SECONDS,
     seed: int = 0,
     name: str | None = None,
     command: str | None = None,
     allow_effects: bool = False,
     apart: bool = False,
-    limit: float = measure.LIMIT,
+    limit: float = question.LIMIT,
     reporter: Reporter | None = None,
 ) -> Result:
     """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
@@ -62,25 +61,11 @@ def compare(
     A mode that refuses f, or whose outputs or gradients disagree, is not timed: the result says why. What f raises
     by itself is raised. Raises InputsError for inputs or modes that cannot be used.
     """
-    framework = framework or engines.of_values(tree.leaves(inputs))
-    if framework not in (None, engines.OWN):
-        from compare.own.frameworks import run
-
-        title = str(name or getattr(f, "__name__", type(f).__name__))
-        options = {"seconds": seconds, "seed": seed, "limit": limit, "gradient": gradient, "title": title}
-        return run.here(run.asked_of(framework, "", "", modes or (), command=command or "", **options), f, inputs)
+    engine = framework or engines.of_values(tree.leaves(inputs)) or engines.OWN
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
-    chosen = ("dynamic", "static") if modes is None else modes
-    with refused(str(name or getattr(f, "__name__", type(f).__name__))):
-        found = look.subject(f, inputs, chosen, name, gradient, dims, allow_effects=allow_effects)
-        with measure.executor(f, inputs, found.case, dims, processes, limit) as (source, execute):
-            what, repeats = found.job(source, seed, seconds), processes or measure.REPEATS
-            head = measure.header(
-                what, execute(Job("environment")), {**found.settings, "processes": repeats, "command": command}
-            )
-            records = measure.untimed(what, found.case, apart=apart)
-            records += measure.timed(
-                what, records, execute, reporter or Reporter(), repeats, gradient=found.gradient, apart=apart
-            )
-    return Result(found.name, found.arms, (head, *records))
+    title = str(name or getattr(f, "__name__", type(f).__name__))
+    options = {"seed": seed, "seconds": seconds, "limit": limit, "gradient": gradient, "title": title}
+    options |= {"allow_effects": allow_effects, "apart": apart, "command": command or ""}
+    with refused(title):
+        return run.here(question.asked_of(engine, "", "", modes, **options), f, inputs, dims, processes, reporter)

@@ -19,10 +19,10 @@ import numpy as np
 from compare.errors import InputsError
 from compare.own.case import case_of
 from compare.own.origin import Origin
+from compare.own.question import SIZE
 from compare.workloads import Workload
 from compare.workloads.base import Case
 
-SIZE = "given"
 EMPTY: Mapping[Any, Any] = MappingProxyType({})
 _TREE, _ARRAYS = "function.json", "arrays.npz"
 

@@ -10,22 +10,16 @@ from typing import Any
 
 import numpy as np
 
-import dynamic
 import static
 from compare import engines
-from compare.engines.graphduel import functions
 from compare.errors import InputsError
 from compare.own import modules
+from compare.own.question import calls_in
 from compare.words import text
-from compare.workloads import nearest
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError
 from graphs.spec import TensorSpec
-
-MODES = ("dynamic", "static-exact", "static-symbolic", "static-bucket", "static-pad")
-ALIASES = {"static": "static-exact"}
-KNOWN = (*MODES, "static-native", "static-converted")  # other kernels than the rest, and control flow converted
 
 Examples = tuple[Example, ...]
 OutputOf = Callable[[Callable[..., Any], Example], Any]
@@ -39,21 +33,9 @@ class OwnCase(Case):
         return self.examples[index]
 
 
-def arms_of(modes: Sequence[str]) -> tuple[str, ...]:
-    """The arms of some modes, each once; "static" is "static-exact". Raises InputsError for an unknown mode."""
-    asked = (modes,) if isinstance(modes, str) else tuple(modes)
-    found = tuple(dict.fromkeys(ALIASES.get(mode, mode) for mode in asked))
-    for mode in found:
-        if mode not in KNOWN:
-            raise InputsError(f"no mode is called {mode!r}; {nearest(mode, ('static', *KNOWN))}")
-    if not found:
-        raise InputsError(f"modes is empty; choose some of static, {', '.join(KNOWN)}")
-    return found
-
-
 def _run(f: Callable[..., Any], example: Example) -> Any:
     """What `f` returns in the dynamic engine."""
-    return functions.transformed(dynamic, f, None)(*example)[0]
+    return engines.named(engines.OWN).called(f, example)
 
 
 def case_of(
@@ -146,15 +128,11 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
 
 def checked(inputs: Any) -> Examples:
     """The inputs as tuples of containers of arrays. Raises InputsError saying what an input is."""
-    if not isinstance(inputs, Sequence) or not inputs:
-        raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")
-    for i, example in enumerate(inputs):
-        if not isinstance(example, tuple):
-            kind = type(example).__name__
-            raise InputsError(f"inputs[{i}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
-        if len(example) != len(inputs[0]):
+    calls = calls_in(inputs)
+    for i, example in enumerate(calls):
+        if len(example) != len(calls[0]):
             raise InputsError(
-                f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(inputs[0])}"
+                f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(calls[0])}"
             )
         if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in tree.leaves(example)):
             owner = engines.of_values(tree.leaves(example))
@@ -162,7 +140,7 @@ def checked(inputs: Any) -> Examples:
                 title = engines.named(owner).title
                 raise InputsError(f"inputs[{i}] holds values of {title}: compare its modes with --framework {owner}")
             raise InputsError(f"inputs[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
-    return tuple(tree.tree_map(_as_array, example) for example in inputs)
+    return tuple(tree.tree_map(_as_array, example) for example in calls)
 
 
 def _as_array(leaf: Any) -> Any:

@@ -1,7 +1,7 @@
 """What a function does besides its result: it prints, draws random numbers, changes globals, its arguments or files.
 
-The dynamic engine runs the function's Python on every call, the static one only when it traces. What Python does
-besides the result is then done by one engine alone, and a comparison of their times says nothing. So the function is
+What compiles nothing runs the function's Python on every call, a compiled mode mostly when it traces alone. What Python
+does besides the result is then done by one mode alone, and a comparison of their times says nothing. So the function is
 run once, and what its code can reach is looked at before and after; where something has changed, it is run again, line
 by line, for the line that did it. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
 
@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-import dynamic
-from compare.engines.graphduel import functions
+from compare.engines import Engine
 from compare.errors import EffectsError
 from compare.own import reach, traffic
 from compare.own.reach import fingerprint
@@ -49,67 +48,79 @@ class SideEffect:
         return f"{self.what} ({self.line})" if self.line else self.what
 
 
-def refuse(name: str, found: Sequence[SideEffect]) -> None:
+def refuse(name: str, effects: Sequence[SideEffect]) -> None:
     """Raises EffectsError that tells them, if there are any."""
     allow = "measure all the same with --allow-effects (allow_effects=True)"
-    if [one.what for one in found] == [NO_RESULT]:
+    if [effect.what for effect in effects] == [NO_RESULT]:
         raise EffectsError(
-            f"{name} {found[0]}, so that there is nothing to compare; return what it computes, or {allow}"
+            f"{name} {effects[0]}, so that there is nothing to compare; return what it computes, or {allow}"
         )
-    if found:
+    if effects:
         raise EffectsError(
-            f"{name} does more than give a result: {', '.join(map(str, found))}. The dynamic engine does that on every "
-            f"call, the static one only when it traces, so that their times cannot be compared; take it out, or {allow}"
+            f"{name} does more than give a result: {', '.join(map(str, effects))}. What runs its Python does that on "
+            "every call, a compiled mode only when it traces, so that their times cannot be compared; take it out, or "
+            f"{allow}"
         )
 
 
-def effects_of(f: Callable[..., Any], example: Sequence[Any]) -> list[SideEffect]:
-    """The effects of one call. Python's and NumPy's random states are left as they were. Raises what f raises."""
+def effects_of(
+    f: Callable[..., Any], example: Sequence[Any], engine: Engine, *, trains: bool = False
+) -> list[SideEffect]:
+    """The effects of one call. Python's and NumPy's random states are left as they were. Raises what f raises.
+
+    A training step may return nothing. Tensors, modules and optimizers of a framework are not looked into.
+    """
+    look = _Look(f, engine, example)
     with _random_states_kept():
-        heard, changed, output = _run(f, example)
+        effects, changed, output = look.run()
         if changed:
-            lines = _lines(f, example, changed)
-            heard += [SideEffect(f"changes {what}", lines.get(what, "")) for what in changed]
-    if output is None:
-        heard.append(SideEffect(NO_RESULT, _defined(f)))
-    return heard
+            lines = look.lines(changed)
+            effects += [SideEffect(f"changes {what}", lines.get(what, "")) for what in changed]
+    if output is None and not trains:
+        effects.append(SideEffect(NO_RESULT, _defined(f)))
+    return effects
 
 
-def _run(f: Callable[..., Any], example: Sequence[Any]) -> tuple[list[SideEffect], list[str], Any]:
-    """What one call wrote, the names of what it changed, and its output."""
-    places, changed = list[reach.Changeable](), list[str]()
+@dataclass(frozen=True)
+class _Look:
+    """A function that is called in an engine and watched, each time with arrays of its own."""
 
-    def watched(*args: Any) -> Any:
-        places.extend(_places(f, copies, args))
-        before = [place.read() for place in places]
-        output = f(*args)
-        changed.extend(place.name for place, old in zip(places, before, strict=True) if place.read() != old)
-        return output
+    f: Callable[..., Any]
+    engine: Engine
+    example: Sequence[Any]
 
-    copies = _copied(example)
-    heard: list[SideEffect] = []
-    with _listening(heard):
-        output, _ = functions.transformed(dynamic, watched, None)(*copies)
-    return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
+    def run(self) -> tuple[list[SideEffect], list[str], Any]:
+        """What one call wrote, the names of what it changed, and its output."""
+        places, changed = list[reach.Changeable](), list[str]()
 
+        def watched(*args: Any) -> Any:
+            places.extend(_places(self.f, copies, args))
+            before = [place.read() for place in places]
+            output = self.f(*args)
+            changed.extend(place.name for place, old in zip(places, before, strict=True) if place.read() != old)
+            return output
 
-def _lines(f: Callable[..., Any], example: Sequence[Any], changed: Sequence[str]) -> dict[str, str]:
-    """The line of the user's that first changed each of these, as another call shows it."""
-    found: dict[str, str] = {}
-    copies = _copied(example)
+        copies, heard = _copied(self.example), list[SideEffect]()
+        with _listening(heard):
+            output = self.engine.called(watched, copies)
+        return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
 
-    def watched(*args: Any) -> Any:
-        places = [place for place in _places(f, copies, args) if place.name in changed]
-        with _stepping(places, found):
-            return f(*args)
+    def lines(self, changed: Sequence[str]) -> dict[str, str]:
+        """The line of the user's that first changed each of these, as another call shows it."""
+        lines, copies = dict[str, str](), _copied(self.example)
 
-    with _listening([]):
-        functions.transformed(dynamic, watched, None)(*copies)
-    return found
+        def watched(*args: Any) -> Any:
+            places = [place for place in _places(self.f, copies, args) if place.name in changed]
+            with _stepping(places, lines):
+                return self.f(*args)
+
+        with _listening([]):
+            self.engine.called(watched, copies)
+        return lines
 
 
 @contextmanager
-def _stepping(places: Sequence[reach.Changeable], found: dict[str, str]) -> Iterator[None]:
+def _stepping(places: Sequence[reach.Changeable], lines: dict[str, str]) -> Iterator[None]:
     """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
     seen = {place.name: place.read() for place in places}
     last, until = [""], time.monotonic() + LOOKING
@@ -118,8 +129,8 @@ def _stepping(places: Sequence[reach.Changeable], found: dict[str, str]) -> Iter
         if not reach.is_users(frame.f_code.co_filename) or time.monotonic() > until:
             return None
         for place in places:
-            if place.name not in found and place.read() != seen[place.name]:
-                found[place.name] = last[0]
+            if place.name not in lines and place.read() != seen[place.name]:
+                lines[place.name] = last[0]
         if event == "line":
             last[0] = reach.line(frame)
         return look

@@ -8,7 +8,7 @@ from compare import steps
 from compare.engines.graphduel.functions import transformed
 from compare.own import origin
 from compare.own.case import case_of
-from compare.own.faults import answered
+from compare.own.workers import answered
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
 from compare.workloads.base import Case

@@ -1,249 +1,312 @@
-"""Measuring a user's function: the gate here, then time and memory in fresh workers or, if need be, in this process."""
+"""What one process finds of a user's function in an engine: its effects, whether its modes agree, and what each takes.
+
+A worker does this, which alone imports the user's file, or, where no other process can find the function, this process.
+Where compiling is costly one process is gate, clock and scales at once; else each of these is a job of its own.
+"""
 
 from __future__ import annotations
 
 import gc
+import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import dynamic
-from compare.engines import cases
-from compare.engines.graphduel import functions
-from compare.engines.graphduel.steps import PADDING, STATIC
+from compare import engines, steps
+from compare.engines import Engine, cases
+from compare.engines.limit import within
 from compare.errors import InputsError, described
 from compare.instruments.ladder import measure as ladder
-from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.ledger import measure as ledger
 from compare.instruments.lines import measure as lines
 from compare.instruments.memory import measure as memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.parts import measure as parts
+from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.clock import NAME
-from compare.own import bundle, drawn, hints, policies
-from compare.own.origin import origin_of
+from compare.instruments.time.first import Limited
+from compare.own import bundle, drawn, effects, hints, origin, policies, stages, traffic
+from compare.own.case import case_of, checked, converting
+from compare.own.effects import SideEffect
+from compare.own.question import Calls, Function, Question, calls_in
+from compare.own.workers import Notes, answered
 from compare.records.job import Job
 from compare.records.ledger import Ledger
 from compare.records.memory import Memory
+from compare.records.own import FunctionLook
 from compare.records.parity import Parity
-from compare.records.record import OfArms, Record, of
-from compare.records.runs import OWN, Bare, Failure, Setting, error_of
+from compare.records.record import Record, kind_of
+from compare.records.results import to_json, unfolded
+from compare.records.runs import Bare, Setting
 from compare.records.time import Time
 from compare.run import environment, layout
-from compare.run.gate import sorted_out
-from compare.run.processes import run_job
 from compare.run.progress import Reporter
-from compare.run.runner import started
 from compare.run.worker import failure
 from compare.workloads.base import Case
 
-LIMIT = 300.0
-"""Seconds without progress after which a worker is ended, unless a user says otherwise."""
-SECONDS = 2.5
-"""What the rounds of one process may take, unless a user says otherwise."""
-HERE = "one process, built anew each time"
-REPEATS = 5
-"""How often all is built and measured anew, so that intervals cover more than one layout of memory."""
-
-Execute = Callable[[Job], Record]
+Make = Callable[[Job], Record]
 
 
-@contextmanager
-def executor(
-    f: Callable[..., Any], inputs: Sequence[Any], case: Case, dims: Any, processes: int | None, limit: float
-) -> Iterator[tuple[str, Execute]]:
-    """The source to name in jobs, "" for this process, and what runs them.
+@dataclass
+class Subject:
+    """A function that may be measured, in this process; `case` is what is made of it where compiling is not costly."""
 
-    Raises InputsError where workers are asked for and f or its inputs cannot reach them.
+    question: Question
+    function: Function
+    calls: Calls
+    case: Case | None = None
+    effects: list[SideEffect] = field(default_factory=list)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs it."""
+        return self.question.adapter
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """What it says of a run."""
+        gradient = self.question.argnum is not None if self.case is None else self.case.argnum is not None
+        return {
+            "inputs": len(self.calls),
+            "gradient": gradient,
+            "converted": self.case is not None and self.case.branches,
+            "effects": list(map(str, self.effects)),
+        }
+
+    def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
+        """What it is, and the records of what was measured of it."""
+        name, arms = self.question.name, list(self.question.arms)
+        return FunctionLook(name, arms, self.settings, source, beside=list(map(to_json, records)))
+
+
+def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
+    """The function as it is measured. Raises InputsError and EffectsError, and what the function raises.
+
+    Where compiling is costly its first call must stay the first, so that its effects are looked for later.
     """
-    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        source = "" if processes == 0 else bundled(Path(folder), f, inputs, case, dims, must=processes is not None)
-        yield source, (partial(worker, limit=limit) if source else Here(case))
+    engine, calls = question.adapter, calls_in(inputs)
+    subject = Subject(question, function, calls if not engine.costly else [engine.arrays(call) for call in calls])
+    if engine.costly:
+        return subject
+    steps.now(f"called {question.name}")
+    look_for_effects(subject, checked(calls)[0])
+    case = case_of(function, calls, question.gradient, dims)
+    subject.case = converting(case) if question.arms[1:] else case
+    return subject
 
 
-def untimed(what: Job, case: Case, *, apart: bool) -> list[Record]:
-    """The gate's record, and those that need no clock where the gate admits an arm: `counts`.
+def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = False) -> None:
+    """Note what the function does besides its result. Raises EffectsError where modes would not do that alike."""
+    question = subject.question
+    with traffic.one_process(question.name):
+        subject.effects = effects.effects_of(subject.function, call, subject.engine, trains=trains)
+    if not (question.allow_effects or subject.engine.keeps_effects or trains):
+        effects.refuse(question.name, subject.effects)
 
-    `what` is the job of the gate, which names the function, its arms, their seed and budget.
+
+# A worker -------------------------------------------------------------------------------------------------------------
+
+
+def measure(job: Job) -> Record:
+    """What a worker answers; what is wrong with the user's file is an answer too."""
+    question = Question.from_dict(job.asked)
+    return answered(question.function, lambda: _answer(question, job))
+
+
+def _answer(question: Question, job: Job) -> Record:
+    steps.now(f"started {question.adapter.title}")
+    question.started()
+    steps.now(f"imported {question.function.rpartition(':')[0]}")
+    subject = subject_of(question, *origin.called(question.function, question.inputs))
+    if subject.engine.costly:
+        gc.freeze()  # what is loaded now is not walked by each collection below
+        return times(subject, job)
+    assert subject.case is not None  # noqa: S101  (made above)
+    source = bundled(Path(question.folder), subject) if question.processes else ""
+    records = untimed(subject)
+    if not source:
+        records += stages.timed(question, "", records, Here(subject), _Steps())
+    return subject.look(source, records)
+
+
+class _Steps(Reporter):
+    """Tells each job as a step of this worker."""
+
+    def start(self, label: str) -> None:
+        """A job begins."""
+        super().start(label)
+        steps.now(f"measured {label}")
+
+
+def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
+    """The source of a bundle in the folder. Raises InputsError where function or inputs cannot reach a worker."""
+    place, function = origin.origin_of(subject.function), subject.function
+    if place is None:
+        raise InputsError(
+            f"{getattr(function, '__qualname__', type(function).__name__)} cannot be imported by name in a worker; "
+            "define it at the top level of a module, or measure in this process: processes=0, on the command line "
+            "--processes 0"
+        )
+    assert subject.case is not None  # noqa: S101  (only what has a case is sent)
+    return bundle.write(folder, place, subject.calls, subject.case, dims)
+
+
+# Where one process is gate, clock and scales --------------------------------------------------------------------------
+
+
+def times(subject: Subject, job: Job) -> Time:
+    """The arms of a job in this process: checked and counted where it is the first, timed in the others."""
+    question, engine = subject.question, subject.engine
+    is_first = job.process in (timing.COLD, None)
+    runnable = FunctionRunnable(
+        engine, question.base, question.function, subject.function, subject.calls, question.argnum, checks=is_first
+    )
+    names = {arm: question.mode(arm) for arm in job.arms}
+    with silenced():
+        record = timing.answer(job, runnable, _limits(question), names)
+        if is_first:
+            with runnable.called(0):
+                look_for_effects(subject, subject.calls[0], trains=runnable.training is not None)
+            record.beside = [to_json(subject.look()), *record.beside]
+    return record
+
+
+def _limits(question: Question) -> Limited:
+    """The limit of each mode but the base, at which a worker is ended: a compiler may be in native code."""
+
+    @contextmanager
+    def limited(arm: str, calls: int) -> Iterator[Callable[[float], None]]:
+        if arm == question.base:
+            with traffic.one_process(question.function):
+                yield lambda _: None
+        elif not question.notes:
+            with within(question.limit):
+                yield lambda _: None
+        else:
+            notes = Notes(question.notes)
+            with notes.ended_after(question.limit, calls):
+                yield notes.add
+
+    return limited
+
+
+# Where each has a job of its own --------------------------------------------------------------------------------------
+
+
+def untimed(subject: Subject) -> list[Record]:
+    """The gate's record, and those that need no clock where the gate admits an arm.
+
+    These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
     """
-    parity = gate(what, case)
-    admitted, _ = sorted_out(parity.arms)
-    return [parity, *(counts(what, case, apart=apart) if admitted else [])]
+    question, case = subject.question, subject.case
+    assert case is not None  # noqa: S101  (only a case has a gate of its own)
+    job = question.job_of(kind_of(Parity), question.arms)
+    with silenced():
+        record = _gate(job, case, question.limit)
+        if len(stages.admitted(question, [record])) < 2:
+            return [record]
+        seen = [policies.look(job, case), hints.look(job, case), drawn.look(job, case) if question.apart else None]
+    return [record, *(extra for extra in seen if extra is not None)]
 
 
-def timed(
-    what: Job,
-    before: Sequence[Record],
-    execute: Execute,
-    reporter: Reporter,
-    repeats: int,
-    *,
-    gradient: bool,
-    apart: bool,
-) -> list[Record]:
-    """The records of time, memory and the lines of the step; none where the gate `before` admits no arm.
-
-    With `apart` a step is also taken apart: `closer_jobs`. Each of the repeats builds everything anew.
-    """
-    admitted, refused = sorted_out(of(before, Parity)[0].arms)
-    if not admitted:
-        return []
-    jobs = [replace(what, kind="time", arms=admitted, process=process) for process in range(repeats)]
-    chosen = replace(what, arms=admitted)
-    closer = closer_jobs(chosen, gradient=gradient) if apart else [replace(chosen, kind="lines")]
-    memories = [replace(what, kind="memory", arms=(arm,)) for arm in admitted]
-    reporter.pace.expect([*jobs, *memories, *closer])
-    with reporter:
-        times = [_done(job, execute, reporter) for job in jobs]
-        found = [_done(job, execute, reporter) for job in memories]
-        looked = [_done(job, execute, reporter) for job in closer]
-    for record in of(times, OfArms):
-        record.add(refused)
-    failed = [record for record in found if isinstance(record, Failure)]
-    measured = {arm: row for record in found if isinstance(record, Memory) for arm, row in record.arms.items()}
-    merged = Memory(**replace(what, kind="memory").head, arms=measured)
-    merged.add(refused)
-    return [*times, *failed, *_together(looked), *([merged] if measured else [])]
-
-
-def counts(what: Job, case: Case, *, apart: bool) -> list[Record]:
-    """What needs no clock, if a static mode is asked for: shape policies where calls differ, hints where there are any.
-
-    With `apart` also the graphs of the step, for the report.
-    """
-    if not any(arm.startswith(STATIC) for arm in what.arms):
-        return []
-    found = [policies.look(what, case), hints.look(what, case), drawn.look(what, case) if apart else None]
-    return [record for record in found if record is not None]
-
-
-def closer_jobs(what: Job, *, gradient: bool) -> list[Job]:
-    """What takes a step apart, of the engines that were admitted: lines, bytes over time, ladder and parts of time.
-
-    The ladder and the parts of time compare both engines, so that neither is asked for where static refused; parts are
-    those of a step with a gradient.
-    """
-    both = {"dynamic", "static-exact"} <= set(what.arms)
-    ledgers = [replace(what, kind="ledger", arms=(arm,)) for arm in what.arms if arm in LEDGERS]
-    clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
-    return [replace(what, kind="lines"), *ledgers, *(replace(what, kind=kind, process=0) for kind in clocked)]
-
-
-def _together(records: Sequence[Record]) -> list[Record]:
-    """The records, those of the arms of one ledger as one."""
-    ledgers = [record for record in records if isinstance(record, Ledger)]
-    others = [record for record in records if not isinstance(record, Ledger)]
-    if not ledgers:
-        return others
-    arms = {arm: row for record in ledgers for arm, row in record.arms.items()}
-    return [*others, Ledger(ledgers[0].workload, ledgers[0].size, arms=arms)]
-
-
-def gate(what: Job, case: Case) -> Parity:
+def _gate(job: Job, case: Case, limit: float) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
-    record = parity.check(what, case, what.arms)
+    record = parity.check(job, case, job.arms, limit=limit)
     disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
-    if disagreeing and _differs_from_itself(case):
+    if disagreeing and _differs_from_itself(job.arms[0], case):
         for row in disagreeing:
             row.reason = f"{row.reason}; two calls on the same inputs differ: seed what the function draws"
         return record
     for arm, row in record.arms.items():
-        if row.status == "disagree" and arm.removeprefix(STATIC) in PADDING:
+        if row.status == "disagree" and engines.of_arm(arm).mode(arm).pads:
             row.reason = (
                 f"{row.reason}; padding changes the result: give f a bool mask among its arguments, which is padded"
             )
     return record
 
 
-def _differs_from_itself(case: Case) -> bool:
+def _differs_from_itself(base: str, case: Case) -> bool:
     """Whether the function gives another result when it is called again."""
-    step = functions.transformed(dynamic, case.loss, case.argnum)
-    first, second = (step(case.params, *case.examples[0]) for _ in range(2))
+    step = engines.step(base, case)
+    first, second = (step(*step.examples[0]) for _ in range(2))
     return parity.tree_error(first, second) > 0
 
 
+# This process ---------------------------------------------------------------------------------------------------------
+
+
 class Here:
-    """Runs jobs in this process, kept on one core meanwhile."""
+    """Runs jobs in this process, kept on one core meanwhile, and shows nothing of what the function prints."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        alone = cases.alone(case)
-        self._made: dict[str, Execute] = {
-            "time": self._time,
-            "memory": self._memory,
-            "lines": lambda job: lines.measure_lines(job, case),
-            "ledger": lambda job: Ledger(**job.head, arms={arm: ledger.measure_arm(arm, alone) for arm in job.arms}),
-            "ladder": lambda job: ladder.measure_rungs(job, alone),
-            "parts": lambda job: parts.measure_parts(job, alone),
-        }
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._makers: Mapping[str, Make] = _makers(subject.case) if subject.case else {}
 
-    def __call__(self, job: Job) -> Record:
-        """The record of the job, or a failure record."""
-        if job.kind == "environment":
-            return Bare(environment=environment.environment())
+    def __call__(self, job: Job) -> list[Record]:
+        """The records of the job, or a failure record."""
         try:
             layout.moved(job)
-            with pinned():
-                return self._made[job.kind](job)
+            with pinned(), silenced():
+                return unfolded(self._makers[job.kind](job))
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
-            return failure(job, described(error))
+            return [failure(job, described(error))]
 
-    def _time(self, job: Job) -> Time:
-        return Time(**job.head, arms=timing.measure_arms(job, self.case), clock=NAME)
+    def first(self) -> list[Record]:
+        """What the first worker would find; where compiling is costly that is all. Raises as `subject_of`.
 
-    def _memory(self, job: Job) -> Memory:
-        rows = {arm: memory.measure_arm(arm, self.case) for arm in job.arms}
+        The state that the arguments hold is as before.
+        """
+        subject, question = self.subject, self.subject.question
+        if subject.case is not None:
+            return [*untimed(subject), subject.look()]
+        training = subject.engine.training(subject.function, subject.calls)
+        restore = training.snapshot() if training else subject.engine.state(list(subject.calls))
+        try:
+            alone = replace(question, processes=0)
+            return [record for job in alone.first_jobs() for record in unfolded(times(subject, job))]
+        finally:
+            restore()
+
+
+def _makers(case: Case) -> Mapping[str, Make]:
+    """What makes the record of each kind of job of a case."""
+    alone = cases.alone(case)
+
+    def memory_of(job: Job) -> Memory:
+        rows = {arm: memory.measure_arm(arm, case) for arm in job.arms}
         for row in rows.values():
             row.resident_growth = 0  # of a process that has held all this before, it says nothing
         return Memory(**job.head, arms=rows)
 
-
-def worker(job: Job, limit: float) -> Record:
-    """Runs a job in a fresh worker, which may not go on for `limit` seconds without progress."""
-    return run_job(job, limit)
-
-
-def bundled(folder: Path, f: Any, inputs: Sequence[Any], case: Case, dims: Any, *, must: bool = True) -> str:
-    """The source of a bundle in the folder; "" where there can be none, unless it must be."""
-    origin = origin_of(f)
-    if origin is None:
-        if must:
-            raise InputsError(
-                f"{getattr(f, '__qualname__', type(f).__name__)} cannot be imported by name in a worker; define it at "
-                "the top level of a module, or measure in this process: processes=0, on the command line --processes 0"
-            )
-        return ""
-    try:
-        return bundle.write(folder, origin, inputs, case, dims)
-    except InputsError:
-        if must:
-            raise
-        return ""
-
-
-def header(what: Job, answer: Record, said: Mapping[str, Setting]) -> Record:
-    """The run's own line, with the environment that a worker has answered, or that of this process."""
-    settings: dict[str, Setting] = {
-        "preset": OWN,
-        "seed": what.seed,
-        "only": None,
-        "where": "fresh workers" if what.source else HERE,
-        **said,
+    return {
+        "time": lambda job: Time(**job.head, arms=timing.measure_arms(job, case), clock=NAME),
+        "memory": memory_of,
+        "lines": lambda job: lines.measure_lines(job, case),
+        "ledger": lambda job: Ledger(**job.head, arms={arm: ledger.measure_arm(arm, alone) for arm in job.arms}),
+        "ladder": lambda job: ladder.measure_rungs(job, alone),
+        "parts": lambda job: parts.measure_parts(job, alone),
     }
-    return started(settings, answer)
 
 
-def _done(job: Job, execute: Execute, reporter: Reporter) -> Record:
-    reporter.start(job.label)
-    record = execute(job)
-    reporter.finish(error_of(record), job)
-    return record
+def here() -> Bare:
+    """The environment of this process, as a worker answers it."""
+    return Bare(environment=environment.environment())
+
+
+class _Nowhere(io.TextIOBase):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Inside, nothing is shown of what Python prints: a function that is measured prints its line many times."""
+    with redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
+        yield
 
 
 @contextmanager

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines
-from compare.own import compiled, drawn, policies, show
+from compare.own import claims, compiled, drawn, policies, show
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
+from compare.page.publish import publish
 from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
 from compare.records.parity import Parity
-from compare.records.record import Records, of
+from compare.records.record import Record, Records, of
 from compare.records.runs import Run
 from compare.words import text
 
@@ -24,6 +26,13 @@ _POLICIES = (
     "graph. These are counts over the calls that you gave: no clock is read, and they are the same in every run."
 )
 _NUMBERS = ("compiles", "elements", "a call ÷ exact")
+
+
+def finish(directory: Path, records: list[Record]) -> list[Verdict]:
+    """Judge the records, and write verdicts and report into the folder. Raises ResultsError where that fails."""
+    verdicts = claims.judge(records)
+    publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
+    return verdicts
 
 
 def answer(records: Records, judged: Sequence[Verdict]) -> Section:

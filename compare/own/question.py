@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compare.engines import Engine, named
 from compare.errors import InputsError
-from compare.instruments.time.clock import CLOCK, NAME, ClockName
-from compare.own import origin
+from compare.instruments.time.clock import NAME, ClockName
+from compare.instruments.time.measure import COLD
 from compare.records.device import Device
+from compare.records.job import Budget, Job
+from compare.records.own import FunctionLook
+from compare.records.record import kind_of
+from compare.records.time import Time
 from compare.workloads import nearest
 
 Function = Callable[..., Any]
 Calls = Sequence[tuple[Any, ...]]
+Arms = tuple[str, ...]
+
+SIZE = "given"
+"""What the size of a user's function is called in records."""
+MAKER = "compare.own.measure:measure"
+LIMIT = 300.0
+"""Seconds without progress after which a worker is ended, unless a user says otherwise."""
+SECONDS = 2.5
+"""What the rounds of one process may take, unless a user says otherwise."""
+REPEATS = 5
+"""How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +40,20 @@ class Question:
     that looks. A step is the value with the gradients in argument 0, unless `gradient` is False; None lets our engines
     see what the function gives.
 
-    `limit` is how many seconds a mode of a framework may take for its first pass over the inputs. A worker is ended at
-    it, and writes what each first call took to the file `notes`. The worker that looks puts function and calls into
-    `folder`, for others. `command` is what the user typed, and `title` what a function without a file is called.
+    `limit` is how many seconds a mode may take for its first pass over the inputs, and a worker without progress. The
+    worker of a mode whose compiler may not come back is ended at it, and writes what each first call took to the file
+    `notes`. The worker that looks puts function and calls into `folder`, for others. `command` is what the user typed,
+    and `title` what a function without a file is called.
     """
 
     engine: str
     function: str
     inputs: str = ""
-    arms: tuple[str, ...] = ()
+    arms: Arms = ()
     seed: int = 0
-    seconds: float = 2.5
-    limit: float = 300.0
-    processes: int = 5
+    seconds: float = SECONDS
+    limit: float = LIMIT
+    processes: int = REPEATS
     device: Device = "cpu"
     gradient: bool | None = None
     allow_effects: bool = False
@@ -72,22 +87,27 @@ class Question:
         """The argument whose gradients a step takes; None for the value alone."""
         return None if self.gradient is False else 0
 
+    @property
+    def base(self) -> str:
+        """The arm that compiles nothing."""
+        return self.arms[0]
+
     def mode(self, arm: str) -> str:
-        """What a user calls the mode of an arm: the framework is known."""
+        """What a user calls the mode of an arm: the engine is known."""
         return self.adapter.mode(arm).name or "eager"
 
     @property
-    def clock(self) -> Callable[[], int]:
-        """The processor time of this process; wall time where a GPU computes while the process waits."""
-        return CLOCK if self.device == "cpu" else time.perf_counter_ns
+    def modes(self) -> Arms:
+        """What a user calls the modes."""
+        return tuple(map(self.mode, self.arms))
 
     @property
     def clock_name(self) -> ClockName:
-        """What records call it."""
+        """The clock that is judged: wall time where a GPU computes while the process waits."""
         return NAME if self.device == "cpu" else "wall"
 
     def started(self) -> Engine:
-        """The framework, in this process and on the device, compiling as often as it would for a user.
+        """The engine, in this process and on the device, compiling as often as it would for a user.
 
         Raises InputsError where the device is not there.
         """
@@ -96,29 +116,79 @@ class Question:
         self.adapter.bounded()
         return self.adapter
 
-    def load(self) -> tuple[Function, Calls]:
-        """The function, and the calls as the framework's arrays. Raises InputsError for what cannot be called."""
-        function, found = origin.called(self.function, self.inputs)
-        place = self.inputs or self.function
-        for number, call in enumerate(found):
-            if not isinstance(call, tuple) or not call:
-                kind = type(call).__name__
-                raise InputsError(f"{place}: call {number} is a {kind}; each is the tuple of the function's arguments")
-        if not found:
-            raise InputsError(f"{place} holds no call; give at least one tuple of arguments")
-        return function, [self.adapter.arrays(call) for call in found]
+    # The jobs -------------------------------------------------------------------------------------------------
+
+    def groups(self, arms: Sequence[str]) -> list[Arms]:
+        """The arms that share a process: all, or each with the base alone where what one has compiled costs another."""
+        if not self.adapter.costly:
+            return [tuple(arms)] if arms else []
+        others = [arm for arm in arms if arm != self.base]
+        if self.base not in arms:
+            return [(arm,) for arm in others]
+        return [(self.base, arm) for arm in others] or [(self.base,)]
+
+    def first_jobs(self) -> list[Job]:
+        """Those that say what the function is and whether its modes agree; where compiling is costly they count too."""
+        if self.adapter.costly:
+            return [self.time_job(arms, COLD if self.processes else None) for arms in self.groups(self.arms)]
+        return [Job(kind_of(FunctionLook), size=self.function, seed=self.seed, maker=MAKER)]
+
+    @property
+    def starts_cold(self) -> bool:
+        """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
+        return not self.adapter.costly and any(self.adapter.mode(arm).keeps for arm in self.arms)
+
+    def time_job(self, arms: Arms, process: int | None, source: str = "") -> Job:
+        """The times of arms in one process, the first of which finds no compiled code; None is one that does all.
+
+        A job whose function lies in a bundle, `source`, is as that of any workload.
+        """
+        job = self.job_of(kind_of(Time), arms, process, source)
+        if not self.adapter.costly:
+            cache = {"cache": "cold" if process == COLD else "warm"} if source and self.starts_cold else {}
+            return replace(job, asked=cache)
+        budget = Budget(rounds=15, least=5, seconds=self.seconds * len(arms), block_seconds=0.03)
+        return replace(job, arm=arms[-1], budget=budget, maker=MAKER)
+
+    def job_of(self, kind: str, arms: Arms, process: int | None = None, source: str = "") -> Job:
+        """A job of that kind."""
+        budget = Budget(seconds=self.seconds)
+        return Job(kind, self.name, SIZE, process, source=source, seed=self.seed, arms=arms, budget=budget)
 
 
-def arms_of(framework: Engine, modes: tuple[str, ...]) -> tuple[str, ...]:
-    """The arms of some modes by their names, the eager one first: all is compared with it. Raises InputsError.
+def asked_of(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:
+    """The question. Raises InputsError for a mode that is none, and where the engine is not installed."""
+    adapter = named(engine)
+    if adapter.missing:
+        raise InputsError(adapter.missing)
+    return Question(adapter.name, function, inputs, arms_of(adapter, modes), **options)
+
+
+def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
+    """The arms of some modes by their names, each once, the base first: all is compared with it. Raises InputsError.
 
     Without names they are two, the second being the first that compiles.
     """
-    by_name = {mode.name or "eager": mode for mode in framework.modes}
-    for mode in modes:
-        if mode not in by_name:
-            raise InputsError(f"{framework.title} has no mode {mode!r}; {nearest(mode, tuple(by_name))}")
-    eager, *others = framework.arms
-    if not modes:
-        return (eager, *others[:1])
-    return (eager, *(arm for arm in others if framework.mode(arm).name in modes))
+    base, *others = engine.arms
+    if modes is None:
+        return (base, *others[:1])
+    arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
+    arms |= {alias: arms[mode] for alias, mode in engine.aliases.items()}
+    names = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not names:
+        raise InputsError(f"modes is empty; choose some of {', '.join(arms)}")
+    for name in names:
+        if name not in arms:
+            raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(arms))}")
+    return tuple(dict.fromkeys((base, *(arms[name] for name in names))))
+
+
+def calls_in(inputs: Any) -> list[tuple[Any, ...]]:
+    """The inputs as a list of calls. Raises InputsError unless each is a tuple of arguments."""
+    if not isinstance(inputs, Sequence) or not inputs:
+        raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")
+    for number, call in enumerate(inputs):
+        if not isinstance(call, tuple) or not call:
+            kind = "tuple of nothing" if isinstance(call, tuple) else type(call).__name__
+            raise InputsError(f"inputs[{number}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
+    return list(inputs)

@@ -51,7 +51,7 @@ class Result(Measured):
 
         Raises CompareError where the directory is not empty or cannot be written.
         """
-        from compare.own.finish import finish
+        from compare.own.page import finish
 
         folder = empty(Path(directory))
         with lock.held(folder, results.silent):

@@ -10,7 +10,6 @@ from typing import Any
 from compare import engines
 from compare.claims import tape
 from compare.own import compiled, hints, policies
-from compare.own.measure import HERE
 from compare.own.verdict import Measured
 from compare.records.lines import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
@@ -19,6 +18,7 @@ from compare.records.runs import Failure, Run
 from compare.words import text
 
 WIDTH = 80
+HERE = "one process, built anew each time"
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
 ONE_PROCESS = (

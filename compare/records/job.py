@@ -37,7 +37,7 @@ class Job:
     chooses them (`compare.instruments.lengths.distributions`), and `examples` are lengths that it is given.
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
     cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
-    measured. `asked` is what a user asks about a function in a framework (`compare.own.frameworks`), and `variables`
+    measured. `asked` is what a user asks about a function (`compare.own.question`), and `variables`
     are those of the environment that its worker starts with. A `thin` job takes so many examples of a stream
     (`compare.instruments.thin`), and counts the memory of all arms in one process; 0 is a whole one.
     """

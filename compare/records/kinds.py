@@ -78,7 +78,7 @@ _TABLE = (
     Kind(RewriteHints),
     Kind(EngineGraphs),
     Kind(FunctionFault),
-    Kind(FunctionLook, "compare.own.look:measure_function"),
+    Kind(FunctionLook, "compare.own.measure:measure"),
     Kind(FunctionGraph, "compare.own.graph:measure"),
     Kind(FunctionMemory, "compare.own.graph:measure_memory"),
     Kind(FunctionAdvice, "compare.advice.command:measure"),

@@ -14,7 +14,8 @@ from typing import Any
 
 from compare import workloads
 from compare.errors import NothingMeasuredError
-from compare.own import measure
+from compare.own.question import REPEATS
+from compare.own.question import SECONDS as OWN_SECONDS
 from compare.records import journal, results
 from compare.records.files import write_atomic
 from compare.records.job import Budget, Job
@@ -140,9 +141,9 @@ def own_jobs(trials: Trials) -> Iterator[Job]:
     """The same of functions of a user's own, with the processes and the budget of `graphduel compare`."""
     for number, size in product(range(trials.own), subjects.SIZES):
         arms = _changed(ENGINES[number % len(ENGINES)], OWN_SHARES)
-        for process in range(measure.REPEATS):
+        for process in range(REPEATS):
             job = _job(TIME, subjects.NAME, trials, number, arms, process, subjects.SOURCE)
-            yield replace(job, size=size, budget=Budget(seconds=measure.SECONDS))
+            yield replace(job, size=size, budget=Budget(seconds=OWN_SECONDS))
 
 
 def leak_jobs(trials: Trials) -> Iterator[Job]:

@@ -107,7 +107,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
     if any(run.is_own for run in of(records, Run)):
-        from compare.own import finish as own
+        from compare.own import page as own
 
         return own.finish(directory, records)
     from compare import claims

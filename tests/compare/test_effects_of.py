@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 import compare
 import graphs as g
+from compare import engines
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
-from compare.own.effects import SideEffect, effects_of
+from compare.own import effects
+from compare.own.effects import SideEffect
 from compare.own.reach import fingerprint
 from tests.helpers import own_functions as own
 
@@ -39,6 +41,10 @@ class Holder:
 
 
 HOLDER = Holder()
+
+
+def effects_of(f, example):
+    return effects.effects_of(f, example, engines.named(engines.OWN))
 
 
 def here(f, text):

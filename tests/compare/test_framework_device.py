@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -11,10 +10,13 @@ from click.testing import CliRunner
 from compare import engines as frameworks
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.own.frameworks import run
-from compare.own.frameworks.measure import job_of
+from compare.instruments.time.clock import NAME
+from compare.own import run, workers
+from compare.own.question import asked_of
+from compare.own.show import HERE
 from compare.records import device
 from compare.records.record import Environment
+from compare.records.results import unfolded
 from compare.run.worker import perform
 from tests.helpers import toy_framework
 
@@ -34,8 +36,8 @@ def toy(monkeypatch):
 
 def answered(asked):
     """What the first process of a question answers, and the heading of the result."""
-    record = perform(replace(job_of(asked, asked.arms, 0), asked=asked.to_dict()))
-    return record, repr(run.result(asked, [record], 0, record))
+    record = perform(replace(asked.time_job(asked.arms, 0), asked=asked.to_dict()))
+    return record, repr(run.result(asked, unfolded(record), HERE, record))
 
 
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
@@ -48,7 +50,7 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
     monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
-    asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
+    asked = asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
     record, heading = answered(asked)
     assert toy.device == "cuda"
     assert record.environment.gpu == "A GPU"
@@ -57,19 +59,19 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
 
 
 def test_the_clock_of_a_gpu_is_on_the_wall():
-    on = {name: run.asked_of("toy", FUNCTION, CALLS, (), device=name).clock for name in device.DEVICES}
-    assert on == {"cpu": time.process_time_ns, "cuda": time.perf_counter_ns}
+    on = {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in device.DEVICES}
+    assert on == {"cpu": NAME, "cuda": "wall"}
 
 
 def test_a_record_of_the_cpu_names_no_gpu():
-    asked = run.asked_of("toy", FUNCTION, CALLS, ("jit",))
+    asked = asked_of("toy", FUNCTION, CALLS, ("jit",))
     record, heading = answered(asked)
     assert record.environment.gpu is None
     assert " on A GPU" not in heading
 
 
 def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(run, "ask", lambda job, limit, heard: perform(job))  # a worker does not know the toy
+    monkeypatch.setattr(workers, "ask", lambda job, limit, heard: perform(job))  # a worker does not know the toy
     found = CliRunner().invoke(graphduel, [*COMMAND, "--device", "cuda"])
     assert found.exit_code == InputsError.exit_code
     assert "--device cuda: Toy sees no GPU here" in found.output
@@ -78,7 +80,7 @@ def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
 def test_the_engines_of_ours_have_no_device():
     found = CliRunner().invoke(graphduel, ["compare", FUNCTION, "--device", "cuda"])
     assert found.exit_code == 2
-    assert "--device cuda needs a --framework" in found.output
+    assert "our engines run on the CPU alone; leave --device out" in found.output
 
 
 def test_machines_with_different_gpus_are_not_pooled():

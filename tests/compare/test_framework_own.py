@@ -20,12 +20,11 @@ from compare.engines.base import Compilation, Observed, TrainingFunction
 from compare.engines.source import Loader, namespace
 from compare.engines.torch.training import is_training
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, compiled
+from compare.own import Result, compiled, run, workers
 from compare.own.case import checked
-from compare.own.frameworks import run
-from compare.own.frameworks.notes import Notes
-from compare.own.question import Question, arms_of
+from compare.own.question import Question, arms_of, asked_of
 from compare.own.verdict import verdict
+from compare.own.workers import Notes
 from compare.records import results
 from compare.records.compilations import Compilations, CompiledArm
 from compare.records.memory import Memory, MemoryArm
@@ -48,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 
 def asked(*modes, **options):
-    return run.asked_of("toy", "f.py:loss", "", modes, **{"seconds": 0.02, **options})
+    return asked_of("toy", "f.py:loss", "", modes or None, **{"seconds": 0.02, **options})
 
 
 def here(*modes, **options):
@@ -145,7 +144,7 @@ class Descent(TrainingFunction):
 def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch, factor, status):
     w = np.ones(3)
     monkeypatch.setattr(toy_framework.Toy, "training", lambda *_: Descent(w, factor))
-    found = run.here(asked("jit", gradient=None), None, [(np.full(3, x),) for x in (1.0, 2.0, 0.5)])
+    found = run.here(asked("jit", gradient=None), print, [(np.full(3, x),) for x in (1.0, 2.0, 0.5)])
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
     assert {mode: row.status for mode, row in parity.arms.items()} == {"eager": "ok", "jit": status}
     assert told.trains
@@ -231,7 +230,7 @@ class Workers:
 
     def __init__(self, monkeypatch, ended=(), **seconds):
         self.ended, self.jobs, self.seconds = set(ended), [], seconds
-        monkeypatch.setattr(run, "ask", self)
+        monkeypatch.setattr(workers, "ask", self)
         monkeypatch.setattr(run, "run_job", lambda *_: Bare(environment=Environment()))
 
     def __call__(self, job, limit, heard):
@@ -244,7 +243,7 @@ class Workers:
 
 def result(monkeypatch, **seconds):
     Workers(monkeypatch, **seconds)
-    return run.in_workers(asked("jit"), 4, Reporter())
+    return run.compared(asked("jit", processes=4), Reporter())
 
 
 def test_the_call_from_which_compiling_pays_is_counted_from_nothing(monkeypatch):
@@ -261,7 +260,7 @@ def test_the_call_from_which_compiling_pays_is_counted_from_nothing(monkeypatch)
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):
     workers = Workers(monkeypatch)
-    run.in_workers(asked("jit", "slow"), 2, Reporter())
+    run.compared(asked("jit", "slow", processes=2), Reporter())
     pairs = [("toy-eager", "toy-jit"), ("toy-eager", "toy-slow")]
     assert workers.jobs == [(process, arms) for process in range(3) for arms in pairs]
 
@@ -302,7 +301,7 @@ def test_the_first_pass_ends_at_its_limit():
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
-from compare.own.frameworks.notes import Notes
+from compare.own.workers import Notes
 notes = Notes(sys.argv[1])
 with notes.ended_after(0.2, 8):
     notes.add(0.125)
@@ -321,7 +320,7 @@ with notes.ended_after(0.2, 8):
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
     workers = Workers(monkeypatch, {(1, "toy-slow")})
-    found = run.in_workers(asked("jit", "slow"), 3, Reporter())
+    found = run.compared(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == {"slow": "unsupported: 2 of 8 calls in 300 s"}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert [arms for process, arms in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
@@ -329,7 +328,7 @@ def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_aske
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
     workers = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
-    found = run.in_workers(asked("jit", "slow"), 3, Reporter())
+    found = run.compared(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == dict.fromkeys(("jit", "slow"), "unsupported: 2 of 8 calls in 300 s")
     assert (0, ("toy-eager",)) in workers.jobs
     assert set(found.verdict.steady.values) == {"eager"}
@@ -337,7 +336,7 @@ def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeyp
 
 def test_a_mode_that_was_ended_with_a_cold_cache_is_timed_with_what_it_left_there(monkeypatch):
     Workers(monkeypatch, {(0, "toy-jit")})
-    found = run.in_workers(asked("jit"), 3, Reporter())
+    found = run.compared(asked("jit", processes=3), Reporter())
     assert found.verdict.refused == {}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert found.verdict.cached.values["jit"] == pytest.approx(2.0)
@@ -348,7 +347,7 @@ def test_what_is_known_is_told_after_each_process(monkeypatch):
     Workers(monkeypatch)
     reporter = Reporter()
     reporter.notice = (told := []).append
-    run.in_workers(asked("jit"), 5, reporter)
+    run.compared(asked("jit", processes=5), reporter)
     assert told[0] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
     assert told[3].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
     assert len(told) == 4
@@ -358,9 +357,9 @@ def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypa
     def dies(job, limit, heard):
         raise WorkerError("the worker died of SIGSEGV", "made call 1 in toy-eager")
 
-    monkeypatch.setattr(run, "ask", dies)
+    monkeypatch.setattr(workers, "ask", dies)
     with pytest.raises(FunctionError, match=r"f\.py:loss: the worker died of SIGSEGV"):
-        run.in_workers(asked("jit"), 3, Reporter())
+        run.compared(asked("jit", processes=3), Reporter())
 
 
 def test_a_framework_that_compiles_nothing_says_so():
@@ -368,15 +367,15 @@ def test_a_framework_that_compiles_nothing_says_so():
 
 
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
-    monkeypatch.setattr(run, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
+    monkeypatch.setattr(workers, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
-        run.in_workers(asked("jit"), 3, Reporter())
+        run.compared(asked("jit", processes=3), Reporter())
 
 
 def test_failures_alone_are_an_error(monkeypatch):
-    monkeypatch.setattr(run, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
+    monkeypatch.setattr(workers, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
     with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
-        run.in_workers(asked("jit"), 0, Reporter())
+        run.compared(asked("jit", processes=0), Reporter())
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
@@ -386,7 +385,7 @@ def test_what_is_asked_survives_its_way_to_a_worker():
 
 def test_modes_are_those_of_the_framework():
     toy = frameworks.named("toy")
-    assert arms_of(toy, ()) == ARMS  # the eager mode and the first that compiles
+    assert arms_of(toy) == ARMS  # the eager mode and the first that compiles
     assert arms_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
     with pytest.raises(InputsError, match="Toy has no mode 'jti'; did you mean 'jit'"):
         arms_of(toy, ("jti",))
@@ -451,7 +450,7 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     [
         ("def loss(w, x):\n    return w @ x\nbatches = [(np.ones(3), np.ones(4))]", 1, "mine.py:3: ValueError: "),
         ("def loss(w, x):\n    return w @ x", 2, "needs inputs to be called with: write inputs = [(params, x), ...]"),
-        ("def loss(w):\n    return w @ w\ninputs = [np.ones(3)]", 2, "call 0 is a ndarray; each is the tuple of the"),
+        ("def loss(w):\n    return w @ w\ninputs = [np.ones(3)]", 2, "is a ndarray; each input is the tuple of"),
         ("def loss(w):\n    return w @ w\ndef inputs():\n    return 1 / 0", 1, "mine.py:5: ZeroDivisionError"),
         ("def los(w):\n    return w @ w", 2, "defines no 'loss'; did you mean 'los'?"),
     ],

@@ -19,14 +19,18 @@ from compare.engines.graphduel import functions
 from compare.errors import CompareError, InputsError
 from compare.instruments.parity import measure as parity
 from compare.own import bundle, measure, origin
-from compare.own.case import MODES, arms_of, case_of, converting, differentiates, lengths, varying_axes
+from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
 from compare.own.claims import OWN
+from compare.own.question import REPEATS, SIZE, arms_of
 from compare.own.result import Result
 from compare.records import results
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import MASKS, QUICK, STREAM
 from tests.helpers.records import lines, typed
 from tests.helpers.records import plain as json_of
+
+OURS = engines.named(engines.OWN)
+MODES = OURS.arms[:5]
 
 
 def zeros(*shape):
@@ -37,14 +41,15 @@ def zeros(*shape):
 
 
 def test_static_is_static_exact_and_a_mode_counts_once():
-    assert arms_of(["dynamic", "static", "static-exact"]) == ("dynamic", "static-exact")
-    assert arms_of("static-pad") == ("static-pad",)
+    assert arms_of(OURS, ["dynamic", "static", "static-exact"]) == ("dynamic", "static-exact")
+    assert arms_of(OURS, "static-pad") == ("dynamic", "static-pad")
+    assert arms_of(OURS) == ("dynamic", "static-exact")
 
 
 @pytest.mark.parametrize(("modes", "told"), [(["dinamic"], "did you mean 'dynamic'"), ([], "modes is empty")])
 def test_modes_that_are_none(modes, told):
     with pytest.raises(InputsError, match=told):
-        arms_of(modes)
+        arms_of(OURS, modes)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_modes_that_are_none(modes, told):
         ([own.X], r"inputs\[0\] is a ndarray; .* write \(x,\)"),
         ([(own.X,), (own.X, own.X)], r"inputs\[1\] has 2 arguments and inputs\[0\] has 1"),
         ([([1.0, 2.0],)], "holds no NumPy array"),
-        ([()], "holds no NumPy array"),
+        ([()], "is a tuple of nothing"),
     ],
 )
 def test_inputs_that_cannot_be_used(inputs, told):
@@ -187,7 +192,7 @@ def test_a_bundle_gives_the_same_case(tmp_path):
     found = origin.origin_of(own.masked)
     here = case_of(own.masked, MASKS, True, (None, ("T",), ("T",)))
     source = bundle.write(tmp_path, found, MASKS, here, (None, ("T",), ("T",)))
-    there = getattr(bundle, source.partition(":")[2]).case(bundle.SIZE)
+    there = getattr(bundle, source.partition(":")[2]).case(SIZE)
     assert there.dims == here.dims
     assert (there.argnum, there.branches) == (here.argnum, False)
     assert parity.tree_error(there.examples, here.examples) == 0
@@ -197,14 +202,14 @@ def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     one = np.array(0.5, np.float32)
     calls = [(one, *rest) for _, *rest in MASKS]
     bundle.write(tmp_path, origin.origin_of(own.masked), calls, case_of(own.masked, calls, True, None), None)
-    assert getattr(bundle, str(tmp_path)).case(bundle.SIZE).argnum == 0
+    assert getattr(bundle, str(tmp_path)).case(SIZE).argnum == 0
 
 
 def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
     here = converting(case_of(own.branch, own.inputs, None, None))
     assert here.branches
     bundle.write(tmp_path, origin.origin_of(own.branch), own.inputs, here, None)
-    assert getattr(bundle, str(tmp_path)).case(bundle.SIZE).branches
+    assert getattr(bundle, str(tmp_path)).case(SIZE).branches
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.array([None])])
@@ -263,7 +268,7 @@ def test_every_mode_that_agrees_is_measured(found):
 
 def test_records_are_those_of_a_run(found):
     kinds = [record.job.kind for record in found.records]
-    assert kinds == ["run", "parity", "shape policies", *["time"] * measure.REPEATS, "lines", "memory"]
+    assert kinds == ["run", "parity", "shape policies", *["time"] * REPEATS, "lines", "memory"]
     assert typed(json_of(found.records))
     assert found.records[-1].arms["dynamic"].resident_growth == 0
 

@@ -15,12 +15,14 @@ from compare import own
 from compare.instruments.lines import graph, ticks
 from compare.instruments.lines.measure import measure_lines, texts
 from compare.instruments.lines.tape import LineKernel, aligned
+from compare.own import stages
 from compare.own.case import case_of
-from compare.own.measure import closer_jobs
+from compare.own.question import Question
 from compare.page.figures import lines as figure
 from compare.page.summary import summarise
 from compare.records.job import Job
 from compare.records.lines import SourceLines
+from compare.records.own import FunctionLook
 from compare.records.record import of
 from compare.words import text
 
@@ -181,7 +183,9 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
     def kinds(arms, gradient):
-        return [job.kind for job in closer_jobs(Job("parity", "f", "given", arms=arms), gradient=gradient)]
+        question = Question("graphduel", "f.py:f", arms=arms, apart=True)
+        look = FunctionLook("f", list(arms), {"gradient": gradient}, "")
+        return [job.kind for job in stages._further(question, "", [look], arms) if job.kind != "memory"]
 
     assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "parts"]
     assert kinds(("dynamic",), True) == ["lines", "ledger"]

@@ -10,9 +10,10 @@ from msgspec import structs
 
 import compare
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
-from compare.own import bundle, measure, show
+from compare.own import measure, show
 from compare.own.case import case_of
 from compare.own.claims import judge
+from compare.own.question import SIZE
 from compare.own.result import Result
 from compare.own.verdict import verdict
 from compare.page import verdicts
@@ -195,7 +196,7 @@ def test_no_records_no_verdict():
 
 
 def test_a_run_with_no_time_left_still_has_its_rounds():
-    job = Job("time", "mine", bundle.SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
+    job = Job("time", "mine", SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
     record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
     assert len(record["dynamic"].blocks) == 2
 

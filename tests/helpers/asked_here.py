@@ -1,10 +1,15 @@
 """Questions about a function without a worker: this process finds what the worker would answer, and need not start."""
 
-from compare.own import command
+from compare.own import run, workers
 from compare.records.results import encoded, parsed
 from compare.run import worker
 
 
 def asked_here(monkeypatch):
     """From now on a test's function is looked at in this process; what ends its process would end the test."""
-    monkeypatch.setattr(command, "run_job", lambda job, limit, heard: parsed(encoded(worker.perform(job))))
+
+    def answer(job, *_):
+        return parsed(encoded(worker.perform(job)))
+
+    monkeypatch.setattr(workers, "ask", answer)
+    monkeypatch.setattr(run, "run_job", answer)

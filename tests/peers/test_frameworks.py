@@ -9,12 +9,22 @@ import graphs as g
 from compare import engines as frameworks
 from compare import workloads
 from compare.instruments.parity import measure as parity
-from compare.own.frameworks import run
-from compare.own.frameworks.measure import measured_here
+from compare.own import run
+from compare.own.question import asked_of
+from compare.records.compilations import Compilations
+from compare.records.parity import Parity
+from compare.records.record import of
 from graphs import op as registry
 from graphs.testing import samples
 
 pytestmark = pytest.mark.peers
+
+
+def told(asked, function, calls):
+    records = run.here(asked, function, calls).records
+    return of(records, Compilations), of(records, Parity)
+
+
 CONTROL = {"cond", "switch", "while_loop", "scan"}  # which have no samples: workloads try them
 each_framework = pytest.mark.parametrize("name", frameworks.frameworks())
 
@@ -75,14 +85,14 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
-    asked = run.asked_of("torch", "", "", ("eager",), seconds=0.01)
-    found = measured_here(asked, lambda model, x: (model(x) ** 2).sum(), calls, asked.arms)
+    asked = asked_of("torch", "", "", ("eager",), seconds=0.01)
+    (found,), (parity,) = told(asked, lambda model, x: (model(x) ** 2).sum(), calls)
     assert found.random
-    assert found.arms["torch-eager"].gradient_error == 0
+    assert parity.arms["eager"].gradient_error == 0
     assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
     value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
     assert not value.requires_grad
     assert gradients.keys() == dict(model.named_parameters()).keys()
-    exact = measured_here(asked, lambda model, x: (model[0](x) ** 2).sum(), calls, asked.arms)
+    (exact,), (parity,) = told(asked, lambda model, x: (model[0](x) ** 2).sum(), calls)
     assert not exact.random
-    assert 0 < exact.arms["torch-eager"].gradient_error < 1e-5
+    assert 0 < parity.arms["eager"].gradient_error < 1e-5

@@ -10,9 +10,11 @@ import pytest
 from compare import engines as frameworks
 from compare.engines.torch import dynamo
 from compare.errors import InputsError
-from compare.own import origin
-from compare.own.frameworks import run
-from compare.own.frameworks.measure import measured_here
+from compare.own import origin, run
+from compare.own.question import asked_of
+from compare.records.compilations import Compilations
+from compare.records.parity import Parity
+from compare.records.record import of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
@@ -61,9 +63,10 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
     loss, calls = example(name)
     model = calls[0][0]
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    asked = run.asked_of("torch", "", "", ("eager",), seconds=0.01)
-    found = measured_here(asked, loss, calls, asked.arms)
-    eager = found.arms["torch-eager"]
+    asked = asked_of("torch", "", "", ("eager",), seconds=0.01)
+    records = run.here(asked, loss, calls).records
+    (found,), (parity,) = of(records, Compilations), of(records, Parity)
+    eager = parity.arms["eager"]
     error = max(eager.output_error, eager.gradient_error)
     assert found.random == (name in DRAW)
     assert found.undoubled is None

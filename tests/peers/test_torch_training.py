@@ -7,7 +7,8 @@ import pytest
 
 from compare import engines
 from compare.engines.torch import dynamo
-from compare.own.frameworks import run
+from compare.own import run
+from compare.own.question import asked_of
 from compare.records.compilations import Compilations
 from compare.records.parity import Parity
 from compare.records.record import of
@@ -64,7 +65,7 @@ def adam(parameters):
 def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options):
     model, opt, step = made(optimizer, **options)
     before, state = copy.deepcopy(model.state_dict()), copy.deepcopy(opt.state_dict())
-    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
     assert {row.status for row in parity.arms.values()} == {"ok"}
@@ -80,7 +81,7 @@ def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options
 def test_a_bias_before_a_norm_is_what_adam_makes_of_rounding():
     """Its gradient is 0 but for rounding, and Adam divides by its size: PyTorch itself does not give it twice."""
     *_, step = made(adam, norm=torch.nn.BatchNorm1d)
-    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
     assert {row.status for row in parity.arms.values()} == {"ok"}
@@ -100,7 +101,7 @@ def test_a_step_that_another_mode_trains_otherwise_disagrees(monkeypatch):
         return run
 
     monkeypatch.setattr(dynamo, "made", wrong)
-    asked = run.asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     assert found.verdict.refused["compile"].startswith("disagree: a gradient is off by")
     assert found.exit_code == 4
@@ -117,6 +118,6 @@ def test_a_step_in_mixed_precision_is_measured():
         opt.step()
         return loss
 
-    asked = run.asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
+    asked = asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
     assert of(found.records, Parity)[0].arms["eager"].status == "ok"

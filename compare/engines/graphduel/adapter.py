@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from types import ModuleType
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,25 +30,27 @@ from compare.records.work import RanOp
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
+from static.backends.native.cache import SWITCH
 
 DYNAMIC = Mode("dynamic")
 SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
 CONVERTED = Mode("static-converted", usual=False, converts=True)
-NATIVE = Mode("static-native", usual=False, traces=True)
+NATIVE = Mode("static-native", usual=False, traces=True, keeps=True)
 
 
 class GraphDuel(Engine):
     """Both engines run the same kernels by the same gradient rules; what differs is when the graph is made."""
 
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
-    looks_for_effects, takes_apart, tells_lines, is_reference = True, True, True, True
+    takes_apart, tells_lines, is_reference = True, True, True
     costly = False
+    aliases = MappingProxyType({"static": "static-exact"})
     modes = (
         DYNAMIC,
         Mode("static-exact", traces=True),
         SYMBOLIC,
-        Mode("static-bucket", traces=True),
-        Mode("static-pad", traces=True),
+        Mode("static-bucket", traces=True, pads=True),
+        Mode("static-pad", traces=True, pads=True),
         NATIVE,
         CONVERTED,
     )
@@ -64,6 +67,11 @@ class GraphDuel(Engine):
             return version(self.package)
         except PackageNotFoundError:
             return "not installed"
+
+    @staticmethod
+    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+        """The folder of machine code."""
+        return {SWITCH: str(cache)}
 
     def use(self, device: Device) -> None:
         """The CPU alone. Raises InputsError for another."""
@@ -109,6 +117,10 @@ class GraphDuel(Engine):
         if mode is CONVERTED:
             loss = static.converted(loss)
         return self._jitted(arm, transformed(static, loss, argnum))
+
+    def called(self, function: Function, call: tuple[Any, ...]) -> Any:
+        """See the base; the function is given tensors, and no tape is recorded."""
+        return transformed(dynamic, function, None)(*call)[0]
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """What the tape records of a run, both passes."""

@@ -29,8 +29,7 @@ class Torch(Framework):
     """Gradients come from `torch.autograd.grad` over the parameters alone."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
-    shares = False
-    tells_lines = True
+    shares, keeps_effects, tells_lines = False, True, True
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
     idioms = IDIOMS
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -27,6 +28,7 @@ from compare import engines, steps, workloads
 from compare.engines import cases
 from compare.engines.base import Step
 from compare.engines.graphduel import functions
+from compare.engines.limit import within
 from compare.errors import described
 from compare.instruments import thin
 from compare.records.job import Job
@@ -56,22 +58,28 @@ def measure(job: Job) -> Parity:
     return check(job, thin.case_of(job, workload), thin.arms_of(job, workload))
 
 
-def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES) -> Parity:
-    """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same."""
+def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES, limit: float | None = None) -> Parity:
+    """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
+
+    An arm that takes longer than `limit` seconds is refused.
+    """
     tolerance = tolerance_of(case)
     expected = expectations(case, most)
-    rows = {arm: check_arm(arm, case, expected, tolerance) for arm in steps.each("checked", names)}
+    rows = {arm: check_arm(arm, case, expected, tolerance, limit) for arm in steps.each("checked", names)}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
     return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)
 
 
-def check_arm(arm: str, case: Case, expected: Sequence[Expected], tolerance: float) -> ParityArm:
+def check_arm(
+    arm: str, case: Case, expected: Sequence[Expected], tolerance: float, limit: float | None = None
+) -> ParityArm:
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
-        step = engines.step(arm, case)
-        row = check_step(step, expected, tolerance)
-        step.close()
+        with within(limit) if limit else nullcontext():
+            step = engines.step(arm, case)
+            row = check_step(step, expected, tolerance)
+            step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
         return ParityArm(status_of(arm, error), described(error), None, None, tolerance)
     return row

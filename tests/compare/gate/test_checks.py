@@ -129,7 +129,7 @@ def test_parity_fails_where_static_refuses():
     ("step", "given", "message"),
     [
         (static.compile(loss, *batch(2)), {}, "no dynamic side; give the function"),
-        (loss, {"modes": ("nosuch",)}, "no mode is called 'nosuch'"),
+        (loss, {"modes": ("nosuch",)}, "graphduel has no mode 'nosuch'"),
     ],
 )
 def test_parity_refuses(step, given, message):

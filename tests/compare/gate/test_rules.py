@@ -6,9 +6,15 @@ from compare.errors import InputsError
 from compare.gate import rules
 from compare.gate.ending import exit_code, gate
 from compare.gate.rules import FailRule, Judgement, parsed
+from compare.own.question import asked_of
 from compare.stats import Interval
 
 MODES = ("dynamic", "static-exact", "static-symbolic")
+ALIASES = {"static": "static-exact"}
+
+
+def asked(processes):
+    return asked_of("graphduel", "f.py:f", "", None, processes=processes)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +28,7 @@ MODES = ("dynamic", "static-exact", "static-symbolic")
     ],
 )
 def test_a_rule_is_read(written, expected):
-    rule = parsed(written, MODES)
+    rule = parsed(written, MODES, ALIASES)
     assert (rule.top, rule.bottom, rule.comparison, rule.number) == expected
 
 
@@ -33,7 +39,7 @@ def test_a_rule_is_read(written, expected):
 )  # fmt: skip
 def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
     with pytest.raises(InputsError, match="cannot be read; write MODE > NUMBER or MODE / MODE > NUMBER") as caught:
-        parsed(written, MODES)
+        parsed(written, MODES, ALIASES)
     assert caught.value.exit_code == 2
 
 
@@ -48,15 +54,15 @@ def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
 )
 def test_a_rule_over_other_modes_is_refused(written, message):
     with pytest.raises(InputsError, match=message):
-        parsed(written, MODES)
+        parsed(written, MODES, ALIASES)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_for_an_interval_are_refused(processes):
     with pytest.raises(InputsError, match="at least 3, not"):
-        gate(("static > 1",), None, None, ("dynamic", "static"), processes)
-    assert gate((), None, None, ("dynamic", "static"), processes).rules == ()
-    assert len(gate(("static > 1",), None, None, ("dynamic", "static"), 0).rules) == 1
+        gate(("static > 1",), None, None, asked(processes))
+    assert gate((), None, None, asked(processes)).rules == ()
+    assert len(gate(("static > 1",), None, None, asked(0)).rules) == 1
 
 
 RATIOS = [

@@ -1,0 +1,149 @@
+"""What follows once a function was looked at: the jobs in their order, what drops out, and one run of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from compare.instruments.ledger import ARMS as LEDGERS
+from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.time.measure import COLD
+from compare.own.question import REPEATS, Question
+from compare.own.verdict import verdict
+from compare.records.compilations import Compilations
+from compare.records.job import Job
+from compare.records.ledger import Ledger
+from compare.records.lines import SourceLines
+from compare.records.memory import Memory, MemoryArm
+from compare.records.own import FunctionLook
+from compare.records.parity import Parity
+from compare.records.record import Arm, OfArms, Record, Records, of
+from compare.records.runs import Failure
+from compare.records.time import Time
+from compare.run.progress import Reporter
+from compare.words import text
+
+Execute = Callable[[Job], list[Record]]
+"""Runs a job, and gives the records that it leaves."""
+TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
+"""Kinds that become one record of a run."""
+
+
+def timed(question: Question, source: str, first: Records, execute: Execute, reporter: Reporter) -> list[Record]:
+    """What follows the records of the first look: times of each process, then memory and the lines of the step.
+
+    An arm that was refused, that reached its limit, or that cost a process its life is not asked again. None is where
+    the base is not right itself. What is known is told after each process.
+    """
+    right, answers = admitted(question, first), list[Record]()
+    repeats = question.processes or (0 if question.adapter.costly else REPEATS)
+    processes = [*([COLD] if source and question.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
+    planned = [question.time_job(arms, process, source) for process in processes for arms in question.groups(right)]
+    further = _further(question, source, first, right)
+    reporter.pace.expect([*planned, *further])
+    ran = 0
+    for process in processes:
+        for arms in question.groups(right):
+            answer = execute(question.time_job(arms, process, source))
+            dropped = refused(question, answer, arms, cut=True)
+            right = [arm for arm in right if arm not in dropped and question.base not in dropped]
+            answers += answer
+            ran += 1
+        for words in _so_far(question, [*first, *answers], process - COLD, repeats):
+            reporter.notice(words)
+    for _ in planned[ran:]:
+        reporter.skip()
+    return [*answers, *(record for job in further for record in execute(job))]
+
+
+def admitted(question: Question, first: Records) -> list[str]:
+    """The arms that the first look lets through, also those that were ended at a limit: what they compiled is kept."""
+    dropped = refused(question, first, question.arms, cut=False)
+    return [] if question.base in dropped else [arm for arm in question.arms if arm not in dropped]
+
+
+def refused(question: Question, answer: Records, arms: Sequence[str], *, cut: bool) -> set[str]:
+    """Of these arms, those that were refused, and with `cut` those that reached their limit.
+
+    Of a process that was lost it is the arm that it names, or the last.
+    """
+    times = of(answer, Time)
+    lost = of(answer, Failure) if not times else []
+    if lost:
+        named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in lost)}
+        return named or set(arms[1:][-1:] or arms)
+    ended = {mode for time in times for mode, row in time.arms.items() if not row.whole}
+    rows = [row for record in (*of(answer, Parity), *times) for row in record.arms.items()]
+    bad = {mode for mode, row in rows if row.status != "ok"} - (set() if cut else ended)
+    return {arm for arm in arms if question.mode(arm) in bad | (ended if cut else set())}
+
+
+def _further(question: Question, source: str, first: Records, right: Sequence[str]) -> list[Job]:
+    """Memory of each arm, and what takes a step apart; nothing where the first processes have found that as well.
+
+    With `apart` these are also bytes over time, the ladder and the parts of time. The last two compare the base with
+    the first mode that compiles, so that neither is asked for where that was refused; parts are those of a step with a
+    gradient.
+    """
+    if question.adapter.costly or not right:
+        return []
+    arms = tuple(right)
+
+    def job(kind: str, which: tuple[str, ...] = arms, process: int | None = None) -> Job:
+        return question.job_of(kind, which, process, source)
+
+    both = question.apart and set(question.adapter.arms[:2]) <= set(right)
+    gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
+    ledgers = [job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
+    clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
+    memories = [job("memory", (arm,)) for arm in arms]
+    return [job("lines"), *ledgers, *(job(kind, process=0) for kind in clocked), *memories]
+
+
+def _so_far(question: Question, answers: Records, done: int, processes: int) -> Iterator[str]:
+    """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
+    if not 0 < done < processes or not question.adapter.costly:
+        return
+    known = verdict(list(merged(answers)))
+    for mode, ratio in known.of_base.items():
+        bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.known else ""
+        yield (
+            f"after {done} of {processes} processes: a call of {mode} takes "
+            f"{text.ratio(ratio.estimate)}{bounds} the time of {known.steady.base}"
+        )
+
+
+# One run of what several processes left -----------------------------------------------------------------------------
+
+
+def merged(records: Records) -> Iterator[Record]:
+    """The records, those of a kind as one but for times. What a process refused stands, else what the first found.
+
+    A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
+    """
+    together = {kind: _together(of(records, kind)) for kind in TOGETHER}
+    gate = together[Parity]
+    rows = {} if gate is None else {mode: row for mode, row in gate.arms.items() if row.status != "ok"}
+    bad = {mode: Arm(row.status, row.reason) for mode, row in rows.items()}
+    for record in records:
+        if type(record) in TOGETHER:
+            record = together.pop(type(record), None)
+        if isinstance(record, Parity):
+            record.agree = all(row.status == "unsupported" for row in bad.values())
+        elif isinstance(record, Memory):
+            record.add({mode: MemoryArm(row.status, row.reason) for mode, row in bad.items()})
+        elif isinstance(record, Time):
+            record.add({mode: row for mode, row in bad.items() if mode not in record.arms})
+        if record is not None and not isinstance(record, FunctionLook):
+            yield record
+
+
+def _together(records: Sequence[OfArms]) -> OfArms | None:
+    """One record with the arms of all; none of none."""
+    rows: dict[str, Arm] = {}
+    for record in records:
+        for arm, row in record.arms.items():
+            if arm not in rows or row.status != "ok" or rows[arm].status == FunctionRunnable.cut:
+                rows[arm] = row
+    return replace(records[0], arms=rows) if records else None
