@@ -199,7 +199,7 @@ def test_the_table_of_engines_is_what_the_adapters_say():
     table = abilities.table()
     assert f"\n{table}\n" in COMMANDS.read_text("utf-8"), "print it by: python -m compare.cli.abilities"
     assert "| graph breaks by reason | no | yes | no | no | no |" in table
-    assert "| `--allow-effects` | yes | no | no | no | no |" in table
+    assert "| effects of a function, refused without `--allow-effects` | yes | no | yes | yes | no |" in table
 
 
 def test_the_exit_codes_are_those_of_the_tool():
