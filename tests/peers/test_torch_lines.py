@@ -3,8 +3,8 @@
 import pytest
 
 from compare import engines
-from compare.own import show
-from compare.own.frameworks import run
+from compare.own import run, show
+from compare.own.question import asked_of
 from compare.records.lines import SourceLines
 from compare.records.record import of
 
@@ -110,7 +110,7 @@ def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optim
 
 
 def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
-    asked = run.asked_of("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
+    asked = asked_of("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, mlp, [call()])
     (record,) = of(result.records, SourceLines)
     row = record.arms["eager"]
@@ -127,7 +127,7 @@ def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
 def test_a_training_step_is_read_and_put_back():
     model, step = trained()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    asked = run.asked_of("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
+    asked = asked_of("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, step, [(torch.randn(4, 6), torch.randint(0, 2, (4,)))])
     (record,) = of(result.records, SourceLines)
     assert line(step, 4) in record.arms["eager"].lines
