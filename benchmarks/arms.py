@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import dynamic
 import static
 from benchmarks import handwritten, plain
-from benchmarks.programs import Row
+from benchmarks.rows import Row
 from compare.errors import UnsupportedError
 from static.passes import pipeline
 
@@ -29,6 +29,8 @@ def _handwritten(row: Row) -> Arm:
 
 
 def _plain(row: Row) -> Arm:
+    if row.loss.__name__ not in plain.STEPS:
+        raise UnsupportedError("nobody has written this step in plain NumPy")
     return Arm(partial(plain.STEPS[row.loss.__name__], row.params, *row.inputs))
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import click
 
 import static
-from benchmarks.programs import ROWS, Row
+from benchmarks.programs import ROWS
+from benchmarks.rows import Row
 from compare.instruments.time.rounds import collected
 from compare.page import tables
 from compare.run.environment import pin

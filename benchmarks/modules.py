@@ -18,7 +18,8 @@ import click
 import numpy as np
 
 import dynamic
-from benchmarks.programs import ROWS, Row
+from benchmarks.programs import ROWS
+from benchmarks.rows import Row
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs import ops
@@ -167,10 +168,10 @@ def measured(arms: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
 @click.option("--only", default="", metavar="NAME", help="One row alone.")
 def main(rounds: int, only: str) -> None:
     """Measure the steps both ways, and print the ratios."""
-    for name, make in ROWS.items():
+    for name in MODULES:
         if only and name != only:
             continue
-        row = make()
+        row = ROWS[name]()
         step = step_of(module_of(name, row), row.inputs)
         functional = partial(dynamic.value_and_grad(row.loss), row.params, *row.inputs)
         ours, theirs = float(step()), float(functional()[0])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import Params
+from benchmarks.rows import Params
 
 Array = Any
 Result = tuple[Array, Params]

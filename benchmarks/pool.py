@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import click
 
 import dynamic
-from benchmarks.programs import ROWS, Row
+from benchmarks.programs import ROWS
+from benchmarks.rows import Row
 from compare.workloads.elementwise_chain import make
 from dynamic import PoolStats
 

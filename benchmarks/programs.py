@@ -7,23 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 
 import graphs as g
-
-Array = Any
-Params = dict[str, Array]
-
-
-class Row(NamedTuple):
-    """A loss `loss(params, *inputs) -> scalar` with the values it is measured on."""
-
-    loss: Callable[..., Array]
-    params: Params
-    inputs: tuple[Array, ...]
+from benchmarks import trained
+from benchmarks.rows import Array, Params, Row, dense
 
 
 def tiny_mlp(params: Params, x: Array, y: Array) -> Array:
@@ -79,24 +68,16 @@ def _normed(x: Array, scale: Array, shift: Array) -> Array:
     return centred / g.sqrt(variance + 1e-5) * scale + shift
 
 
-def _dense(rng: np.random.Generator, *sizes: int) -> Params:
-    params: Params = {}
-    for i, (m, n) in enumerate(pairwise(sizes), 1):
-        params[f"w{i}"] = rng.standard_normal((m, n), np.float32) / np.float32(m**0.5)
-        params[f"b{i}"] = np.zeros(n, np.float32)
-    return params
-
-
 def _tiny_mlp_row() -> Row:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((8, 16), np.float32)
-    return Row(tiny_mlp, _dense(rng, 16, 32, 32, 1), (x, rng.standard_normal((8, 1), np.float32)))
+    return Row(tiny_mlp, dense(rng, 16, 32, 32, 1), (x, rng.standard_normal((8, 1), np.float32)))
 
 
 def _mlp_row() -> Row:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((64, 784), np.float32)
-    return Row(mlp, _dense(rng, 784, 256, 256, 10), (x, rng.integers(0, 10, 64)))
+    return Row(mlp, dense(rng, 784, 256, 256, 10), (x, rng.integers(0, 10, 64)))
 
 
 def _chain_row(elements: int) -> Row:
@@ -120,14 +101,14 @@ def _transformer_row(length: int) -> Row:
     params = {
         name: rng.standard_normal((width, width), np.float32) / np.float32(8) for name in ("wq", "wk", "wv", "wo")
     }
-    params |= _dense(rng, width, 4 * width, width)
+    params |= dense(rng, width, 4 * width, width)
     for i in (1, 2):
         params |= {f"scale{i}": np.ones(width, np.float32), f"shift{i}": np.zeros(width, np.float32)}
     x, y = rng.standard_normal((2, 4, length, width), np.float32)
     return Row(transformer, params, (x, y))
 
 
-ROWS: dict[str, Callable[[], Row]] = {
+PIECES: dict[str, Callable[[], Row]] = {
     "tiny MLP": _tiny_mlp_row,
     "MLP": _mlp_row,
     "chain 1e3": partial(_chain_row, 1_000),
@@ -137,3 +118,4 @@ ROWS: dict[str, Callable[[], Row]] = {
     "transformer T=32": partial(_transformer_row, 32),
     "transformer T=128": partial(_transformer_row, 128),
 }
+ROWS = PIECES | trained.ROWS

@@ -17,7 +17,7 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from benchmarks.programs import Array, Params
+from benchmarks.rows import Array, Params
 from benchmarks.workers import alone
 from compare.errors import WorkerError
 from compare.instruments.parity import measure as parity

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
 import click
 import numpy as np
 
+from benchmarks import trained
 from benchmarks.arms import PEERS
 from compare.stats import LEVEL, RESAMPLES, Interval, geometric_mean
 
@@ -18,12 +19,17 @@ TAIL = (1 - LEVEL) / 2
 
 
 class Ratio(NamedTuple):
-    """A column of ratios: the time of one arm by that of another, or of the fastest peer of the row."""
+    """A column of ratios: the time of one arm by that of another, or of the fastest peer of the row.
+
+    The bars are of the worst row and of the geometric mean, over the rows that are pieces of programs; `trained` has
+    these two for the rows that people train.
+    """
 
     arm: str
     by: str
     bar: float | None = None
     mean_bar: float | None = None
+    trained: tuple[float, float] | None = None
 
     @property
     def label(self) -> str:
@@ -44,7 +50,7 @@ RATIOS = (
     Ratio("static", FASTEST, mean_bar=1.0),
     Ratio("static", "torch.compile", mean_bar=0.5),
     Ratio("static", "torch"),
-    Ratio("static-native", FASTEST, bar=0.8, mean_bar=0.27),
+    Ratio("static-native", FASTEST, bar=0.8, mean_bar=0.27, trained=(1.0, 0.7)),
     Ratio("static-native", "static"),
     Ratio("dynamic", "hand-written"),
     Ratio("dynamic", "plain"),
@@ -68,7 +74,9 @@ def summarised(measured: Measured) -> Iterator[Table]:
     ratios = {ratio: by_row for ratio in RATIOS if (by_row := ratios_of(measured, ratio))}
     if ratios:
         rows = [[name, *(_interval(by_row.get(name)) for by_row in ratios.values())] for name in measured]
-        rows.append(["geometric mean", *(f"{_mean(by_row):.3g}" for by_row in ratios.values())])
+        for label, names in _groups(measured).items():
+            means = (_mean(_among(by_row, names)) for by_row in ratios.values())
+            rows.append([f"geometric mean of {label}", *("" if mean is None else f"{mean:.3g}" for mean in means)])
         yield Table(["ratio", *(ratio.label for ratio in ratios)], rows)
         yield Table(["bar", "limit", "seen", ""], list(_bars(ratios)))
 
@@ -115,24 +123,45 @@ def paired(numerator: Sequence[float], denominator: Sequence[float]) -> Interval
     return Interval(float(np.median(ratios)), float(low), float(high))
 
 
+def _groups(measured: Measured) -> dict[str, list[str]]:
+    """The rows that were measured: pieces of programs, and what people train."""
+    pieces = [name for name in measured if name not in trained.ROWS]
+    others = [name for name in measured if name in trained.ROWS]
+    return {f"{len(names)} {kind}": names for kind, names in (("pieces", pieces), ("programs", others)) if names}
+
+
+def _among(by_row: Mapping[str, Interval], names: Collection[str]) -> dict[str, Interval]:
+    return {name: ratio for name, ratio in by_row.items() if name in names}
+
+
 def _bars(ratios: Mapping[Ratio, Mapping[str, Interval]]) -> Iterator[list[str]]:
     for ratio, by_row in ratios.items():
-        if ratio.bar:
-            worst = max(by_row, key=lambda name: by_row[name].estimate)
-            yield _bar(f"{ratio.label}, worst row ({worst})", ratio.bar, by_row[worst].estimate)
-        if ratio.mean_bar:
-            yield _bar(f"{ratio.label}, geometric mean of {len(by_row)} rows", ratio.mean_bar, _mean(by_row))
+        pieces = {name: interval for name, interval in by_row.items() if name not in trained.ROWS}
+        yield from _limits(ratio.label, pieces, "piece", ratio.bar, ratio.mean_bar)
+        if ratio.trained:
+            yield from _limits(ratio.label, _among(by_row, trained.ROWS), "program", *ratio.trained)
         for (row, label), limit in ROW_BARS.items():
             if label == ratio.label and row in by_row:
                 yield _bar(f"{label}, {row}", limit, by_row[row].estimate)
+
+
+def _limits(
+    label: str, by_row: Mapping[str, Interval], kind: str, worst: float | None, mean: float | None
+) -> Iterator[list[str]]:
+    if worst and by_row:
+        name = max(by_row, key=lambda name: by_row[name].estimate)
+        yield _bar(f"{label}, worst {kind} ({name})", worst, by_row[name].estimate)
+    if mean and by_row:
+        ratios = [ratio.estimate for ratio in by_row.values()]
+        yield _bar(f"{label}, geometric mean of {len(by_row)} {kind}s", mean, geometric_mean(ratios))
 
 
 def _bar(label: str, limit: float, seen: float) -> list[str]:
     return [label, f"{limit:g}", f"{seen:.3g}", "met" if seen <= limit else "missed"]
 
 
-def _mean(by_row: Mapping[str, Interval]) -> float:
-    return geometric_mean(ratio.estimate for ratio in by_row.values())
+def _mean(by_row: Mapping[str, Interval]) -> float | None:
+    return geometric_mean(ratio.estimate for ratio in by_row.values()) if by_row else None
 
 
 def _time(blocks: Sequence[float] | None) -> str:

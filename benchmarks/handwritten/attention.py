@@ -9,7 +9,7 @@ import numpy as np
 from numpy import add, divide, exp, greater, matmul, maximum, multiply, sqrt, subtract, vdot
 
 from benchmarks.handwritten.buffers import Array, Step, buffer, like
-from benchmarks.programs import Params, Row
+from benchmarks.rows import Params, Row
 
 ZERO, ONE, EPSILON = np.float32(0), np.float32(1), np.float32(1e-5)
 

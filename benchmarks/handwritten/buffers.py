@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import Params
+from benchmarks.rows import Params
 
 Array = Any
 LINE = 16  # floats in a cache line

@@ -6,7 +6,7 @@ import numpy as np
 from numpy import add, divide, exp, greater, log, maximum, multiply, subtract, tanh, vdot
 
 from benchmarks.handwritten.buffers import Array, Step, buffer, like
-from benchmarks.programs import Params, Row
+from benchmarks.rows import Params, Row
 
 ONE, ZERO = np.float32(1), np.float32(0)
 

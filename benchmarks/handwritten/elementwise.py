@@ -8,7 +8,7 @@ import numpy as np
 from numpy import add, exp, multiply, subtract, tanh, vdot
 
 from benchmarks.handwritten.buffers import LINE, Array, Step, buffer, like
-from benchmarks.programs import Params, Row
+from benchmarks.rows import Params, Row
 
 ROUNDS = 4
 BLOCK = 16_384  # floats: the 28 buffers that a block touches take 1.8 MB, and an op runs much longer than its call

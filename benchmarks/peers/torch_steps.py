@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as nn
 
 from benchmarks.arms import Arm
-from benchmarks.programs import Params, Row
+from benchmarks.rows import Params, Row
 
 Tensor = Any
 
@@ -95,8 +95,99 @@ def _normed(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return centred / torch.sqrt(variance + 1e-5) * scale + shift
 
 
-LOSSES = {f.__name__: f for f in (tiny_mlp, mlp, chain, rnn, transformer)}
-OPS = {"tiny_mlp": tiny_mlp_ops, "mlp": mlp_ops, "chain": chain, "rnn": rnn_ops, "transformer": transformer_ops}
+def cnn(params: Params, x: Tensor, y: Tensor) -> Tensor:
+    h = x
+    for i in (1, 2):
+        h = nn.conv2d(h, params[f"k{i}"], padding=1)
+        h = torch.relu(nn.batch_norm(h, None, None, params[f"scale{i}"], params[f"shift{i}"], training=True))
+        h = nn.max_pool2d(h, 2)
+    return nn.cross_entropy(torch.addmm(params["b1"], h.flatten(1), params["w1"]), y)
+
+
+def lstm(params: Params, words: Tensor, following: Tensor) -> Tensor:
+    size = params["u"].shape[0]
+    start = torch.zeros(1, words.shape[1], size)
+    weights = [params["w"].T, params["u"].T, params["b"], torch.zeros_like(params["b"])]
+    embedded = nn.embedding(words, params["embedding"])
+    states, _, _ = torch._VF.lstm(embedded, (start, start), weights, True, 1, 0.0, True, False, False)
+    logits = torch.addmm(params["b1"], states.view(-1, size), params["w1"])
+    return nn.cross_entropy(logits, following.view(-1))
+
+
+def lstm_ops(params: Params, words: Tensor, following: Tensor) -> Tensor:
+    embedded, size = nn.embedding(words, params["embedding"]), params["u"].shape[0]
+    h = c = torch.zeros(words.shape[1], size)
+    states = []
+    for t in range(words.shape[0]):
+        gates = embedded[t] @ params["w"] + h @ params["u"] + params["b"]
+        i, f, new, o = gates.split(size, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(new)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        states.append(h)
+    logits = torch.stack(states).view(-1, size) @ params["w1"] + params["b1"]
+    return nn.cross_entropy(logits, following.view(-1))
+
+
+def gpt(params: Params, words: Tensor, following: Tensor, heads: int = 4) -> Tensor:
+    batch, length = words.shape
+    x = nn.embedding(words, params["embedding"]) + params["positions"]
+    width = x.shape[2]
+
+    def split(h: Tensor) -> Tensor:
+        return h.view(batch, length, heads, width // heads).transpose(1, 2)
+
+    h = nn.layer_norm(x, (width,), params["scale1"], params["shift1"])
+    q, k, v = (split(h @ params[name]) for name in ("wq", "wk", "wv"))
+    mixed = nn.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, length, width)
+    x = x + mixed @ params["wo"]
+    h = nn.layer_norm(x, (width,), params["scale2"], params["shift2"])
+    x = x + nn.gelu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
+    logits = nn.layer_norm(x, (width,), params["scale3"], params["shift3"]).view(-1, width) @ params["head"]
+    return nn.cross_entropy(logits, following.view(-1))
+
+
+def gpt_ops(params: Params, words: Tensor, following: Tensor, heads: int = 4) -> Tensor:
+    batch, length = words.shape
+    x = nn.embedding(words, params["embedding"]) + params["positions"]
+    width = x.shape[2]
+
+    def split(h: Tensor) -> Tensor:
+        return h.reshape(batch, length, heads, width // heads).permute(0, 2, 1, 3)
+
+    h = _normed(x, params["scale1"], params["shift1"])
+    q, k, v = (split(h @ params[name]) for name in ("wq", "wk", "wv"))
+    mask = torch.full((length, length), -torch.inf).triu(1)
+    mixed = torch.softmax(q @ k.mT / (width // heads) ** 0.5 + mask, -1) @ v
+    x = x + mixed.permute(0, 2, 1, 3).reshape(batch, length, width) @ params["wo"]
+    h = _normed(x, params["scale2"], params["shift2"])
+    x = x + nn.gelu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
+    logits = _normed(x, params["scale3"], params["shift3"]).reshape(-1, width) @ params["head"]
+    return nn.cross_entropy(logits, following.view(-1))
+
+
+def vae(params: Params, x: Tensor, noise: Tensor) -> Tensor:
+    h = torch.relu(torch.addmm(params["b1"], x, params["w1"]))
+    mean, deviation = torch.addmm(params["bm"], h, params["wm"]), torch.addmm(params["bd"], h, params["wd"])
+    h = torch.relu(torch.addmm(params["b2"], mean + torch.exp(deviation / 2) * noise, params["w2"]))
+    logits = torch.addmm(params["b3"], h, params["w3"])
+    pixels = nn.binary_cross_entropy_with_logits(logits, x, reduction="sum")
+    return pixels - torch.sum(1 + deviation - mean * mean - torch.exp(deviation)) / 2
+
+
+def vae_ops(params: Params, x: Tensor, noise: Tensor) -> Tensor:
+    h = torch.relu(x @ params["w1"] + params["b1"])
+    mean, deviation = h @ params["wm"] + params["bm"], h @ params["wd"] + params["bd"]
+    h = torch.relu((mean + torch.exp(deviation / 2) * noise) @ params["w2"] + params["b2"])
+    logits = h @ params["w3"] + params["b3"]
+    pixels = torch.sum(nn.softplus(logits) - logits * x)
+    return pixels - torch.sum(1 + deviation - mean * mean - torch.exp(deviation)) / 2
+
+
+LOSSES = {f.__name__: f for f in (tiny_mlp, mlp, chain, rnn, transformer, cnn, lstm, gpt, vae)}
+OPS = {
+    "tiny_mlp": tiny_mlp_ops, "mlp": mlp_ops, "chain": chain, "rnn": rnn_ops, "transformer": transformer_ops,
+    "cnn": cnn, "lstm": lstm_ops, "gpt": gpt_ops, "vae": vae_ops,
+}  # fmt: skip
 
 
 def eager(row: Row) -> Arm:

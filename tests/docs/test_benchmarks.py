@@ -16,9 +16,10 @@ from click.testing import CliRunner
 
 import dynamic
 import static
-from benchmarks import handwritten, plain, programs, summary, table
+from benchmarks import handwritten, plain, programs, summary, table, trained
 from benchmarks.arms import ARMS, Arm
-from benchmarks.programs import ROWS, Row
+from benchmarks.programs import PIECES
+from benchmarks.rows import Row
 from benchmarks.workers import Settings, one_thread, switches, working
 from compare.errors import WorkerError
 from compare.instruments.parity.measure import TOLERANCES, tree_error
@@ -73,9 +74,9 @@ SMALL = {
     "transformer": transformer(2, 6),
     "transformer, one token": transformer(3, 1),
 }
-AS_MEASURED = [name for name in ROWS if name not in ("chain 4e6", "transformer T=128")]  # the same code, quickly
+AS_MEASURED = [name for name in PIECES if name not in ("chain 4e6", "transformer T=128")]  # the same code, quickly
 PAIRS = [pytest.param(lambda r=r: r, id=name) for name, r in SMALL.items()]
-PAIRS += [pytest.param(ROWS[name], id=f"{name}, as measured") for name in AS_MEASURED]
+PAIRS += [pytest.param(PIECES[name], id=f"{name}, as measured") for name in AS_MEASURED]
 
 
 def of_engine(engine, r, params, inputs):
@@ -107,6 +108,25 @@ def test_numpy_steps_leave_what_they_are_given_alone(make):
         value.flags.writeable = False
     for step in (handwritten.build(r), plain.STEPS[r.loss.__name__]):
         step(params, *inputs)
+
+
+@pytest.mark.parametrize("name", trained.ROWS)
+def test_programs_that_people_train_are_the_same_in_both_engines(name):
+    r = trained.ROWS[name]()
+    expected = table.reference(name)  # in float64
+    for engine in (dynamic, static):
+        assert tree_error(of_engine(engine, r, r.params, r.inputs), expected) < TOLERANCES["float32"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("peer", "module"), [("torch", "torch"), ("torch-fused", "torch"), ("jax", "jax")])
+@pytest.mark.parametrize("name", trained.ROWS)
+def test_peers_train_the_same_programs(peer, module, name):
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    arm = ARMS[peer](trained.ROWS[name]())
+    loss, grads = arm.arrays(arm.step())
+    assert tree_error((np.asarray(loss), dict(grads)), table.reference(name)) < TOLERANCES["float32"]
 
 
 @pytest.mark.peers
@@ -194,7 +214,7 @@ def test_bars_are_met_or_missed(seen, word):
     times, ratios, bars = summary.summarised(measured)
     assert times.rows == [["tiny MLP", "1,000,000", f"{seen * 1e6:,.0f}"], ["MLP", "", "2,000,000"]]
     assert ratios.rows[0] == ["tiny MLP", f"{seen} [{seen}, {seen}]"]
-    assert bars.rows == [["static / hand-written, worst row (tiny MLP)", "1.1", str(seen), word]]
+    assert bars.rows == [["static / hand-written, worst piece (tiny MLP)", "1.1", str(seen), word]]
 
 
 def test_a_page_gets_the_tables_between_its_marks():
