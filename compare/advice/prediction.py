@@ -13,6 +13,9 @@ from compare.advice import odds
 from compare.advice.costs import Costs
 from compare.advice.structures import TURNS, Structure
 from compare.advice.work import StepSeconds
+from compare.claims import break_even as claims
+from compare.claims.break_even import Course
+from compare.stats import Interval
 from compare.words import text
 
 STRAIGHT, BRANCHING = 0.18, 0.4
@@ -156,10 +159,13 @@ def is_tie(ratio: float) -> bool:
 def break_even(compile: float, dynamic: float, static: float) -> int | None:
     """The calls after which compiling has cost less than it has saved; None where a call saves nothing.
 
-    A prediction has no intervals, and all its calls cost the same: the rule of `compare/claims/break_even.py`, which is
-    for measured first calls and an interval, then comes to this division.
+    The rule is that of measured calls; a prediction has no interval, and its first call costs as much as any.
     """
-    return ceil(compile / (dynamic - static)) if dynamic > static else None
+    ratio = static / dynamic
+    paid = claims.break_even(
+        Course(compile, (static,), static), Course(0.0, (dynamic,), dynamic), Interval(ratio, ratio, ratio)
+    )
+    return None if paid.runs is None else ceil(round(paid.runs, 6))
 
 
 def _mean(parts: Sequence[StepSeconds]) -> StepSeconds:

@@ -51,6 +51,8 @@ class Mode:
     One that `converts` rewrites control flow of Python before it traces, where another mode of the engine does not.
     One that `pads` computes with more elements than it was given, and one that `keeps` its code on the disk meets it
     there in the next process.
+    Of one that is `readable` each kernel of a step can be watched: it runs from a tape, or from the one graph among its
+    `executables`.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Mode:
     converts: bool = False
     pads: bool = False
     keeps: bool = False
+    readable: bool = False
 
 
 @dataclass(frozen=True)

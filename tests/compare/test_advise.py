@@ -22,7 +22,7 @@ from tests.helpers.prices import US, X, advise, costs, parts, square_sum
 
 @pytest.mark.parametrize(
     ("compile", "dynamic", "static", "runs"),
-    [(10.0, 3.0, 1.0, 5), (10.0, 3.5, 0.5, 4), (0.0, 2.0, 1.0, 0), (10.0, 1.0, 1.0, None), (10.0, 1.0, 2.0, None)],
+    [(10.0, 3.0, 1.0, 5), (10.0, 3.5, 0.5, 4), (0.0, 2.0, 1.0, 1), (10.0, 1.0, 1.0, None), (10.0, 1.0, 2.0, None)],
 )
 def test_a_compilation_is_paid_back_by_what_each_call_saves(compile, dynamic, static, runs):
     assert prediction.break_even(compile, dynamic, static) == runs

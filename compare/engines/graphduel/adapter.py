@@ -32,9 +32,9 @@ from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitEr
 from graphs.op import registered
 from static.backends.native.cache import SWITCH
 
-DYNAMIC = Mode("dynamic")
+DYNAMIC = Mode("dynamic", readable=True)
 SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
-CONVERTED = Mode("static-converted", usual=False, converts=True)
+CONVERTED = Mode("static-converted", usual=False, converts=True, readable=True)
 NATIVE = Mode("static-native", usual=False, traces=True, keeps=True)
 
 
@@ -47,7 +47,7 @@ class GraphDuel(Engine):
     aliases = MappingProxyType({"static": "static-exact"})
     modes = (
         DYNAMIC,
-        Mode("static-exact", traces=True),
+        Mode("static-exact", traces=True, readable=True),
         SYMBOLIC,
         Mode("static-bucket", traces=True, pads=True),
         Mode("static-pad", traces=True, pads=True),

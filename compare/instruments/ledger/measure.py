@@ -36,7 +36,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         growth = resident_growth(arm, case)
         counted = counted_peak(arm, case)
         timeline = ENGINES[arm](case)
-        switched = counts(case) if arm != "dynamic" else []
+        switched = counts(case) if ENGINES[arm] is graph.timeline else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
     peak = timeline.peak

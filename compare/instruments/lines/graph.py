@@ -7,9 +7,6 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
-import static
-from compare.engines.cases import traced
-from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
 from compare.records.lines import SourceLinesArm
@@ -20,10 +17,9 @@ from static.call.executable import Executable
 from static.passes.iteration_space import result
 
 
-def lines(case: Case) -> SourceLinesArm:
-    """The row of the static engine, over the first example of a case. Raises what tracing raises."""
+def lines(executable: Executable, case: Case) -> SourceLinesArm:
+    """The row of the step that an executable is, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
-    executable = static.compile(transformed(static, traced(case), case.argnum), *arguments)
     executable(*arguments)
     counted = counts(executable, case)
     return ticks.timed(counted, lambda: executable(*arguments), lambda: _watched(executable, arguments))

@@ -6,7 +6,6 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,6 @@ from compare.workloads.base import Case
 from graphs.errors import is_internal
 
 
-def _converted(case: Case) -> SourceLinesArm:
-    return graph.lines(replace(case, branches=True))
-
-
-ENGINES: dict[str, Callable[[Case], SourceLinesArm]] = {
-    "dynamic": tape.lines,
-    "static-exact": graph.lines,
-    "static-converted": _converted,
-}
-"""What can be read line by line: one graph each, over one example."""
-
-
 def measure(job: Job) -> SourceLines:
     """The record of the arms of a job, over the example of the median length."""
     return measure_lines(job, workloads.load(job.source).case(str(job.size)))
@@ -42,7 +29,7 @@ def measure(job: Job) -> SourceLines:
 def measure_lines(job: Job, case: Case) -> SourceLines:
     """The same of a case that is there."""
     case = cases.alone(case)
-    rows = {arm: _row(arm, case) for arm in job.arms if arm in ENGINES}
+    rows = {arm: _row(arm, case) for arm in job.arms if engines.of_arm(arm).mode(arm).readable}
     lines = dict.fromkeys(line for row in rows.values() for line in row.lines)
     return SourceLines(**job.head, arms=rows, code=texts(case.loss, lines))
 
@@ -67,7 +54,8 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
 
 def _row(arm: str, case: Case) -> SourceLinesArm:
     try:
-        return ENGINES[arm](case)
+        executables = engines.step(arm, case).executables()
+        return graph.lines(executables[0], case) if executables else tape.lines(case)
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return SourceLinesArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
 

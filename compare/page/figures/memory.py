@@ -9,8 +9,8 @@ from compare.page.blocks import Table
 from compare.page.figures import drawing
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary, largest
-from compare.records.memory import MemoryArm
-from compare.records.record import Cell
+from compare.records.memory import Memory, MemoryArm
+from compare.records.record import Cell, of
 from compare.words import text
 
 _TITLE = "Memory of one step, by class"
@@ -22,16 +22,26 @@ _CAPTION = (
     f"that was measured over the step and the growth of the resident set. {style.ONE_SIZE}"
 )
 
+_COUNTED = {
+    "NumPy": "Counted are the bytes of NumPy's buffers, as NumPy tells tracemalloc; structure is bytes of Python "
+    "objects, and resident growth is what the system gave the process.",
+    "malloc": "Counted are the bytes that malloc gave: the peak is what a step takes above what was there before it.",
+}
+"""What a record counts, by its word for it."""
+
 
 def draw(summary: Summary) -> Drawing:
     """One panel a workload, one bar an arm."""
     shown = {place: held for place, held in summary.memory.items() if sum(held.classes.values())}
     cells = largest(cell for cell, _ in shown)
     table = _table(summary.memory)
+    words = dict.fromkeys(_COUNTED[record.counted] for record in of(summary.records, Memory))
+    counted = " ".join(words)
     if not cells:
-        return Drawing("memory", _TITLE, "No memory of this run can be shown.", table=table)
-    bars = {cell: _in_order({arm: held for (of, arm), held in shown.items() if of == cell}) for cell in cells}
-    return Drawing("memory", _TITLE, _CAPTION, _alt(bars), _figure(bars), table)
+        said = counted or "No memory of this run can be shown."
+        return Drawing("memory", _TITLE, said, table=table)
+    bars = {cell: _in_order({arm: held for (place, arm), held in shown.items() if place == cell}) for cell in cells}
+    return Drawing("memory", _TITLE, f"{_CAPTION} {counted}", _alt(bars), _figure(bars), table)
 
 
 Bars = Mapping[str, MemoryArm]
@@ -40,12 +50,14 @@ Bars = Mapping[str, MemoryArm]
 
 def _figure(bars: Mapping[Cell, Bars]) -> Figure:
     """Panels whose heights follow their number of bars, so that all bars are equally thick."""
-    heights = [len(of) + 0.6 for of in bars.values()]
-    classes = style.ordered_classes(name for of in bars.values() for held in of.values() for name in held.classes)
+    heights = [len(by_arm) + 0.6 for by_arm in bars.values()]
+    classes = style.ordered_classes(
+        name for by_arm in bars.values() for held in by_arm.values() for name in held.classes
+    )
     figure = style.figure(0.8 + sum(0.45 + 0.27 * height for height in heights))
     panels = figure.subplots(len(bars), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, (cell, of) in zip(panels[:, 0], bars.items(), strict=True):
-        _panel(axes, cell, of, classes)
+    for axes, (cell, by_arm) in zip(panels[:, 0], bars.items(), strict=True):
+        _panel(axes, cell, by_arm, classes)
     style.class_legend(figure, classes)
     return figure
 
@@ -74,7 +86,7 @@ def _stack(axes: Axes, row: int, parts: Sequence[tuple[str, float]]) -> None:
 
 
 def _alt(bars: Mapping[Cell, Bars]) -> str:
-    shown = ((cell, arm, held) for cell, of in bars.items() for arm, held in of.items())
+    shown = ((cell, arm, held) for cell, by_arm in bars.items() for arm, held in by_arm.items())
     parts = (f"{cell.workload} {arm} {text.size(sum(held.classes.values()))}" for cell, arm, held in shown)
     return "Memory held for one step, stacked by class. Totals: " + "; ".join(parts) + "."
 
