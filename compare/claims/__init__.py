@@ -60,7 +60,7 @@ def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Ve
 
 def get(id: str) -> Claim:
     """The claim of this id, in capitals or not. Raises UnknownNameError suggesting the nearest id."""
-    known = id.strip().upper()
-    if known not in CLAIMS:
-        raise UnknownNameError(f"no claim is named {id!r}; {nearest(known, tuple(CLAIMS))}")
-    return CLAIMS[known]
+    name = id.strip().upper()
+    if name not in CLAIMS:
+        raise UnknownNameError(f"no claim is named {id!r}; {nearest(name, tuple(CLAIMS))}")
+    return CLAIMS[name]

@@ -57,7 +57,7 @@ class Outside:
 
 def judged(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
     """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
-    return [found for name in frameworks() if (found := _of(named(name), records, ours))]
+    return [outside for name in frameworks() if (outside := _of(named(name), records, ours))]
 
 
 def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside | None:
@@ -119,7 +119,7 @@ def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
     compiled ÷ eager = (static ÷ dynamic) x (dynamic ÷ eager) x (compiled ÷ static), over the workloads in both.
     """
     here = {cell.cell: cell for cell in cells(ours, Time)}
-    factors = [found for cell in cells(theirs, Time) if (found := _factors(cell, here))]
+    factors = [factor for cell in cells(theirs, Time) if (factor := _factors(cell, here))]
     if not factors:
         return []
     mode, eager, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
@@ -134,17 +134,17 @@ def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
 
 def _peaks(ours: Records) -> list[str]:
     """What of our own ratio of bytes is held between steps, which is not counted of a framework."""
-    found = [
+    ratios = [
         (fixed / dynamic)
         for cell in cells(ours, Memory)
         if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(cell.base, _peak))
     ]
-    if not found:
+    if not ratios:
         return []
     said = (
         "in a framework only the peak of a step is counted; our count adds graphs, plans and caches that stay between "
-        f"steps. By the peak alone, static ÷ dynamic is {text.ratio(geometric_mean(found))} here, over "
-        f"{text.counted(len(found), 'cell')}"
+        f"steps. By the peak alone, static ÷ dynamic is {text.ratio(geometric_mean(ratios))} here, over "
+        f"{text.counted(len(ratios), 'cell')}"
     )
     return [said]
 

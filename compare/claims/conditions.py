@@ -25,7 +25,7 @@ def summary(records: Records) -> str:
 
     That the tape did not run compiled is no detail: the line says so too.
     """
-    loads = [one.load for one in _environments(records) if one.load is not None]
+    loads = _loads(_environments(records))
     vary = _control_variation(records)
     word = "quiet" if loads else "not recorded"
     if vary is not None and vary > NOISY:
@@ -73,17 +73,17 @@ def _clock(records: Records) -> Iterator[str]:
 
 def control(records: Records) -> str:
     """How well the control ties, and by how much its blocks vary."""
-    found = [cell for cell in cells(records, Time) if cell.workload == CONTROL]
-    if not found:
+    controls = [cell for cell in cells(records, Time) if cell.workload == CONTROL]
+    if not controls:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
-    cell = found[-1]
+    cell = controls[-1]
     arm = cell.least(steady)
     ratio = cell.ratio(arm, cell.base, steady) if arm else None
     if arm is None or ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
     vary = _variation(cell, arm)
-    blocks = f"; its blocks vary by {vary:.1%}" if vary is not None else ""
+    blocks = f"; the times of its blocks differ by {vary:.1%}" if vary is not None else ""
     warning = f". That is more than {NOISY:.0%}, so smaller differences may be noise" if (vary or 0.0) > NOISY else ""
     return f"Control {cell.name}: static ÷ dynamic is {ratio.estimate:.3f} {spread}{blocks}{warning}."
 
@@ -93,15 +93,19 @@ def _variation(cell: Evidence, arm: str) -> float | None:
     both = [process for process in cell.processes if cell.base in process and arm in process]
     pairs = [zip(steady(process[cell.base]), steady(process[arm]), strict=False) for process in both]
     logs = [[log(top / bottom) for top, bottom in pair] for pair in pairs]
-    found = [stdev(of) for of in logs if len(of) > 1]
-    return expm1(median(found)) if found else None
+    deviations = [stdev(of) for of in logs if len(of) > 1]
+    return expm1(median(deviations)) if deviations else None
 
 
-def _machine(found: list[Environment]) -> Iterator[str]:
+def _loads(environments: list[Environment]) -> list[float]:
+    return [environment.load for environment in environments if environment.load is not None]
+
+
+def _machine(environments: list[Environment]) -> Iterator[str]:
     """Load, threads and power; nothing of what the system or older records do not tell."""
-    loads = [one.load for one in found if one.load is not None]
+    loads = _loads(environments)
     if loads:
-        cores = next((one.logical_cores for one in reversed(found) if one.logical_cores), None)
+        cores = next((last.logical_cores for last in reversed(environments) if last.logical_cores), None)
         of = f" on {cores} logical cores" if cores else ""
         busy = (
             " A run alone makes a load of 1, so other programs took part of the machine."
@@ -109,14 +113,15 @@ def _machine(found: list[Environment]) -> Iterator[str]:
             else ""
         )
         yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of} (median {median(loads):.2f}).{busy}"
-    if found:
-        yield f"{_threads(found)}; {_power(found)}."
+    if environments:
+        yield f"{_threads(environments)}; {_power(environments)}."
 
 
-def _threads(found: list[Environment]) -> str:
+def _threads(environments: list[Environment]) -> str:
     """`Each worker kept to one core, BLAS to one thread`, as the records tell."""
-    pinned = {len(one.affinity) for one in found if one.affinity is not None}
-    blas = {pool["num_threads"] for one in found if one.blas for pool in one.blas.loaded if pool.get("num_threads")}
+    pinned = {len(worker.affinity) for worker in environments if worker.affinity is not None}
+    loaded = [pool for worker in environments if worker.blas for pool in worker.blas.loaded]
+    blas = {pool["num_threads"] for pool in loaded if pool.get("num_threads")}
     cores = _counted(pinned, "core") or "an unknown number of cores"
     return f"Each worker had {cores} and {_counted(blas, 'BLAS thread') or 'an unknown number of BLAS threads'}"
 
@@ -126,10 +131,10 @@ def _counted(numbers: set[int] | set[str | int | None], noun: str) -> str:
     return f"{' or '.join(map(str, listed))} {noun}{'' if listed == [1] else 's'}" if listed else ""
 
 
-def _power(found: list[Environment]) -> str:
+def _power(environments: list[Environment]) -> str:
     """The power state: what feeds the machine, and how its clock is governed."""
-    sources = sorted({one.power for one in found if one.power})
-    governors = sorted({one.governor for one in found if one.governor})
+    sources = sorted({worker.power for worker in environments if worker.power})
+    governors = sorted({worker.governor for worker in environments if worker.governor})
     told = [f"power from {' and '.join(sources)}"] if sources else []
     told += [f"clock governed by {' and '.join(governors)}"] if governors else []
     return ", ".join(told) or "the system does not report its power state"

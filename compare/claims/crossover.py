@@ -76,12 +76,12 @@ def places(records: Records) -> list[CostPlace]:
 
 def sizes(records: Records, held: Read) -> list[Point]:
     """Bytes held for a step: counts, which are exact."""
-    found = []
+    points = []
     for place, rows in _grouped([row for record in of(records, CrossoverMemory) for row in record.cells]).items():
         static, dynamic = (held(rows[-1].arms[arm])[0] for arm in (STATIC, DYNAMIC))
         if static > 0 < dynamic:
-            found.append(Point(place, static / dynamic))
-    return found
+            points.append(Point(place, static / dynamic))
+    return points
 
 
 def time_reasons(points: Sequence[Point]) -> Iterator[str]:
@@ -122,9 +122,9 @@ def _line(group: Sequence[Point]) -> str:
 
 
 def _grouped(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
-    """The rows of each place, over the processes, of the places that no process found different in the engines."""
-    found = grouped(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
-    return {place: found[place] for place in sorted(found) if all(row.status == "ok" for row in found[place])}
+    """The rows of each place, over the processes, of the places that no process groups different in the engines."""
+    groups = grouped(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
+    return {place: groups[place] for place in sorted(groups) if all(row.status == "ok" for row in groups[place])}
 
 
 def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:

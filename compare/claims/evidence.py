@@ -64,8 +64,8 @@ class Evidence:
 
     def mean(self, arm: str, read: Read) -> float | None:
         """The geometric mean of all that `read` finds for an arm; None where nothing is usable."""
-        found = [values for measured in self.of(arm) if _usable(values := read(measured))]
-        return geometric_mean(v for values in found for v in values) if found else None
+        usable = [values for measured in self.of(arm) if _usable(values := read(measured))]
+        return geometric_mean(v for values in usable for v in values) if usable else None
 
     def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
         """`top / bottom` over the blocks that both arms have, paired; None where there are none.
@@ -99,11 +99,11 @@ def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
         return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
 
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: record.cell)
-    found = []
+    evidence = []
     for cell, group in groups.items():
         cold, warm = (tuple(usable(r) for r in group if _is_cold(r) is which) for which in (True, False))
-        found.append(Evidence(*cell, warm, group[0].base, cold))
-    return found
+        evidence.append(Evidence(*cell, warm, group[0].base, cold))
+    return evidence
 
 
 def _is_cold(record: OfArms) -> bool:
@@ -112,15 +112,15 @@ def _is_cold(record: OfArms) -> bool:
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
     """One sentence for each arm that was tried and does not count, with the reason."""
-    right, found = admitted(records), set[str]()
+    right, sentences = admitted(records), set[str]()
     for record in of(records, kind):
         for arm, measured in record.arms.items():
             name = f"{record.cell.title}, {arm}"
             if measured.status != "ok":
-                found.add(f"{name}: {measured.status}, {measured.reason or 'no reason given'}")
+                sentences.add(f"{name}: {measured.status}, {measured.reason or 'no reason given'}")
             elif (record.cell, arm) not in right:
-                found.add(f"{name}: left out, its outputs and gradients were not shown to agree")
-    return tuple(sorted(found))
+                sentences.add(f"{name}: left out, its outputs and gradients were not shown to agree")
+    return tuple(sorted(sentences))
 
 
 def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Cited:
     def _agrees(self, regimes: Sequence[Comparable]) -> str:
         if self.apart:
             return f"This run measured something else: {self.apart}"
-        near = next((one for one in regimes if self.beside in one.name and one.value is not None), None)
+        near = next((regime for regime in regimes if self.beside in regime.name and regime.value is not None), None)
         if near is None or near.value is None:
             return f"This run did not measure the nearest condition: {self.beside}"
         spread = near.interval if near.interval and near.interval.known else None
@@ -63,15 +63,15 @@ class Cited:
 
     def _verb(self, value: float, spread: Interval | None) -> str:
         """By the interval where there is one; a count is exact, and so its own."""
-        found = spread or Interval(value, value, value)
-        side = found.side(SMALLEST)
+        measured = spread or Interval(value, value, value)
+        side = measured.side(SMALLEST)
         expected = "above" if self.ratio > 1 else "below"
         if side == expected:
-            holds = found.low <= self.ratio <= found.high
+            holds = measured.low <= self.ratio <= measured.high
             return "agrees in sign and in size" if holds else f"agrees in sign, not in size ({text.ratio(self.ratio)})"
         return "cannot decide" if side == "unclear" else "does not agree"
 
 
 def told(literature: Sequence[Cited | str], regimes: Sequence[Comparable]) -> tuple[str, ...]:
     """Each figure beside what a run has found; what is no figure, as it is."""
-    return tuple(one.told(regimes) if isinstance(one, Cited) else one for one in literature)
+    return tuple(figure.told(regimes) if isinstance(figure, Cited) else figure for figure in literature)

@@ -51,13 +51,13 @@ class StepCounts:
 def places(records: Records) -> dict[Cell, StepCounts]:
     """Where each cell belongs whose bytes were counted, by the dynamic engine."""
     right = admitted(records)
-    found: dict[Cell, StepCounts] = {}
+    counts: dict[Cell, StepCounts] = {}
     for record in of(records, Memory):
         row = record.arms.get(record.base)
         if row is not None and row.status == "ok" and (record.cell, record.base) in right:
-            known = found.get(record.cell, StepCounts(0, 0))
-            found[record.cell] = StepCounts(max(known.bytes, row.peak), max(known.ops, row.nodes))
-    return found
+            before = counts.get(record.cell, StepCounts(0, 0))
+            counts[record.cell] = StepCounts(max(before.bytes, row.peak), max(before.ops, row.nodes))
+    return counts
 
 
 def by_size(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:

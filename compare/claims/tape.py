@@ -15,13 +15,13 @@ _RAN = {"compiled": "compiled", "python": "in Python"}
 
 def sentence(records: Records) -> str:
     """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
-    found = _counted(records)
-    if not found:
+    counts = _counted(records)
+    if not counts:
         return "These results do not say which tape ran."
-    if len(found) == 1:
-        slow = ": ratios to the compiled tape would differ" if found["python"] else ""
-        return f"The tape ran {_RAN[next(iter(found))]}{slow}."
-    parts = (f"{_RAN[tape]} in {count:,} records" for tape, count in sorted(found.items()))
+    if len(counts) == 1:
+        slow = ": ratios to the compiled tape would differ" if counts["python"] else ""
+        return f"The tape ran {_RAN[next(iter(counts))]}{slow}."
+    parts = (f"{_RAN[tape]} in {count:,} records" for tape, count in sorted(counts.items()))
     return f"The tape ran {' and '.join(parts)}: do not compare these times."
 
 
@@ -36,9 +36,9 @@ def before(*, python_tape: bool) -> str:
 
 def in_python(records: Records) -> str:
     """Where and that the tape ran in Python; empty if it did not."""
-    found = _counted(records)
-    share = "" if len(found) == 1 else f" in {found['python']:,} of {found.total():,} records"
-    return f"the tape ran in Python{share}" if found["python"] else ""
+    counts = _counted(records)
+    share = "" if len(counts) == 1 else f" in {counts['python']:,} of {counts.total():,} records"
+    return f"the tape ran in Python{share}" if counts["python"] else ""
 
 
 def not_measured(where: str) -> Finding:

@@ -231,7 +231,7 @@ def test_the_conditions_of_a_run_are_said_in_words():
     assert threads == ("Each worker had 1 core and 1 BLAS thread; power from battery, clock governed by powersave.")
     assert clock == "All seconds are those of the wall."  # as older records have it
     assert tie.startswith("Control big_matmul (small): static ÷ dynamic is 1.0")
-    assert "; its blocks vary by " in tie
+    assert "; the times of its blocks differ by " in tie
 
 
 def test_what_the_system_does_not_tell_is_not_said():

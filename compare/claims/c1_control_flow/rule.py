@@ -70,10 +70,10 @@ def _tried(programs: list[ProgramRow]) -> list[ProgramRow]:
 
 def _programs(records: Records) -> list[ProgramRow]:
     """Each program once; of several measurements the worst, since repeating one is no new evidence."""
-    found: dict[str, ProgramRow] = {}
+    rows_by_name: dict[str, ProgramRow] = {}
     for row in (row for record in of(records, Programs) for row in record.programs):
-        found[row.program] = min(found.get(row.program, row), row, key=_standing)
-    return [found[name] for name in sorted(found)]
+        rows_by_name[row.program] = min(rows_by_name.get(row.program, row), row, key=_standing)
+    return [rows_by_name[name] for name in sorted(rows_by_name)]
 
 
 def _standing(program: ProgramRow) -> tuple[bool, bool, str]:

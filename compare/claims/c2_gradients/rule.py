@@ -55,13 +55,13 @@ def _sweep(records: Records) -> Gradients:
 
 def _models(records: Records) -> dict[str, bool]:
     """For each workload and size, whether the tape's gradients agree with the float64 reference."""
-    found: dict[str, bool] = {}
+    agreeing: dict[str, bool] = {}
     for record in of(records, Parity):
         arm = record.arms.get(record.base)
         if arm and arm.status in ("ok", "disagree"):
             name = record.cell.title
-            found[name] = found.get(name, True) and _agrees(arm)
-    return found
+            agreeing[name] = agreeing.get(name, True) and _agrees(arm)
+    return agreeing
 
 
 def _agrees(arm: ParityArm) -> bool:

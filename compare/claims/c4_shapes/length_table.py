@@ -30,14 +30,14 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
 
     A claim that static pays is judged by the strongest of each side.
     """
-    found = []
+    regimes = []
     for how, counts in CONTESTS:
         for phase, read in PHASES:
             top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
             if top and bottom:
                 name = f"{cell.name}: {phase}, {how}, {top} ÷ {bottom}"
-                found.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
-    return found
+                regimes.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
+    return regimes
 
 
 def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:

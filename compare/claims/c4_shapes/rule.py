@@ -141,11 +141,11 @@ def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) ->
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
     """In one sentence how the fastest static arm compares in each phase; then the cells one by one."""
-    found = [cost for cost in best if cost.value is not None]
-    ranges = [_range(phase, [cost for cost in found if f": {phase}" in cost.name]) for phase, _ in PHASES]
-    if found:
+    costs = [cost for cost in best if cost.value is not None]
+    ranges = [_range(phase, [cost for cost in costs if f": {phase}" in cost.name]) for phase, _ in PHASES]
+    if costs:
         yield f"static ÷ dynamic in time, with the fastest shape policy: {' and '.join(filter(None, ranges))}"
-        yield f"the same by cell: {'; '.join(f'{text.ratio(cost.value or 0.0)} in {cost.name}' for cost in found)}"
+        yield f"the same by cell: {'; '.join(f'{text.ratio(cost.value or 0.0)} in {cost.name}' for cost in costs)}"
 
 
 def _range(phase: str, costs: list[Regime]) -> str:

@@ -46,18 +46,18 @@ def find(records: Records) -> Finding:
     where = regimes.places(records)
     sizes = regimes.by_size(contests, _cell, where)
     amounts = {name: _amount(name, group) for name, group in sizes.items() if len(_by_workload(group)) >= MIN_WORKLOADS}
-    amount, why_open = regimes.settled(combine(one.verdict for one in amounts.values()), amounts)
+    amount, why_open = regimes.settled(combine(regime.verdict for regime in amounts.values()), amounts)
     because = _because(contests)
     groups = {**regimes.by_depth(contests, _cell, where), **regimes.by_kind(contests, _cell)}
     effect, mean = _headline(sizes.get(regimes.REALISTIC, []))
     return Finding(
         # a wrong reason spoils a right amount; it does not rescue a wrong one
-        combine((amount, *(one.verdict for one in because))) if amount == "supported" else amount,
+        combine((amount, *(regime.verdict for regime in because))) if amount == "supported" else amount,
         (
             *why_open,
             _counts(contests),
             *(f"{name}: {_counts(group)}" for name, group in sizes.items()),
-            *(one.name for one in because),
+            *(regime.name for regime in because),
             *_caches(contests),
             *crossover.size_reasons(crossover.sizes(records, held)),
             *left,
@@ -87,7 +87,7 @@ def _contest(cell: Evidence) -> Contest | None:
 
 def _most(measured: Sequence[MemoryArm]) -> float:
     # the counts of several processes are the same but for their peaks, and a peak is what must fit
-    return max(held(one)[0] for one in measured)
+    return max(held(process)[0] for process in measured)
 
 
 def _classes(measured: MemoryArm, *names: str) -> float:
@@ -178,7 +178,7 @@ CLAIM = Claim(
     "step of the dynamic engine reaches, which are counted. The headline is the mean of steps of 1 MiB and more. "
     "A map over tensor size and depth shows the same for chains of ops. The map is shown and not judged.",
     rule=f"More and less mean a difference of more than {SMALLEST_EFFECT:.0%}. There are three regimes of size: steps "
-    "under 64 KiB, to 1 MiB, and more. A regime refutes the claim if static holds more than dynamic nowhere. It "
+    "under 64 KiB, to 1 MiB, and more. If static never holds more than dynamic in a regime, the regime refutes the claim. It "
     "depends if static holds more in some cells and less in others. It supports the claim if static holds more in "
     "some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies "
     f"above 1, and its mean lies above {MORE}. Otherwise it is inconclusive. The claim gets the verdict that all "

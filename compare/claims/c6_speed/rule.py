@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from math import ceil
 
 from compare.claims import crossover, regimes
@@ -57,10 +58,10 @@ def find(records: Records) -> Finding:
         return Finding("inconclusive", (few, tie, *left))
     where = regimes.places(records)
     sizes = regimes.by_size(often, _cell, where)
-    found, why_open = regimes.settled(_verdict(often, once), sizes)
+    label, why_open = regimes.settled(_verdict(often, once), sizes)
     effect, mean = _headline(sizes.get(regimes.REALISTIC, []))
     return Finding(
-        "inconclusive" if control == "refuted" else found,
+        "inconclusive" if control == "refuted" else label,
         (
             *why_open,
             _counts("steady state", often),
@@ -86,8 +87,9 @@ def _cell(contest: Contest) -> Cell:
 def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
     """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
     yield _phase(phase, contests)
-    groups = (regimes.by_size(contests, _cell, where), regimes.by_depth(contests, _cell, where))
-    for name, group in (pair for one in (*groups, regimes.by_kind(contests, _cell)) for pair in one.items()):
+    places = (regimes.by_size(contests, _cell, where), regimes.by_depth(contests, _cell, where))
+    grouping = (*places, regimes.by_kind(contests, _cell))
+    for name, group in chain.from_iterable(groups.items() for groups in grouping):
         yield _phase(f"{phase}, {name}", group)
 
 
@@ -110,13 +112,13 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
 
     The intervals of a phase hold their truths all at once with 95%.
     """
-    found = []
+    contests = []
     for cell in tasks:
         arm = cell.least(read)
         interval = cell.ratio(arm, cell.base, read, comparisons=len(tasks)) if arm else None
         if arm and interval:
-            found.append((cell, judged(f"{cell.name}: {phase}", interval, arm, _SLOWER)))
-    return found
+            contests.append((cell, judged(f"{cell.name}: {phase}", interval, arm, _SLOWER)))
+    return contests
 
 
 def _phase(name: str, contests: list[Contest]) -> Regime:
@@ -156,20 +158,20 @@ def _somewhere(regimes: list[Regime]) -> Label:
 
 
 def _verdict(often: list[Contest], once: list[Contest]) -> Label:
-    found = _somewhere([regime for _, regime in (*often, *once)])
+    label = _somewhere([regime for _, regime in (*often, *once)])
     # slower somewhere is shown by one phase; slower nowhere needs both
-    return "inconclusive" if found == "refuted" and not once else found
+    return "inconclusive" if label == "refuted" and not once else label
 
 
-def _control(found: list[Evidence]) -> tuple[Label, str]:
+def _control(controls: list[Evidence]) -> tuple[Label, str]:
     """Whether the control ties: supported, refuted, or not known, with the reason."""
-    contests = _contests(found[-1:], "steady state", steady)
+    contests = _contests(controls[-1:], "steady state", steady)
     if contests and contests[0][1].interval is None:
         return "inconclusive", f"warning: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
     interval = contests[0][1].interval if contests else None
     if interval is None:
         return "inconclusive", f"warning: the control {CONTROL} was not measured, so no tie was shown"
-    shown = f"{found[-1].name}: {_text(interval)}"
+    shown = f"{controls[-1].name}: {_text(interval)}"
     side = interval.side(TIE)
     if side == "tie":
         return "supported", f"in the control both engines take equal time, within {TIE:.0%}: {shown}"

@@ -143,11 +143,11 @@ def one_buffer_for_all_scales(p: Params, x: Array, y: Array) -> Array:
 
 
 def _means() -> list[Array]:
-    mean, found = np.zeros(3, np.float32), []
+    mean, means = np.zeros(3, np.float32), []
     for i in range(STEPS):
         mean = mean * np.float32(0.5) + (X * (i + 1)).mean(axis=0) * np.float32(0.5)
-        found.append(mean)
-    return found
+        means.append(mean)
+    return means
 
 
 _GROWING: tuple[Example, ...] = tuple((X * (i + 1), Y, mean) for i, mean in enumerate(_means()))

@@ -40,12 +40,12 @@ def greedy_graph(scores: Array, first: Array) -> Array:
 def greedy_tokens(scores: Array, first: Array) -> Array:
     """As greedy, and the log probability of each token: f[V, V], i[] -> f[tokens]."""
     token = int(first)
-    found: list[Array] = []
-    while token != END and len(found) < MOST:
+    chosen: list[Array] = []
+    while token != END and len(chosen) < MOST:
         log_p = graphs.log_softmax(scores[token])
         token = int(graphs.argmax(log_p))
-        found.append(log_p[token])
-    return graphs.stack(found)
+        chosen.append(log_p[token])
+    return graphs.stack(chosen)
 
 
 def beam(scores: Array, first: Array) -> Array:

@@ -64,8 +64,8 @@ def next_above(x: Array, threshold: Array) -> Array:
 
 def next_above_graph(x: Array, threshold: Array) -> Array:
     """The place of the first is that of the largest of the bools."""
-    found = x > threshold
-    return graphs.where(graphs.any(found), x[graphs.argmax(found)] ** 2, threshold)
+    large = x > threshold
+    return graphs.where(graphs.any(large), x[graphs.argmax(large)] ** 2, threshold)
 
 
 def smoothed(x: Array, rate: Array) -> Array:

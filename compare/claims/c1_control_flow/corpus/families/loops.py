@@ -122,9 +122,9 @@ def first_above(x: Array, threshold: Array) -> Array:
 
 def first_above_graph(x: Array, threshold: Array) -> Array:
     """The place of the first is that of the largest of the bools."""
-    found = x > threshold
-    first = x[graphs.argmax(found)]
-    return graphs.where(graphs.any(found), first * first, graphs.sum(x))
+    large = x > threshold
+    first = x[graphs.argmax(large)]
+    return graphs.where(graphs.any(large), first * first, graphs.sum(x))
 
 
 _COSTS = floats(3, 1, 4, 1, 5)

@@ -101,9 +101,9 @@ def runs(x: Array, codes: Array) -> Array:
 def runs_graph(x: Array, codes: Array) -> Array:
     """One loop, in which a code that changes ends a run."""
 
-    def step(state: Array, given: Array) -> Array:
+    def step(state: Array, item: Array) -> Array:
         total, run = state
-        value, new = given[0], given[1] > 0
+        value, new = item[0], item[1] > 0
         return (graphs.where(new, total + run * run, total), graphs.where(new, value, run + value)), ()
 
     new = graphs.where(graphs.concat([np.array([True]), codes[1:] != codes[:-1]]), 1.0, 0.0)

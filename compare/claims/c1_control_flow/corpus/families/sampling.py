@@ -37,9 +37,9 @@ def metropolis(start: Array, moves: Array, draws: Array) -> Array:
 def metropolis_graph(start: Array, moves: Array, draws: Array) -> Array:
     """A scan, in which a move is selected."""
 
-    def step(x: Array, given: Array) -> Array:
-        after = x + given[0]
-        x = graphs.where(given[1] < graphs.exp((x * x - after * after) / 2), after, x)
+    def step(x: Array, proposal: Array) -> Array:
+        after = x + proposal[0]
+        x = graphs.where(proposal[1] < graphs.exp((x * x - after * after) / 2), after, x)
         return x, x * x
 
     return graphs.mean(graphs.scan(step, start, graphs.stack([moves, draws], axis=1))[1])
