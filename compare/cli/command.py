@@ -248,14 +248,21 @@ for name, command in sorted(graphduel.commands.items()):
 
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import conditions
+    from compare.claims.base import OPEN
     from compare.page import tables
     from compare.records.record import of
     from compare.records.runs import Run
 
     echo(conditions.summary(records) + "\n")
-    tables.judged(verdicts)
-    if any(run.settings.get("only") for run in of(records, Run)):
+    settings = [run.settings for run in of(records, Run)]
+    if any(asked.get("only") for asked in settings):  # too little for most claims: the times come first
         tables.narrowed(records)
+        if not any(asked.get("claim") for asked in settings):
+            verdicts, every = [v for v in verdicts if v.finding.verdict not in OPEN], len(verdicts)
+            if len(verdicts) < every:
+                echo(f"\nToo little was measured for {every - len(verdicts)} of {every} claims.")
+    if verdicts:
+        tables.judged(verdicts)
     echo("\n" + "\n".join(conditions.sentences(records)))
     echo(f"\nReport: {directory / 'report.html'}")
 

@@ -154,6 +154,11 @@ def test_a_run_of_some_cells_prints_their_ratios(call, machine, tmp_path):
     row = next(line for line in some.splitlines() if line.startswith("tiny (small)"))
     assert "static-exact" in row
     assert "×" in row
+    lines = some.splitlines()
+    assert lines[0].startswith("Conditions: ")
+    assert lines.index(row) == 3  # a blank line, and the names of the columns
+    assert "Too little was measured for 8 of 8 claims." in lines
+    assert not [line for line in lines if line.startswith("C") and line[1].isdigit()]
     assert call("report", tmp_path / "r").stdout.count("tiny (small)") == some.count("tiny (small)")
     assert "tiny (small)" not in call("run", "--out", tmp_path / "all", "--processes", 3).stdout
 

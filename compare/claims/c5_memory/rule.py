@@ -178,9 +178,9 @@ CLAIM = Claim(
     "step of the dynamic engine reaches, which are counted. The headline is the mean of steps of 1 MiB and more. "
     "A map over tensor size and depth shows the same for chains of ops. The map is shown and not judged.",
     rule=f"More and less mean a difference of more than {SMALLEST_EFFECT:.0%}. There are three regimes of size: steps "
-    "under 64 KiB, to 1 MiB, and more. If static never holds more than dynamic in a regime, the regime refutes the claim. It "
-    "depends if static holds more in some cells and less in others. It supports the claim if static holds more in "
-    "some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies "
+    "under 64 KiB, to 1 MiB, and more. If static never holds more than dynamic in a regime, the regime refutes the "
+    "claim. It depends if static holds more in some cells and less in others. It supports the claim if static holds "
+    "more in some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies "
     f"above 1, and its mean lies above {MORE}. Otherwise it is inconclusive. The claim gets the verdict that all "
     "three regimes give, and depends where they give different ones. Supported and refuted need all three "
     f"regimes, measured on at least {MIN_WORKLOADS} workloads each. The claim names the structure as the cause: if "
