@@ -22,21 +22,32 @@ SUFFIXES = ".svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf"
 @options.INPUTS
 @options.GRADIENT
 @options.default(
-    "--engine", type=click.Choice(["static", "dynamic"]), default="static", help="Show the graph of this engine."
+    "--engine",
+    type=click.Choice(["static", "dynamic", "both"]),
+    default="static",
+    help="Show the graph of this engine; both: the tape beside the optimised graph, with what differs.",
 )
 @click.option("--optimised", is_flag=True, help="Show the graph after all passes of static.")
-@click.option("--unfold", is_flag=True, help="Draw every node of a large graph.")
+@click.option(
+    "--passes", is_flag=True, help="Show what each pass of static changes; with --out FILE.html, a slider over them."
+)
+@click.option("--unfold", is_flag=True, help="Show every node of a large graph.")
 @click.option("--out", type=options.FILE, help=f"Write a file: {SUFFIXES}.")
 @click.option("--view", is_flag=True, help="Open it in Model Explorer: pip install 'graphduel[viewer]'.")
 @click.pass_context
-def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool, unfold: bool, **asked: object) -> None:
+def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool, **asked: object) -> None:
     """Show the graph of a function of yours, traced or recorded.
 
     The command finds FUNCTION and its inputs as `graphduel compare` does, and uses the first call. Without --out it
-    prints the graph. It folds a graph of more than 150 nodes by source line; the JSON formats hold every node.
+    prints the graph, and of a graph of more than 150 nodes a repeated block once. Pictures of such a graph are folded
+    to groups, which the .html page opens and closes; the JSON formats hold every node.
     """
     del ctx
-    text, drawing = _drawn(function, unfold=unfold, **asked)
+    if asked["passes"] and (asked["engine"] != "static" or asked["optimised"]):
+        raise click.UsageError("--passes shows the passes of static one by one: leave out --engine and --optimised")
+    if asked["passes"] and (view or (out is not None and out.suffix != ".html")):
+        raise click.UsageError("--passes is printed, or written as an .html page with a slider: --out FILE.html")
+    text, drawing = _drawn(function, **asked)
     if out is not None:
         try:
             echo(f"{drawing!r}: {drawing.save(out)}")
@@ -48,15 +59,15 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
         echo(text)
 
 
-def _drawn(function: str, *, unfold: bool, **asked: object) -> tuple[str, GraphDrawing]:
+def _drawn(function: str, **asked: object) -> tuple[str, GraphDrawing]:
     """The graph as text, and drawn."""
     from compare.own import workers
     from compare.records.own import FunctionGraph
     from graphs.drawing import GraphDrawing
 
     warn(function)
-    found = workers.answer(FunctionGraph, function, {"function": function, **asked})
-    return found.text, GraphDrawing(found.diagram, unfold)
+    answer = workers.answer(FunctionGraph, function, {"function": function, **asked})
+    return answer.text, GraphDrawing.of_stages(answer.stages, bool(asked["unfold"]))
 
 
 def _opened(drawing: GraphDrawing) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import dynamic
 import static
 from compare import steps
@@ -11,8 +16,14 @@ from compare.own.case import case_of
 from compare.own.workers import answered
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
+from compare.words import text
 from compare.workloads.base import Case
-from graphs.drawing import of_graph
+from graphs.drawing import beside, difference, marked, of_graph
+from graphs.drawing.model import Change
+from graphs.drawing.outline import CHANGES, changes_of, outline
+from graphs.drawing.viewer import Stage
+from graphs.ir import Graph, format_rows
+from static.passes import pipeline
 
 
 def measure(job: Job) -> FunctionGraph | FunctionFault:
@@ -42,16 +53,78 @@ def _case(function: str, inputs: str | None, gradient: bool | None) -> Case:
 
 
 def graph_of(
-    function: str, *, inputs: str | None, gradient: bool | None, engine: str, optimised: bool
+    function: str,
+    *,
+    inputs: str | None,
+    gradient: bool | None,
+    engine: str,
+    optimised: bool,
+    passes: bool,
+    unfold: bool,
 ) -> FunctionGraph:
-    """The graph of the first call, as text and as it is drawn."""
+    """The graph of the first call, as text and as it is drawn: after each pass with `passes`.
+
+    The engine "both" is the tape of dynamic beside the graph that static optimises, with what differs marked.
+    """
     case = _case(function, inputs, gradient)
-    step = transformed(dynamic if engine == "dynamic" else static, case.loss, case.argnum)
     args = (case.params, *case.examples[0])
+    if passes:
+        return _after_passes(static.trace(static.converted(_step(static, case)), *args), unfold)
+    if engine == "both":
+        return _beside(_recorded(case, args), _optimised(case, args), unfold)
     if engine == "dynamic":
-        found = dynamic.record(step, *args)
-    elif optimised:
-        found = static.compile(step, *args, convert=True).graph
+        graph = _recorded(case, args)
     else:
-        found = static.trace(static.converted(step), *args)
-    return FunctionGraph(str(found), of_graph(found))
+        graph = _optimised(case, args) if optimised else static.trace(static.converted(_step(static, case)), *args)
+    written = str(graph) if unfold else outline(graph, *format_rows(graph))
+    return FunctionGraph(written, [Stage(graph.name, "", of_graph(graph))])
+
+
+def _step(engine: Any, case: Case) -> Callable[..., Any]:
+    return transformed(engine, case.loss, case.argnum)
+
+
+def _recorded(case: Case, args: tuple[Any, ...]) -> Graph:
+    return dynamic.record(_step(dynamic, case), *args)
+
+
+def _optimised(case: Case, args: tuple[Any, ...]) -> Graph:
+    return static.compile(_step(static, case), *args, convert=True).graph
+
+
+def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
+    """The graph as it was traced, and after each pass that changed it."""
+    before = of_graph(graph)
+    stages = [Stage("traced", text.counted(len(graph), "node"), before)]
+    idle = []
+    for step, after in pipeline.stages(graph):
+        if step.changed:
+            diagram = of_graph(after)
+            stages.append(
+                Stage(step.name, str(step).partition(": ")[2].replace("->", "→"), difference(before, diagram))
+            )
+            before = diagram
+        else:
+            idle.append(step.name)
+    rows = [f"graph {graph.name}, {stages[0].note} as it was traced"]
+    for stage in stages[1:]:
+        rows += [f"{stage.title}: {stage.note}", *changes_of(stage.diagram, None if unfold else CHANGES)]
+    busy = {stage.title for stage in stages}
+    rows.append(f"nothing to do for {', '.join(dict.fromkeys(name for name in idle if name not in busy)) or 'no pass'}")
+    return FunctionGraph("\n".join(rows), stages)
+
+
+def _beside(tape: Graph, optimised: Graph, unfold: bool) -> FunctionGraph:
+    """The tape beside the optimised graph: removed is what the passes left out, added what they made."""
+    before, after = of_graph(tape), of_graph(optimised)
+    changed = difference(before, after)
+    left, right = marked(before, after)
+    titled = replace(left, title="dynamic: the tape of one run"), replace(right, title="static: the optimised graph")
+    counts = Counter(item.change for item in changed.items if item.change)
+    said = ", ".join(f"{counts[change]:,} {word}" for change, word in _CHANGES.items() if counts[change])
+    sizes = f"dynamic records {text.counted(len(tape), 'node')}, static runs {text.counted(len(optimised), 'node')}"
+    rows = [f"{tape.name}: {sizes}: {said or 'the same'}", *changes_of(changed, None if unfold else 3 * CHANGES)]
+    return FunctionGraph("\n".join(rows), [Stage(tape.name, said, beside(*titled))])
+
+
+_CHANGES: dict[Change, str] = {"removed": "removed", "added": "added", "rewritten": "read other nodes"}

@@ -10,6 +10,7 @@ from compare.records.record import Arm, OfCell, Record
 from compare.records.runs import Setting
 from graphs.drawing import Diagram
 from graphs.drawing.memory_map import MappedBuffer
+from graphs.drawing.viewer import Stage
 
 
 class FunctionFault(Record, tag="function fault"):
@@ -33,10 +34,10 @@ class FunctionLook(Record, tag="first look"):
 
 
 class FunctionGraph(Record, tag="function graph"):
-    """The graph of a function, as text and as it is drawn."""
+    """The graph of a function, as text and as it is drawn: several stages where it is shown after each pass."""
 
     text: str
-    diagram: Diagram
+    stages: list[Stage]
 
 
 class FunctionMemory(Record, tag="function memory"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from graphs.drawing import text
@@ -22,6 +22,14 @@ class GraphDrawing:
     def __init__(self, diagram: Diagram, unfold: bool = False) -> None:
         self.whole = diagram
         self.shown = diagram if unfold else folded(diagram)
+        self.stages: Sequence[Stage] = [Stage(diagram.title, "", diagram)]
+
+    @classmethod
+    def of_stages(cls, stages: Sequence[Stage], unfold: bool = False) -> GraphDrawing:
+        """The drawing of the last of several stages, whose HTML page has a slider over all of them."""
+        drawing = cls(stages[-1].diagram, unfold)
+        drawing.stages = stages
+        return drawing
 
     def svg(self) -> str:
         """The picture, as text."""
@@ -45,7 +53,7 @@ class GraphDrawing:
 
     def html(self) -> str:
         """A page of its own, in which every group opens and closes; it needs nothing from a network."""
-        return viewer(self.whole.title, [Stage(self.whole.title, "", self.whole)])
+        return viewer(self.whole.title, self.stages)
 
     def save(self, path: str | Path) -> Path:
         """Write a file: .svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf. Returns its path.

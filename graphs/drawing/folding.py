@@ -68,19 +68,20 @@ def as_one(group: Group, items: Sequence[Item], around: Mapping[str, str]) -> It
     """
     own = [item for item in items if item.kind not in ("input", "constant")] or items
     count = sum(item.count for item in items)
+    changed = sum(item.count for item in own if item.change)
     lines = tuple(dict.fromkeys(line for item in items for line in item.lines))
     kinds, changes = {item.kind for item in own}, {item.change for item in own}
     return Item(
         items[0].key,
         group.title,
-        f"{count:,} nodes: {commonest(own)}",
+        f"{count:,} nodes: {commonest(own)}" + (f", {changed:,} changed" if changed else ""),
         kinds.pop() if len(kinds) == 1 else "forward",
         lines,
         sum(item.saved for item in items),
         count,
         box=around[group.key] if group.key in around else min((item.box for item in items), key=len),
         is_result=any(item.is_result for item in items),
-        change=changes.pop() if len(changes) == 1 else "rewritten",
+        change=changes.pop() if len(changes) == 1 else None,
     )
 
 
@@ -88,6 +89,7 @@ def commonest(items: Iterable[Item]) -> str:
     """The ops that most items are, of items that are folded already by what those say."""
     counts: Counter[str] = Counter()
     for item in items:
-        named = [item.label] if item.count == 1 else item.detail.partition(": ")[2].split(", ")
+        said = item.detail.partition(": ")[2].split(", ")
+        named = [item.label] if item.count == 1 else [name for name in said if not name.endswith(" changed")]
         counts.update(dict.fromkeys(named, item.count))
     return ", ".join(name for name, _ in counts.most_common(3))

@@ -26,7 +26,8 @@ _PERIOD, _DEPTH, _LEAST = 400, 60, 6
 class Group:
     """Keys of items and further groups under a title; `count` are the items in all of it.
 
-    `cut` tells that its parts were too many, and stand in groups that mean nothing of their own.
+    `cut` tells that its parts were too many, and stand in groups that mean nothing of their own. A repeated block says
+    how many `times` it is there, and is the `first` time what that holds.
     """
 
     key: str
@@ -34,6 +35,8 @@ class Group:
     parts: tuple[Part, ...]
     count: int
     cut: bool = False
+    times: int = 1
+    first: Part = ""
 
 
 Part = Group | str
@@ -148,7 +151,7 @@ class _Grouping:
         for number, block in enumerate(blocks, 1):
             held = self._repeated(block, depth, again - 1)
             parts.append(held[0] if len(held) == 1 else self._group(f"{number:,} of {count:,}: {what}", held))
-        whole = self._group(f"{count:,} × {what}", parts)
+        whole = replace(self._group(f"{count:,} × {what}", parts), times=count, first=parts[0])
         left, right = tokens[:start], tokens[end:]
         return [*self._repeated(left, depth, again - 1), whole, *self._repeated(right, depth, again - 1)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from graphs import collector
@@ -97,6 +97,14 @@ def _thousands(size: Size) -> str:
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []
+    for step, after in stages(graph, passes):
+        steps.append(step)
+        graph = after
+    return graph, steps
+
+
+def stages(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> Iterator[tuple[Ran, Graph]]:
+    """What each pass did, with the graph after it, one pass after the other."""
     nodes, held = _measured(graph)
     left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
     for pass_ in passes:
@@ -106,9 +114,9 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran
             nodes, held = before if after is graph else _measured(after)
         if after is graph:
             left[pass_] = graph
-        steps.append(Ran(pass_.__name__, before[0], nodes, before[1], held, pass_ not in INEXACT, after is not graph))
+        step = Ran(pass_.__name__, before[0], nodes, before[1], held, pass_ not in INEXACT, after is not graph)
+        yield step, after
         graph = after
-    return graph, steps
 
 
 def apply(pass_: Pass, graph: Graph) -> Graph:

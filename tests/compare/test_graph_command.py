@@ -1,5 +1,8 @@
 """`graphduel graph`: the graph of a user's function, printed, drawn, and refused where that cannot be."""
 
+import json
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -16,6 +19,13 @@ def loss(w, x):
         h = g.tanh(h)
     return g.mean(h * h)
 
+def deep(w, x):
+    for _ in range(60):
+        x = g.tanh(x @ w)
+        x = x * 1.5
+    return g.mean(x)
+
+square = [(np.eye(3, dtype=np.float32), np.ones((4, 3), np.float32))]
 inputs = [(np.ones((3, 2), np.float32), np.ones((4, 3), np.float32))]
 """
 
@@ -57,3 +67,46 @@ def test_what_cannot_be_done_is_a_usage_error(run):
     view = run("mine.py:loss", "--view")
     assert view.exit_code == 2
     assert "pip install 'graphduel[viewer]'" in view.output
+
+
+def test_a_large_graph_is_printed_with_a_repeated_block_once(run):
+    folded = run("mine.py:deep", "--inputs", "square", "--no-gradient").output
+    assert len(folded.splitlines()) < 15
+    assert "59 more like these 3 nodes, " in folded
+    whole = run("mine.py:deep", "--inputs", "square", "--no-gradient", "--unfold").output
+    assert whole.count("= tanh(") == 60
+    assert "more like these" not in whole
+
+
+def test_each_pass_says_what_it_changes(run, tmp_path):
+    found = run("mine.py:loss", "--passes")
+    assert found.exit_code == 0, found.output
+    assert "nodes as it was traced" in found.output
+    assert "remove_dead_code: " in found.output
+    assert any(row.startswith("  − %") for row in found.output.splitlines())
+    assert "nothing to do for " in found.output
+    assert run("mine.py:loss", "--passes", "--out", "p.html").exit_code == 0
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', (tmp_path / "p.html").read_text())
+    stages = json.loads(data[1])["stages"]
+    assert stages[0]["title"] == "traced"
+    assert len(stages) > 3
+    assert all(any(item["change"] for item in stage["items"]) for stage in stages[1:])
+
+
+def test_the_tape_stands_beside_the_optimised_graph_with_what_differs(run, tmp_path):
+    found = run("mine.py:loss", "--engine", "both", "--out", "both.json")
+    assert found.exit_code == 0, found.output
+    held = json.loads((tmp_path / "both.json").read_text())
+    titles = [box["title"] for box in held["boxes"] if not box["around"]]
+    assert titles == ["dynamic: the tape of one run", "static: the optimised graph"]
+    changes = {(item["key"][0], item["change"]) for item in held["items"]}
+    assert ("0", "removed") in changes
+    assert ("1", "added") in changes
+    assert "removed, " in run("mine.py:loss", "--engine", "both").output
+
+
+@pytest.mark.parametrize("words", [["--engine", "dynamic"], ["--optimised"], ["--out", "p.svg"], ["--view"]])
+def test_passes_are_those_of_static_and_need_a_page(run, words):
+    refused = run("mine.py:loss", "--passes", *words)
+    assert refused.exit_code == 2
+    assert "--passes" in refused.output

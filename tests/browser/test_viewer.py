@@ -1,0 +1,190 @@
+"""The page of a graph in a real Chromium: it answers at once, by mouse and by keys, and can be read by anyone."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import graphs as g
+import static
+from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
+from graphs.drawing.viewer import Stage
+
+pytestmark = pytest.mark.browser
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOSTILE = "</script><img src=x onerror=window.harmed=1>"
+ANSWER = 100
+"""Milliseconds of the page's own thread that one answer may take."""
+
+
+def layer(w, h):
+    hidden = g.tanh(h @ w)
+    return h + hidden * hidden
+
+
+def deep(weights, x):
+    for w in weights:
+        x = layer(w, x)
+    return g.mean(x)
+
+
+def _traced(layers):
+    return static.trace(static.value_and_grad(deep), [np.ones((3, 3))] * layers, np.ones((2, 3)))
+
+
+def _drawing(name):
+    if name == "large":
+        graph = _traced(90)
+        assert len(graph.nodes) > 1031
+        return graph.draw()
+    if name == "passes":
+        before, after = (
+            of_graph(graph) for graph in (_traced(3), static.compile(deep, [np.ones((3, 3))], np.ones((2, 3))).graph)
+        )
+        return GraphDrawing.of_stages(
+            [Stage("traced", "first", before), Stage("done", "last", difference(before, after))]
+        )
+    items = tuple(Item(f"%{i}", HOSTILE, HOSTILE, "forward", (HOSTILE,), options=HOSTILE) for i in range(2))
+    return GraphDrawing(Diagram(HOSTILE, items, (Link("%0", "%1"),)))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is on the PATH")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    return {name: _drawing(name).save(folder / f"{name}.html").as_uri() for name in ("large", "passes", "hostile")}
+
+
+@pytest.fixture
+def opened(chromium, places):
+    contexts = []
+
+    def open_page(name, **settings):
+        context = chromium.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.heard, page.asked = [], []
+        page.on("console", lambda message: page.heard.append(message.text))
+        page.on("pageerror", lambda error: page.heard.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(places[name])
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def shown(page):
+    return page.locator("#scene [role=treeitem]").count()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_anyone_can_read_it_and_nothing_scrolls_sideways(opened, scheme, width):
+    for name in ("large", "passes"):
+        page = opened(name, color_scheme=scheme, viewport={"width": width, "height": 844})
+        page.click("#open-all")
+        found = axe.Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.heard == []
+        assert [url for url in page.asked if not url.startswith("file:")] == []
+
+
+def test_an_answer_takes_less_than_a_tenth_of_a_second_on_a_large_graph(opened):
+    """By the processor time of the page's thread: the clock on the wall is that of all that runs beside it."""
+    page = opened("large", viewport={"width": 1280, "height": 844})
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy():
+        metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        return 1e3 * metrics["TaskDuration"]
+
+    acts = {
+        "open all": lambda: page.click("#open-all"),
+        "fit": lambda: page.click("#fit"),
+        "wheel": lambda: page.mouse.wheel(0, -120),
+        "click": lambda: page.mouse.click(400, 400),
+        "search": lambda: page.fill("#query", "matmul"),
+        "next hit": lambda: page.press("#query", "Enter"),
+        "arrow": lambda: page.press("#graph", "ArrowDown"),
+        "leave": lambda: page.press("#graph", "Escape"),
+        "close a group": lambda: page.press("#graph", "Enter"),
+        "close all": lambda: page.click("#close-all"),
+    }
+    slow = {}
+    for name, act in acts.items():
+        before = busy()
+        act()
+        page.wait_for_timeout(150)
+        if (took := busy() - before) > ANSWER:
+            slow[name] = took
+    assert slow == {}
+
+
+def test_keys_alone_open_close_search_and_leave(opened):
+    page = opened("large")
+    first = shown(page)
+    page.press("#graph", "Home")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#graph", "aria-activedescendant")
+    while not page.locator("#scene [aria-selected=true][aria-expanded=false]").count():
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert shown(page) != first
+    assert page.locator("#scene [aria-selected=true][aria-expanded=true]").count() == 1
+    page.keyboard.press("Enter")
+    assert shown(page) == first
+    page.keyboard.press("/")
+    page.keyboard.type("test_viewer.py mean")
+    assert "match" in page.text_content("#count")
+    page.keyboard.press("Enter")
+    assert "mean" in page.text_content("#panel h2")
+    assert "return g.mean(x)" in page.text_content("#panel")
+    assert page.locator("#scene .hot").count() > 0
+
+
+def test_a_group_opens_by_its_sign_and_stays_where_it_was(opened):
+    page = opened("large", viewport={"width": 1280, "height": 844})
+    group = page.locator("#scene [aria-expanded=false]").first
+    name, before = group.get_attribute("aria-label"), group.locator("rect").bounding_box()
+    page.mouse.click(before["x"] + 8, before["y"] + 8)
+    after = page.locator(f'#scene [aria-label="{name}"]')
+    assert after.get_attribute("aria-expanded") == "true"
+    assert after.locator("rect").first.bounding_box()["y"] == pytest.approx(before["y"], abs=2)
+
+
+def test_the_slider_goes_over_the_stages_and_finds_what_changed(opened):
+    page = opened("passes")
+    assert "first" in page.text_content("#note")
+    assert page.is_disabled("#change")
+    page.focus("#stage")
+    page.keyboard.press("ArrowRight")
+    assert "last" in page.text_content("#note")
+    page.click("#change")
+    assert "change" in page.text_content("#panel")
+
+
+def test_hostile_text_is_shown_as_text(opened):
+    page = opened("hostile")
+    page.press("#graph", "Home")
+    page.fill("#query", "img")
+    assert page.evaluate("window.harmed") is None
+    assert HOSTILE in page.text_content("#panel")
+    assert page.locator("img").count() == 0
