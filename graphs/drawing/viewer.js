@@ -142,6 +142,8 @@ function sizeOf(part) {
 /** The size of an open group, and where its parts lie in it, with ports in its edges where links pass. */
 function laidOut(group) {
   if (group.layout) return group.layout;
+  const isWhole = isWholeOpen(group);
+  if (isWhole && group.whole) return recalled(group);
   const cells = [], cellOf = new Map(), enter = new Map(), leave = new Map();
   const cell = (part, w, h, port) => { const made = { part, w, h, port, rank: 0, up: [], down: [], x: 0, index: cells.length }; cells.push(made); return made; };
   if (group.parent) for (const part of group.enter.keys()) enter.set(part, cell(part, LANE, 0, "enter"));
@@ -173,8 +175,27 @@ function laidOut(group) {
   for (const port of enter.values()) port.y = 0;
   for (const port of leave.values()) port.y = h;
   const w = Math.max(right - left + 2 * PAD, titled);
-  group.layout = { w, h, at: cellOf, enter, leave, tops, bottoms, chains };
+  group.layout = { w, h, at: cellOf, enter, leave, tops, bottoms, chains, paths: null };
+  if (isWhole) group.whole = group.layout;
   return group.layout;
+}
+
+/** The layout of a group and of those in it, as they were when all were open. */
+function recalled(group) {
+  group.parts.forEach((part) => part.parts && recalled(part));
+  return (group.layout = group.whole);
+}
+
+const isWholeOpen = (group) => group.parts.every((part) => !part.parts || (part.open && isWholeOpen(part)));
+
+/** While nobody waits, lay out the graph with all groups open, so that to open all is quick. */
+function prepare(prepared) {
+  const groups = prepared.parts.filter((part) => part.parts), states = groups.map((group) => group.open);
+  const layouts = [prepared.root, ...groups].map((group) => [group, group.layout]);
+  for (const [group] of layouts) Object.assign(group, { open: true, layout: null });
+  laidOut(prepared.root);
+  for (const [group, layout] of layouts) group.layout = layout;
+  groups.forEach((group, number) => { group.open = states[number]; });
 }
 
 /** Give each cell a layer: below all that it reads, and a source just above its first reader. The last layer. */
@@ -269,7 +290,7 @@ function spread(layer) {
 
 /** Forget the layout of a group and of those around it. */
 function stale(part) {
-  for (let group = part; group; group = group.parent) { group.layout = null; group.paths = null; }
+  for (let group = part; group; group = group.parent) group.layout = null;
 }
 
 // Links as paths ------------------------------------------------------------------------------------------------------
@@ -287,44 +308,41 @@ function end(group, child, part, side) {
   return { c, x: port ? c.x - c.w / 2 + port.x : c.x, y: side === "leave" ? c.y + c.h : c.y };
 }
 
-/** The pieces of links within a group: a piece a pair of ends, once for all links that take it. */
+/** The links within a group as two paths, lines and heads of arrows: a piece that several links share is there once. */
 function pieces(group, wanted) {
-  const { enter, leave } = group.layout, made = new Map();
-  const draw = (key, a, b, head) => { if (!made.has(key)) made.set(key, curve(group.layout, a, b, head)); };
+  const { enter, leave } = group.layout, lines = new Map(), heads = new Map();
   const edge = (port) => ({ c: port, x: port.x, y: port.y });
   const each = (links, f) => links.forEach((link) => { if (!wanted || wanted.has(link)) f(link.from, link.to); });
-  for (const [part, port] of enter) each(group.enter.get(part), (from, to) => {
-    const b = end(group, part, to, "enter");
-    draw(`${part.id}<${b.x}`, edge(port), b, !isOpen(part) || part === to);
-  });
+  const draw = (a, b, isHead) => {
+    curve(group.layout, a, b, lines);
+    const key = `${at(b.x)} ${at(b.y)}`;
+    if (isHead && a.c.rank < b.c.rank && !heads.has(key)) heads.set(key, `M${key}l-3.6 -7h7.2z`);
+  };
+  for (const [part, port] of enter) each(group.enter.get(part), (from, to) => draw(edge(port), end(group, part, to, "enter"), !isOpen(part) || part === to));
   for (const [a, targets] of group.within) for (const [b, links] of targets) each(links, (from, to) => {
-    const start = end(group, a, from, "leave"), stop = end(group, b, to, "enter");
-    draw(`${a.id}:${start.x}-${b.id}:${stop.x}`, start, stop, !isOpen(b) || b === to);
+    draw(end(group, a, from, "leave"), end(group, b, to, "enter"), !isOpen(b) || b === to);
   });
-  for (const [part, port] of leave) each(group.leave.get(part), (from) => {
-    const a = end(group, part, from, "leave");
-    draw(`${part.id}>${a.x}`, a, edge(port), false);
-  });
-  const all = [...made.values()];
-  return [all.map(([line]) => line).join(""), all.map(([, head]) => head).join("")];
+  for (const [part, port] of leave) each(group.leave.get(part), (from) => draw(end(group, part, from, "leave"), edge(port), false));
+  return [[...lines.values()].join(""), [...heads.values()].join("")];
 }
 
 const at = (v) => Math.round(v * 10) / 10;
 
-/** Down from one end to another, straight past layers, bent between them; and the head of its arrow. */
-function curve({ tops, bottoms, chains }, a, b, head) {
-  if (a.c.rank >= b.c.rank) return [`M${at(a.x)} ${at(a.y)}C${at(a.x)} ${at(a.y + 40)} ${at(b.x)} ${at(b.y - 40)} ${at(b.x)} ${at(b.y)}`, ""];
-  let path = `M${at(a.x)} ${at(a.y)}`, x = a.x, y = a.c.port ? a.y : bottoms[a.c.rank];
-  if (y !== a.y) path += `V${at(y)}`;
-  const bend = (to, below) => { const half = (below - y) / 2; path += `C${at(x)} ${at(y + half)} ${at(to)} ${at(below - half)} ${at(to)} ${at(below)}`; x = to; y = below; };
+/** Down from one end to another, straight past layers and bent between them, a piece a layer, by where it begins and ends. */
+function curve({ tops, bottoms, chains }, a, b, lines) {
+  let x = at(a.x), y = at(a.c.port ? a.y : bottoms[a.c.rank]);
+  const bend = (toX, toY, endY) => {
+    const key = `${x},${y},${toX},${toY}`;
+    const half = (toY - y) / 2;
+    if (!lines.has(key)) lines.set(key, `M${x} ${y}C${x} ${at(y + half)} ${toX} ${at(toY - half)} ${toX} ${toY}${endY > toY ? `V${endY}` : ""}`);
+    x = toX;
+    y = Math.max(toY, endY);
+  };
+  if (a.c.rank >= b.c.rank) { y = at(a.y); bend(at(b.x), at(b.y), 0); return; }
+  if (y > a.y) lines.set(`${x} ${a.y}`, `M${x} ${at(a.y)}V${y}`);
   const chain = chains.get(a.c);
-  for (let rank = a.c.rank + 1; rank < b.c.rank; rank++) {
-    bend(chain.get(rank).x, tops[rank]);
-    if (bottoms[rank] > y) { y = bottoms[rank]; path += `V${at(y)}`; }
-  }
-  bend(b.x, b.c.port ? b.y : tops[b.c.rank]);
-  if (!b.c.port && b.y > y) path += `V${at(b.y)}`;
-  return [path, head ? `M${at(b.x)} ${at(b.y)}l-3.6 -7h7.2z` : ""];
+  for (let rank = a.c.rank + 1; rank < b.c.rank; rank++) bend(at(chain.get(rank).x), at(tops[rank]), at(bottoms[rank]));
+  bend(at(b.x), at(b.c.port ? b.y : tops[b.c.rank]), b.c.port ? 0 : at(b.y));
 }
 
 // Painting ------------------------------------------------------------------------------------------------------------
@@ -368,10 +386,10 @@ const isOff = (x, y, w, h) => x > drawn.rect.right || y > drawn.rect.bottom || x
 function paintGroup(group, x, y, into, isNamed) {
   const { at: cells } = group.layout;
   if (drawn.legible || group.layout.h * view.k > 40 || drawn.hot.groups.has(group)) {
-    group.paths ??= pieces(group);
+    const paths = (group.layout.paths ??= pieces(group));
     const transform = `translate(${at(x)} ${at(y)})`;
-    into.append(made("path", { class: "e", transform, d: group.paths[0] }));
-    if (drawn.legible) into.append(made("path", { class: "a", transform, d: group.paths[1] }));
+    into.append(made("path", { class: "e", transform, d: paths[0] }));
+    if (drawn.legible) into.append(made("path", { class: "a", transform, d: paths[1] }));
     if (drawn.hot.groups.has(group)) into.append(made("path", { class: "hot", transform, d: pieces(group, drawn.hot.links)[0] }));
   }
   for (const [part, c] of cells) {
@@ -455,13 +473,20 @@ function zoom(factor, x = svg.clientWidth / 2, y = svg.clientHeight / 2) {
   soon();
 }
 
-/** The whole picture; or, no smaller than can be read, its top. */
+/** The whole picture; or, no smaller than can be read, its beginning. */
 function fit(isReadable) {
   const { w, h } = laidOut(model.root);
   const atLeast = isReadable ? Math.min(READABLE, Math.max(0.55, svg.clientWidth / w)) : 0;
   view.k = Math.max(atLeast, Math.min(1.2, svg.clientWidth / w, svg.clientHeight / h));
   view.x = (svg.clientWidth - w * view.k) / 2;
   view.y = Math.max(0, (svg.clientHeight - h * view.k) / 2);
+  if (w * view.k > svg.clientWidth && isReadable) {
+    let first = model.root.parts.find(isOpen) || model.root.parts[0];
+    while (isOpen(first)) first = first.parts[0];
+    const place = placeOf(first);
+    view.x = svg.clientWidth / 2 - (place.x + place.w / 2) * view.k;
+    view.y = Math.min(0, svg.clientHeight / 4 - place.y * view.k);
+  }
   paint();
 }
 
@@ -517,8 +542,8 @@ function toggle(group) {
 }
 
 function setAll(open) {
-  for (const part of model.parts) if (part.parts) { part.open = open; part.layout = part.paths = null; }
-  model.root.layout = model.root.paths = null;
+  for (const part of model.parts) if (part.parts) { part.open = open; part.layout = null; }
+  model.root.layout = null;
   fit(true);
   tell();
 }
@@ -783,4 +808,5 @@ byId("stages").hidden = data.stages.length < 2;
 byId("stage").max = data.stages.length - 1;
 window.addEventListener("resize", () => paint());
 show(0);
+setTimeout(() => prepare(models[0]), 50);
 })();
