@@ -22,6 +22,7 @@ from compare.cli.command import graphduel
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 EXTENDING = ROOT / "docs" / "extending.md"
 COMMANDS = ROOT / "docs" / "commands.md"
@@ -29,6 +30,8 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT 
 
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+QUESTION = re.compile(r"(\*\*Predict:\*\* (?:.+\n?)+)?")
+SAVED = re.compile(r"^```python file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`((?:[\w.]+/)+[\w.-]*|[\w-]+\.md)`")
 NAME_IN_FILE = re.compile(r"`([\w.]+)` in\s+`([\w/]+)\.py`")
 COMMAND = re.compile(r"^\| `graphduel (\w+)[^`]*` \|(.*)\|([^|]*)\|$", re.MULTILINE)
@@ -50,12 +53,13 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def programs(page):
-    """Each Python block with the text block that follows it at once: what it prints, or None."""
+    """Each Python block with the text block that follows it, at once or after a question: what it prints, or None."""
     text = page.read_text("utf-8")
     fences = list(FENCE.finditer(text))
     for fence, following in zip_longest(fences, fences[1:]):
         if fence[1] == "python":
-            told = following and following[1] == "text" and not text[fence.end() : following.start()].strip()
+            between = following and text[fence.end() : following.start()].strip()
+            told = following and following[1] == "text" and QUESTION.fullmatch(between)
             yield fence[3], following[3] if told else None
 
 
@@ -84,12 +88,58 @@ def with_programs():
 
 @pytest.mark.parametrize("page", [*with_programs()])
 def test_programs_print_what_the_page_says(page, tmp_path):
+    for name, text in SAVED.findall(page.read_text("utf-8")):
+        (tmp_path / name).write_text(text, "utf-8")
     blocks, told = zip(*programs(page), strict=True)
     printed = json.loads(python(["-c", PROGRAM], tmp_path, json.dumps(blocks)))
     assert [out for out, text in zip(printed, told, strict=True) if text] == [text for text in told if text]
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
+def test_the_tutorial_works_typed_into_python_step_by_step(tmp_path):
+    for name, text in SAVED.findall(TUTORIAL.read_text("utf-8")):
+        (tmp_path / name).write_text(text, "utf-8")
+    page = TUTORIAL.read_text("utf-8")
+    typed = [fence[3] for fence in FENCE.finditer(page) if fence[1] == "python" and "file=" not in fence[2]]
+    told = "".join(text for _, text in programs(TUTORIAL) if text)
+    assert python(["-q", "-i"], tmp_path, "".join(typed)) == told
+    assert page.count("**Predict:**") >= told.count("\n") / 4
+
+
+def test_the_tutorial_uses_no_file_or_command_before_it_is_there():
+    page = TUTORIAL.read_text("utf-8")
+    saved, activated = page.index("```python file=mine.py"), page.index(". .venv/bin/activate")
+    assert activated < page.index("    graphduel ")
+    assert saved < page.index("graphduel graph mine.py")
+    assert saved < page.index("from mine import")
+
+
+PICTURES = """
+import numpy as np
+import static
+from graphs.drawing import GraphDrawing, difference, of_graph
+from mine import inputs, loss, signed
+
+gradient = static.value_and_grad(loss)
+traced, step = static.trace(gradient, *inputs[0]), static.compile(gradient, *inputs[0])
+traced.draw().save("tutorial-step.svg")
+static.trace(static.converted(signed), np.array([1.0, 2.0])).draw().save("tutorial-branch.svg")
+GraphDrawing(difference(of_graph(traced), of_graph(step.graph))).save("tutorial-passes.svg")
+step.draw_memory().save("tutorial-memory.svg")
+"""
+
+
+def test_the_pictures_of_the_tutorial_are_those_of_its_file(tmp_path):
+    """To make them anew: run `PICTURES` beside mine.py, and copy what it writes to docs/."""
+    for name, text in SAVED.findall(TUTORIAL.read_text("utf-8")):
+        (tmp_path / name).write_text(text, "utf-8")
+    python(["-c", PICTURES], tmp_path)
+    for picture in re.findall(r"\]\((tutorial-\w+\.svg)\)", TUTORIAL.read_text("utf-8")):
+        drawn, shown = (ET.parse(folder / picture).getroot() for folder in (tmp_path, ROOT / "docs"))
+        tips = "{http://www.w3.org/2000/svg}title"
+        assert sorted(tip.text for tip in drawn.iter(tips)) == sorted(tip.text for tip in shown.iter(tips)), picture
+
+
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda page: page.name)
 def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp_path):
     (saved,) = (fence[3] for fence in FENCE.finditer(page.read_text("utf-8")) if "file=mine.py" in fence[2])
     (tmp_path / "mine.py").write_text(saved, "utf-8")
