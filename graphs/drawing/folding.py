@@ -22,18 +22,17 @@ def folded(diagram: Diagram, most: int = MOST) -> Diagram:
     around = {box.key: box.around for box in diagram.boxes}
     for part in _visible(parts, opened(parts, most)):
         held = [items[key] for key in keys_of(part)]
-        one = as_one(part, held, around) if isinstance(part, Group) else held[0]
-        stands |= {item.key: one for item in held}
+        shown = as_one(part, held, around) if isinstance(part, Group) else held[0]
+        stands |= {item.key: shown for item in held}
         if isinstance(part, Group):
-            stands |= {inner.key: one for inner in groups_of(part)}
+            stands |= {inner.key: shown for inner in groups_of(part)}
     links = dict.fromkeys(
         Link(stands[link.source].key, stands[link.target].key if link.target in stands else link.target, link.inside)
         for link in diagram.links
     )
-    shown = dict.fromkeys(stands.values())
     kept = tuple(link for link in links if link.source != link.target)
     boxes = tuple(box for box in diagram.boxes if box.key not in stands)
-    return Diagram(diagram.title, tuple(shown), kept, boxes, diagram.code)
+    return Diagram(diagram.title, tuple(dict.fromkeys(stands.values())), kept, boxes, diagram.code)
 
 
 def keys_of(part: Part) -> Iterator[str]:

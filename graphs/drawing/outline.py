@@ -65,8 +65,8 @@ class _Outline:
     def _closed(self, group: Group) -> Iterator[Row]:
         keys = self._outer([group])
         if keys:
-            one = as_one(group, [self.items[key] for key in keys], {})
-            text = f"  {keys[0]} to {keys[-1]}: {one.detail}"
+            row = as_one(group, [self.items[key] for key in keys], {})
+            text = f"  {keys[0]} to {keys[-1]}: {row.detail}"
             yield _number(keys[0]), f"{text:<70}  # {group.title}"
 
     def _outer(self, parts: Sequence[Part]) -> list[str]:

@@ -623,7 +623,7 @@ function legend(stage) {
 
 // Search --------------------------------------------------------------------------------------------------------------
 
-let found = [], current = -1;
+let matches = [], current = -1;
 
 function textOf(part) {
   const code = (lines) => lines.map((line) => `${line} ${(data.code[line] || []).join(" ")}`).join(" ");
@@ -633,8 +633,8 @@ function textOf(part) {
 
 function search() {
   const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-  found = words.length ? model.parts.filter((part) => words.every((word) => textOf(part).includes(word))) : [];
-  hits = new Set(found);
+  matches = words.length ? model.parts.filter((part) => words.every((word) => textOf(part).includes(word))) : [];
+  hits = new Set(matches);
   current = -1;
   list();
   paint();
@@ -642,8 +642,8 @@ function search() {
 }
 
 function list() {
-  hitList.hidden = !found.length;
-  hitList.replaceChildren(...found.slice(0, 60).map((part, place) => {
+  hitList.hidden = !matches.length;
+  hitList.replaceChildren(...matches.slice(0, 60).map((part, place) => {
     const text = part.item ? `${part.item.key} ${labelOf(part)} ${part.item.spec} ${part.item.lines[0] || ""}` : `${part.title} (${counted(part.count, "node")})`;
     const row = html("li", "", button(text, () => step(place)));
     row.classList.toggle("current", place === current);
@@ -653,11 +653,11 @@ function list() {
 
 /** Go to one of the nodes that were found. */
 function step(place) {
-  if (!found.length) return;
-  current = (place + found.length) % found.length;
+  if (!matches.length) return;
+  current = (place + matches.length) % matches.length;
   list();
   hitList.children[current]?.scrollIntoView({ block: "nearest" });
-  reveal(found[current]);
+  reveal(matches[current]);
 }
 
 // Stages --------------------------------------------------------------------------------------------------------------
@@ -752,7 +752,7 @@ svg.addEventListener("pointermove", (event) => {
   fingers.set(event.pointerId, event);
   if (other) {
     const { left, top } = svg.getBoundingClientRect();
-    const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+    const apart = (finger) => Math.hypot(finger.clientX - other.clientX, finger.clientY - other.clientY);
     zoom(apart(event) / Math.max(1, apart(before)), (event.clientX + other.clientX) / 2 - left, (event.clientY + other.clientY) / 2 - top);
   } else if (dragged > 4) { view.x += x; view.y += y; soon(); }
 });
@@ -792,7 +792,7 @@ query.addEventListener("keydown", (event) => {
   if (shift) { event.preventDefault(); step(current + shift); }
   if (event.key === "Escape") { query.value = ""; search(); svg.focus(); }
 });
-query.addEventListener("focus", () => { hitList.hidden = !found.length; });
+query.addEventListener("focus", () => { hitList.hidden = !matches.length; });
 document.addEventListener("click", (event) => { if (!byId("find").contains(event.target)) hitList.hidden = true; });
 
 byId("open-all").addEventListener("click", () => setAll(true));

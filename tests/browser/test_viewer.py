@@ -99,8 +99,8 @@ def test_anyone_can_read_it_and_nothing_scrolls_sideways(opened, scheme, width):
     for name in ("large", "passes"):
         page = opened(name, color_scheme=scheme, viewport={"width": width, "height": 844})
         page.click("#open-all")
-        found = axe.Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        report = axe.Axe().run(page).response["violations"]
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in report] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.heard == []
         assert [url for url in page.asked if not url.startswith("file:")] == []
@@ -113,7 +113,7 @@ def test_an_answer_takes_less_than_a_tenth_of_a_second_on_a_large_graph(opened):
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def busy():
-        metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
         return 1e3 * metrics["TaskDuration"]
 
     acts = {

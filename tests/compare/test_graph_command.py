@@ -54,9 +54,9 @@ def test_a_value_alone_and_an_optimised_graph(run):
 
 
 def test_a_file_is_written_by_its_suffix(run, tmp_path):
-    found = run("mine.py:loss", "--out", "g.svg")
-    assert found.exit_code == 0
-    assert "g.svg" in found.output
+    done = run("mine.py:loss", "--out", "g.svg")
+    assert done.exit_code == 0
+    assert "g.svg" in done.output
     assert (tmp_path / "g.svg").read_text().startswith("<svg")
 
 
@@ -79,12 +79,12 @@ def test_a_large_graph_is_printed_with_a_repeated_block_once(run):
 
 
 def test_each_pass_says_what_it_changes(run, tmp_path):
-    found = run("mine.py:loss", "--passes")
-    assert found.exit_code == 0, found.output
-    assert "nodes as it was traced" in found.output
-    assert "remove_dead_code: " in found.output
-    assert any(row.startswith("  − %") for row in found.output.splitlines())
-    assert "nothing to do for " in found.output
+    done = run("mine.py:loss", "--passes")
+    assert done.exit_code == 0, done.output
+    assert "nodes as it was traced" in done.output
+    assert "remove_dead_code: " in done.output
+    assert any(row.startswith("  − %") for row in done.output.splitlines())
+    assert "nothing to do for " in done.output
     assert run("mine.py:loss", "--passes", "--out", "p.html").exit_code == 0
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', (tmp_path / "p.html").read_text())
     stages = json.loads(data[1])["stages"]
@@ -94,8 +94,8 @@ def test_each_pass_says_what_it_changes(run, tmp_path):
 
 
 def test_the_tape_stands_beside_the_optimised_graph_with_what_differs(run, tmp_path):
-    found = run("mine.py:loss", "--engine", "both", "--out", "both.json")
-    assert found.exit_code == 0, found.output
+    done = run("mine.py:loss", "--engine", "both", "--out", "both.json")
+    assert done.exit_code == 0, done.output
     held = json.loads((tmp_path / "both.json").read_text())
     titles = [box["title"] for box in held["boxes"] if not box["around"]]
     assert titles == ["dynamic: the tape of one run", "static: the optimised graph"]
