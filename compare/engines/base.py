@@ -101,7 +101,7 @@ class LineOp:
     """
 
     line: str
-    seconds: float
+    seconds: float = 0.0
     made: int = 0
     saved: int = 0
     saved_bytes: int = 0

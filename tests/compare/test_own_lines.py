@@ -12,6 +12,7 @@ import pytest
 import graphs as g
 import static
 from compare import own
+from compare.engines.base import LineOp
 from compare.instruments.lines import graph, ticks
 from compare.instruments.lines.measure import measure_lines, texts
 from compare.instruments.lines.tape import LineKernel, aligned
@@ -146,7 +147,7 @@ def test_what_was_watched_longer_is_scaled_to_the_step():
 
 
 def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
-    kernels = [LineKernel("a:1", (1,), 8, True), LineKernel("a:2", (2,), 8, True)]
+    kernels = [LineKernel(LineOp("a:1"), (1,)), LineKernel(LineOp("a:2"), (2,))]
     assert aligned(kernels, [(1,), (2,)]) == ["a:1", "a:2"]
     assert aligned(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode, Observed
+from compare.engines.base import Function, Mode, Observed, loss_in
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.step import stepped
 from compare.errors import without_folders
 from compare.records.device import Device
 
@@ -98,7 +97,7 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        step = (lambda *args: (loss(*args), ())) if argnum is None else stepped(loss, argnum)
+        step = (lambda *args: (loss(*args), ())) if argnum is None else _stepped(loss, argnum)
         return step if self.mode(arm) is EAGER else self.compiled(arm, step)
 
     def compiled(self, arm: str, function: Function) -> Function:
@@ -151,3 +150,18 @@ class TensorFlow(Framework):
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
         return without_folders(last if last.startswith(name) else f"{name}: {last}")
+
+
+def _stepped(loss: Function, argnum: int) -> Function:
+    """`step(*args) -> (what the loss returns, gradients)`; a tape watches the leaves of one argument alone."""
+    import tensorflow as tf
+
+    def step(*args: Any) -> tuple[Any, Any]:
+        leaves, structure = optree.tree_flatten(args[argnum])
+        with tf.GradientTape() as tape:
+            tape.watch(leaves)
+            value = loss(*args)
+        gradients = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in gradients])
+
+    return step

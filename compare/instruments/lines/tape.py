@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dynamic
+from compare.engines.base import LineOp
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
@@ -22,15 +23,11 @@ from dynamic.anomaly import forward_lines
 from graphs import dispatch, tree
 
 
-@dataclass
-class LineKernel:
-    """A kernel of a step: its line, the shape and dtype of its result, and whether it ran before the loss was there."""
+class LineKernel(NamedTuple):
+    """A kernel of a step, whose seconds are read apart, and the shape and dtype of its result."""
 
-    line: str
-    made: tuple[Any, ...]
-    nbytes: int
-    forward: bool
-    kept: bool = False
+    op: LineOp
+    result: tuple[Any, ...]
 
 
 def lines(case: Case) -> SourceLinesArm:
@@ -39,11 +36,7 @@ def lines(case: Case) -> SourceLinesArm:
     kernels = recorded(case, arguments)
     counted = ticks.Counted({})
     for kernel in kernels:
-        line = counted.at(kernel.line)
-        line.kernels += 1
-        line.made += kernel.nbytes
-        line.saved += kernel.kept
-        line.saved_bytes += kernel.nbytes * kernel.kept
+        counted.add(kernel.op)
     step = transformed(dynamic, case.loss, case.argnum)
     return ticks.timed(counted, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
 
@@ -65,20 +58,20 @@ def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
 class _LineLog:
     arguments: set[int]
     kernels: list[LineKernel] = field(default_factory=list)
-    alive: list[tuple[LineKernel, Any]] = field(default_factory=list)
+    alive: list[tuple[LineOp, Any]] = field(default_factory=list)
     forward: bool = True
 
     def note(self, out: Any, places: Any) -> None:
         """Write down a kernel and what it has made."""
         gradient_of, line = places.place(sys._getframe(_CALLER))
         if not self.forward and not gradient_of and self.kernels:
-            line = self.kernels[-1].line
+            line = self.kernels[-1].op.line
         made = owner(out)
         fresh = id(made) not in self.arguments and not any(there() is made for _, there in self.alive[-_NEAR:])
-        kernel = LineKernel(line, (out.shape, out.dtype), made.nbytes if fresh else 0, self.forward)
-        self.kernels.append(kernel)
+        op = LineOp(line, made=made.nbytes if fresh else 0)
+        self.kernels.append(LineKernel(op, (out.shape, out.dtype)))
         if fresh:
-            self.alive.append((kernel, weakref.ref(made)))
+            self.alive.append((op, weakref.ref(made)))
 
     def marking(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which marks where it has returned, and what is kept then beside its own result."""
@@ -87,8 +80,9 @@ class _LineLog:
             output = f(*args)
             results = {id(owner(_array(leaf))) for leaf in tree.leaves(output) if hasattr(leaf, "shape")}
             self.forward = False
-            for kernel, there in self.alive:
-                kernel.kept = there() is not None and id(there()) not in results
+            for op, there in self.alive:
+                if there() is not None and id(there()) not in results:
+                    op.saved, op.saved_bytes = 1, op.made
             return output
 
         return marked
@@ -127,11 +121,11 @@ def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]
 
 def aligned(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
     """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
-    recorded_arrays = [kernel.made for kernel in kernels]
-    if recorded_arrays == list(made):
-        return [kernel.line for kernel in kernels]
+    results = [kernel.result for kernel in kernels]
+    if results == list(made):
+        return [kernel.op.line for kernel in kernels]
     lines = [""] * len(made)
-    for block in SequenceMatcher(None, recorded_arrays, made, autojunk=False).get_matching_blocks():
+    for block in SequenceMatcher(None, results, made, autojunk=False).get_matching_blocks():
         for i in range(block.size):
-            lines[block.b + i] = kernels[block.a + i].line
+            lines[block.b + i] = kernels[block.a + i].op.line
     return lines

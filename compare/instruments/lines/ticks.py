@@ -28,9 +28,9 @@ class Counted(NamedTuple):
         """The costs of a line, to be added to."""
         return self.lines.setdefault(line, LineCost())
 
-    def add(self, line: str, op: LineOp) -> None:
+    def add(self, op: LineOp) -> None:
         """Count an op."""
-        cost = self.at(line)
+        cost = self.at(op.line)
         cost.kernels += 1
         cost.made += op.made
         cost.saved += op.saved
@@ -41,7 +41,7 @@ def read(ops: Callable[[], Sequence[LineOp]], step: Callable[[], object]) -> Sou
     """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches."""
     counted = Counted({})
     for op in ops():
-        counted.add(op.line, op)
+        counted.add(op)
     return timed(counted, step, lambda: [(op.line, op.seconds) for op in ops()])
 
 
