@@ -13,7 +13,8 @@ import graphs as g
 import static
 from compare import own
 from compare.engines.base import LineOp
-from compare.instruments.lines import graph, ticks
+from compare.instruments.ledger import graph as ledger
+from compare.instruments.lines import ticks
 from compare.instruments.lines.measure import measure_lines, texts
 from compare.instruments.lines.tape import LineKernel, aligned
 from compare.own import stages
@@ -155,7 +156,7 @@ def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
 def test_saved_nodes_of_a_step_without_backward_are_none():
     case = case_of(mlp, inputs(), False, None)
     executable = static.compile(mlp, *inputs()[0])
-    assert graph.saved_nodes(executable, case) == set()
+    assert ledger.saved_nodes(executable, case) == set()
 
 
 def test_the_table_has_the_dearest_line_first_and_says_what_has_no_line(record):

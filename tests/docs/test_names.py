@@ -14,7 +14,8 @@ TWICE = {"Node", "Mode", "Optimizer"}
 OF_ITS_OWN = ROOT / "static" / "backends" / "native"
 # What any value may be called: these say neither what it is nor what it is for.
 VAGUE = {"found", "one", "given", "known"}
-CLEAN = ("graphs", "static")  # the packages that use none of them
+# The packages and rooms that use none of them.
+CLEAN = ("graphs", "static", "compare/workloads", "compare/engines", "compare/instruments", "compare/run")
 NOT_YET = (ROOT / "static" / "backends",)
 
 

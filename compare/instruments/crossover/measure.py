@@ -21,7 +21,6 @@ from compare.instruments.time.rounds import collected, paired_rounds
 from compare.records.crossover import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.records.job import Budget, Job
 from compare.workloads.base import Case
-from graphs import tree
 
 Array = Any
 Make = Callable[[int, int], Case]
@@ -85,7 +84,7 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
 
 def exact(case: Case) -> Any:
     """The loss and the gradients in float64, by the dynamic engine."""
-    params, example = tree.tree_map(lambda leaf: leaf.astype(np.float64), (case.params, case.examples[0]))
+    params, example = engines.named(engines.OWN).doubled((case.params, case.examples[0]))
     return engines.step("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
 
 

@@ -6,7 +6,8 @@ import gc
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -61,13 +62,20 @@ def _read_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[l
         tracemalloc.reset_peak()
         return follow
 
+    with followed(follow):
+        executable(*arguments)
+    return lines, readings
+
+
+@contextmanager
+def followed(follow: Callable[[FrameType, str, Any], Any]) -> Iterator[None]:
+    """Inside, Python calls `follow` as code is entered, and what that returns at each line of it."""
     before = sys.gettrace()
     sys.settrace(follow)
     try:
-        executable(*arguments)
+        yield
     finally:
         sys.settrace(before)
-    return lines, readings
 
 
 def _moments(
@@ -100,10 +108,10 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
     plan, steps = program.schedule, len(program.schedule.order)
     handed_out = {plan.owner[node] for node in program.graph.outputs}
     sizes = {node: dims.evaluate(node.spec.nbytes, binding.sizes) for node in owners(executable)}
-    spans = _spans(executable, sizes)
+    spans, saved = _spans(executable, sizes), saved_nodes(executable, case)
     living: list[Living] = [(Counter(), Counter()) for _ in range(steps)]
     for node, (lower, upper) in spans.items():
-        name = "gradients" if node in handed_out else _class(node, executable, forward, case)
+        name = "gradients" if node in handed_out else _class(node, forward, saved)
         for now in range(lower, steps if node in handed_out else upper):
             living[now][node not in plan.place][name] += sizes[node]
     for lower, upper, size in binding.lives[len(plan.lives) if program.planned else 0 :]:
@@ -137,14 +145,19 @@ def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tupl
     return spans
 
 
-def _class(node: Node, executable: Executable, forward: set[Node], case: Case) -> str:
+def _class(node: Node, forward: set[Node], saved: set[Node]) -> str:
     if node not in forward:
         return "workspace"
-    owner = executable.program.schedule.owner
-    read_late = any(
-        owner[source] is node for late in executable.nodes() if late not in forward for source in late.inputs
-    )
-    return "saved" if read_late and case.argnum is not None else "activations"
+    return "saved" if node in saved else "activations"
+
+
+def saved_nodes(executable: Executable, case: Case) -> set[Node]:
+    """The nodes of the forward pass whose memory the backward pass reads; none where a step takes no gradients."""
+    if case.argnum is None:
+        return set()
+    forward, owner = forward_of(executable, case), executable.program.schedule.owner
+    late = [node for node in executable.nodes() if node not in forward]
+    return {owner[source] for node in late for source in node.inputs if owner[source] in forward}
 
 
 def forward_of(executable: Executable, case: Case) -> set[Node]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -36,7 +35,7 @@ def counts(executable: Executable, case: Case) -> ticks.Counted:
         for node in dict.fromkeys(program.lines):
             if node is not None and not node.subgraphs:
                 counted.at(line_of(node)).kernels += 1
-    saved = saved_nodes(executable, case)
+    saved = ledger.saved_nodes(executable, case)
     for node in ledger.owners(executable):
         size = dims.evaluate(node.spec.nbytes, executable.sizes)
         line = counted.at(line_of(node))
@@ -45,15 +44,6 @@ def counts(executable: Executable, case: Case) -> ticks.Counted:
         line.saved_bytes += size * (node in saved)
     counted.lines.pop("", None)
     return counted
-
-
-def saved_nodes(executable: Executable, case: Case) -> set[Node]:
-    """The nodes of the forward pass whose memory the backward pass reads; none where a step takes no gradients."""
-    if case.argnum is None:
-        return set()
-    forward, owner = ledger.forward_of(executable, case), executable.program.schedule.owner
-    late = [node for node in executable.nodes() if node not in forward]
-    return {owner[source] for node in late for source in node.inputs if owner[source] in forward}
 
 
 def line_of(node: Node) -> str:
@@ -96,10 +86,6 @@ class _Follower:
 
 def _watched(executable: Executable, arguments: tuple[Any, ...]) -> ticks.Spans:
     follower = _Follower(executable)
-    before = sys.gettrace()
-    sys.settrace(follower)
-    try:
+    with ledger.followed(follower):
         executable(*arguments)
-    finally:
-        sys.settrace(before)
     return follower.spans

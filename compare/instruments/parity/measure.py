@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -111,8 +111,7 @@ def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     dynamic = engines.step("dynamic", case)
     expected = []
     for index in thin.sample(case.lengths, most):
-        tree: Any = (case.params, case.examples[index])
-        params, example = cast(Any, optree.tree_map(_float64, tree))
+        params, example = engines.named(engines.OWN).doubled((case.params, case.examples[index]))
         exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
         expected.append(Expected(index, engines.step("dynamic", exact)(*example), dynamic(*case.examples[index])))
     return expected
@@ -180,10 +179,6 @@ def _finite(error: float) -> float | None:
 
 def _largest(array: Any) -> float:
     return float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
-
-
-def _float64(leaf: Any) -> Any:
-    return leaf.astype(np.float64) if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f" else leaf
 
 
 def _dtype(case: Case) -> str:

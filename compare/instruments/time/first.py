@@ -97,12 +97,15 @@ class FirstEpoch:
         if peaks:
             self.peak, self.held = max(peaks), max(0, heap.live() - step.live)
 
+    def ended(self, runnable: Runnable) -> Status:
+        """What rows say of it: how one that was ended at its limit counts, the runnable says."""
+        return self.status if self.whole else runnable.cut
+
     def times(self, runnable: Runnable) -> TimeArm:
         """Its times; of steady state there are none yet."""
-        status: Status = self.status if self.whole else runnable.cut
         made = self.observed.compilations
         return TimeArm(
-            status,
+            self.ended(runnable),
             self.reason,
             build=self.build,
             first=self.calls[0].seconds if self.calls else 0.0,
@@ -116,21 +119,18 @@ class FirstEpoch:
 
     def parity(self, runnable: Runnable) -> ParityArm:
         """How far it is from what it must give."""
-        status: Status = self.status if self.whole else runnable.cut
         allowed = TOLERANCE if self.output_error is None else max(runnable.tolerances)
-        return ParityArm(status, self.reason, self.output_error, self.gradient_error, allowed)
+        return ParityArm(self.ended(runnable), self.reason, self.output_error, self.gradient_error, allowed)
 
     def compiled(self, runnable: Runnable) -> CompiledArm:
         """What the engine tells of its compilations."""
         observed = self.observed
-        status: Status = self.status if self.whole else runnable.cut
         made = [Made(compilation.reason, compilation.seconds) for compilation in observed.compilations]
-        return CompiledArm(status, self.reason, made, dict(observed.breaks), list(observed.limits))
+        return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits))
 
     def memory(self, runnable: Runnable) -> MemoryArm:
         """What it takes and holds."""
-        status: Status = self.status if self.whole else runnable.cut
-        return MemoryArm(status, self.reason, peak=self.peak or 0, held=self.held or 0)
+        return MemoryArm(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
 
 
 def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
