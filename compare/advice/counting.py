@@ -1,88 +1,153 @@
-"""What a worker does for the advice: count the ops of a step that runs eagerly, and, of a probe, take its times."""
+"""What a worker does for the advice: count what programs do in an engine, and, of probes and workloads, time them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from statistics import median
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
 
-import optree
+import numpy as np
 
-from compare import workloads
-from compare.advice import probes
-from compare.engines.base import Engine
-from compare.instruments.time.rounds import paired_rounds
-from compare.own.question import Question
+from compare import steps, workloads
+from compare.advice import heldout, probes
+from compare.engines import OWN, Engine, cases, named
+from compare.errors import described
+from compare.instruments.time.measure import steady_call
+from compare.instruments.time.rounds import TimedCall, collected, time_block
+from compare.own import origin
+from compare.own.case import case_of, converting
+from compare.own.question import Question, calls_in
 from compare.own.workers import answered
-from compare.records.framework_work import FrameworkWork, Timed
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionFault
-from compare.records.work import counted
+from compare.records.work import CountedProgram, CountedPrograms, Timed
+from compare.workloads.base import Case
+from graphs.errors import GraphError
 
-BUDGET = Budget(rounds=12, least=5, seconds=1.2, block_seconds=0.01)
-
-Losses = Callable[[str], Callable[..., Any]]
-"""The loss that an arm is given."""
+EXAMPLES = 6
+"""Of a stream, so that no program takes long; one where compiling is slow."""
 
 
-def measure(job: Job) -> FrameworkWork | FunctionFault:
-    """The work of what a job names: PROBE, a workload, or the user's FILE.py:NAME, as `asked` says.
+def measure(job: Job) -> CountedPrograms | FunctionFault:
+    """The counts of the programs of a job, each timed where `timed` says so.
 
-    It is timed where the job has two arms, the eager one first. What is wrong with the user's file is an answer too.
+    A program is a probe, a workload with its size, one drawn by `heldout`, one of the table `rows`, or the user's
+    function. What is wrong with the user's file is an answer too.
     """
-    asked = Question.from_dict(job.asked)
-    return answered(asked.function, lambda: _measured(asked.started(), job.arms, job, *_found(asked)))
+    asked = Question.from_dict(job.asked["question"])
+    names, rows, timed = (job.asked[name] for name in ("programs", "rows", "timed"))
+    return answered(asked.function, lambda: _measured(asked, names, rows, job if timed else None))
 
 
-def _found(asked: Question) -> tuple[Losses, Sequence[tuple[Any, ...]]]:
-    """The losses for each arm, and the calls."""
-    framework = asked.adapter
-    if asked.function in probes.PROBES:
-        loss, args = framework.load(probes.__name__).PROBES[asked.function]
-        return lambda _: loss, [framework.arrays(args)]
-    if asked.function in workloads.names():
-        case = framework.workload(workloads.source(asked.function)).case("small")
-        return partial(framework.loss, case=case), [framework.arrays((case.params, *case.examples[0]))]
-    function, calls = asked.load()
-    return lambda _: function, calls
+def _measured(asked: Question, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
+    engine = asked.started()
+    programs: list[CountedProgram] = []
+    for name in names:
+        steps.now(f"counted {name}")
+        if name != asked.function:
+            programs += _probed(engine, asked.arms, name, rows, timed)
+        elif engine.name == OWN:
+            programs.append(own(*origin.called(asked.function, asked.inputs), asked.gradient, asked.arms))
+        else:
+            function, inputs = origin.called(asked.function, asked.inputs)
+            calls = [engine.arrays(call) for call in calls_in(inputs)]
+            each = [Case(function, call[0], (tuple(call[1:]),), (1,)) for call in calls]
+            programs.append(counted(engine, asked.arms, name, each))
+    return CountedPrograms(engine.version, programs)
 
 
-def _measured(
-    framework: Engine, arms: Sequence[str], job: Job, losses: Losses, calls: Sequence[tuple[Any, ...]]
-) -> FrameworkWork:
-    eager = framework.build(arms[0], losses(arms[0]), 0)
-    works = []
-    for call in calls:
-        restore = framework.state(call)
-        works.append(counted(framework.ran(eager, call)))
-        restore()
-    found = FrameworkWork(framework.version, works, len({_shapes(call) for call in calls}))
-    if len(arms) > 1:
-        found.timed = _timed(framework, eager, framework.build(arms[1], losses(arms[1]), 0), calls, job)
-    return found
+def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arms: Sequence[str]) -> CountedProgram:
+    """A function for our engines and its calls: it is traced, and never run. Raises what tracing raises."""
+    from compare.engines.graphduel.counting import output_of
+
+    engine = named(OWN)
+    try:
+        case = converting(case_of(f, inputs, gradient, None, output_of))
+    except GraphError as error:
+        if not engine.refuses(error, arms[1]):
+            raise
+        return CountedProgram("", [], 0, refused=described(error))
+    return counted(engine, arms, "", [case], run=False)
 
 
-def _timed(
-    framework: Engine, eager: Callable[..., Any], compiled: Callable[..., Any], calls: Sequence[Any], job: Job
-) -> Timed:
-    """Steady calls by this process's own clock, the first by that of the wall: compilers are other processes."""
+def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job | None) -> Iterator[CountedProgram]:
+    """A program that is timed; a probe without gradients as well, where compiling is not slow.
 
-    def run(step: Callable[..., Any]) -> None:
-        for call in calls:
-            framework.wait(step(*call))
+    One that raises an error is refused: the others count.
+    """
+    whole = _named(engine, name, rows)
+    some = 1 if engine.costly else EXAMPLES
+    case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
+    plain = [replace(case, argnum=None)] if name in probes.ALL and not engine.costly else []
+    for variant in (case, *plain):
+        try:
+            taken = (
+                timed(engine, arms, variant, job.budget) if job else None
+            )  # first: nothing of it has been traced yet
+            program = counted(engine, arms, name, [variant])
+            program.timed = taken
+        except Exception as error:  # noqa: BLE001  (of a program of ours)
+            program = CountedProgram(name, [], 1, refused=described(error))
+        yield program
 
-    run(eager)
-    start = time.perf_counter()
-    framework.wait(compiled(*calls[0]))
-    first = time.perf_counter() - start
-    run(compiled)
-    arms = {"eager": partial(run, eager), "compiled": partial(run, compiled)}
-    steady = paired_rounds(arms, BUDGET, job.random(), time.process_time_ns).steady()
-    return Timed(median(steady["eager"]) / len(calls), median(steady["compiled"]) / len(calls), first)
+
+def _named(engine: Engine, name: str, rows: str) -> Case:
+    """A program by its name."""
+    if name in probes.ALL:
+        probe: Case = engine.load(probes.__name__).ALL[name]()
+        return probe
+    if name in heldout.names():
+        return heldout.cases()[name]()
+    if rows and name in (table := origin.named(rows)):
+        loss, params, inputs = table[name]()
+        return Case(loss, params, (tuple(inputs),), (1,))
+    workload, _, size = name.partition("/")
+    return engine.workload(workloads.source(workload)).case(size)
 
 
-def _shapes(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    leaves: list[Any] = optree.tree_leaves(cast("Any", call), none_is_leaf=True)
-    return tuple(tuple(getattr(leaf, "shape", ())) for leaf in leaves)
+def counted(
+    engine: Engine, arms: Sequence[str], name: str, programs: Sequence[Case], *, run: bool = True
+) -> CountedProgram:
+    """The counts of the calls of some cases. Raises what an engine raises that is not a refusal of the second arm."""
+    shapes = {cases.signature((case.params, *example)) for case in programs for example in case.examples}
+    try:
+        counts = [call for case in programs for call in engine.counts(arms, case, run=run)]
+    except Exception as error:
+        if not engine.refuses(error, arms[1]):
+            raise
+        return CountedProgram(name, [], len(shapes), refused=described(error))
+    return CountedProgram(name, counts, len(shapes))
+
+
+def timed(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> Timed:
+    """The least of some blocks of calls by this process's clock: what disturbs a machine only ever adds.
+
+    A compiler that is slow is other processes, and the first calls are then timed by the wall's clock.
+    """
+    clock = time.perf_counter if engine.costly else time.process_time
+    with nullcontext() if engine.costly else np.errstate(all="ignore"), collected():
+        start = clock()
+        eager = steady_call(engine.step(arms[0], case))
+        built = clock() - start  # what any step takes to build
+        eager()
+        start = clock()
+        compiled = steady_call(engine.step(arms[1], case))
+        compiled()
+        first = clock() - start - built
+        compiled()
+        taken = _least({"eager": eager, "compiled": compiled}, budget)
+    each = {arm: seconds / len(case.examples) for arm, seconds in taken.items()}
+    return Timed(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
+
+
+def _least(calls: Mapping[str, TimedCall], budget: Budget) -> dict[str, float]:
+    """The seconds of a call of each arm: the least of blocks that take turns."""
+
+    def block(arm: str, count: int) -> float:
+        return time_block(calls[arm], count, time.process_time_ns)
+
+    counts = {arm: max(1, int(budget.block_seconds / max(block(arm, 1), 1e-8))) for arm in calls}
+    rounds = [{arm: block(arm, counts[arm]) for arm in calls} for _ in range(budget.rounds)]
+    return {arm: min(seconds[arm] for seconds in rounds) for arm in calls}

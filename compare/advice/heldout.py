@@ -34,6 +34,11 @@ ATTENTION_ROWS = 600
 COUNT = 48
 
 
+def names(count: int = COUNT) -> list[str]:
+    """What the programs of `cases` are called."""
+    return list(cases(count))
+
+
 def cases(count: int = COUNT, seed: int = 0) -> dict[str, Callable[[], Case]]:
     """So many programs, by name; what follows the slash is the regime: size and depth. Made when called."""
     regimes = list(product(SIZES, DEPTHS))

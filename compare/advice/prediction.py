@@ -1,4 +1,4 @@
-"""Advice on one function: the engine that should win once warm, why, and after how many runs a compilation pays."""
+"""Advice on one function: the arm that should win once warm, why, and after how many calls a compilation pays."""
 
 from __future__ import annotations
 
@@ -6,65 +6,71 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from math import ceil
+from statistics import fmean
 from textwrap import fill
-from typing import Any, Literal
+from typing import Any
 
 from compare.advice import odds
-from compare.advice.costs import Costs
-from compare.advice.structures import TURNS, Structure
-from compare.advice.work import StepSeconds
+from compare.advice.prices import Prices
 from compare.claims import break_even as claims
 from compare.claims.break_even import Course
+from compare.records.work import CountedProgram, Terms
 from compare.stats import Interval
 from compare.words import text
 
-STRAIGHT, BRANCHING = 0.18, 0.4
-"""How far off predicted ratios were, as a root mean square of logarithms: of programs without and with control flow
-that depends on values. `graphduel advise --evaluate`, with and without `--held-out`, found 0.173 of 66 and 0.371 of
-14."""
+OFF = {"none": 0.2, "in the graph": 0.4, "between graphs": 0.85}
+"""How far off predicted ratios were, as a root mean square of logarithms, by where values decide what runs.
+
+`graphduel advise --evaluate` found 0.173 of 66 programs of our engines that decide by no value, and 0.371 of 14 whose
+graph has the control flow; of PyTorch 0.19 of nine, and 0.85 of four where Python reads values between graphs."""
 
 SHORT, TINY = 50e-6, 0.4
-"""The same for a step that dynamic should take so few seconds for: what an engine adds to its kernels is most of it.
+"""The same for a step that should take the eager arm so few seconds: what an engine adds to its kernels is most of it.
 A step of examples/ was predicted at 0.296 and measured by `graphduel compare` at 0.569, another at 0.55 and 0.628."""
 
 TIE = 1.25
-"""Engines whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
-
-Winner = Literal["dynamic", "static", "too close to call"]
+"""Arms whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
+TIED = "too close to call"
+SHOWN = 3
+"""Of the terms that a time is a sum of, those that are told: the dearest."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A prediction. Times are seconds of a call once warm, means over the inputs where these vary.
+    """A prediction. Times are seconds of a call once warm, means over the calls where these vary.
 
-    `compile` is for all structures among the inputs, `break_even` the calls after which that is paid back: None where
-    static is not said to win. `confidence` is the probability that the engine with the smaller time does win, and
-    `interval` has the measured ratio in it with probability 95%: both by how far predictions were off, of synthetic
-    programs on this machine and of programs that nothing was fitted to. Where static refuses the function, its times
-    are None and `refused` says why; those of dynamic are None as well where nothing was run to know them. `ran` tells
-    whether the function was run: a workload may be, a function of the user's never is.
+    `winner` is one of the `arms`, or `TIED`. `compile` is for all shapes among the calls, `break_even` the calls after
+    which that is paid back: None where the arm that compiles is not said to win. `confidence` is the probability that
+    the arm with the smaller time does win, and `interval` has the measured ratio in it with probability 95%: both by
+    how far predictions were off, of programs on this machine and of others that nothing was fitted to. `parts` are the
+    seconds of each arm by term. Where the second arm refuses the function, `refused` says why, and no time is known.
+    `ran` tells whether the function was run to count what it does: a function for our engines is only traced.
     """
 
-    winner: Winner
-    dynamic: StepSeconds | None
-    static: StepSeconds | None
+    arms: tuple[str, str]
+    winner: str
+    eager: float | None
+    compiled: float | None
     compile: float | None
-    compiles: int
+    shapes: int
     break_even: int | None
     confidence: float
     reasons: tuple[str, ...]
     refused: str | None = None
     ran: bool = False
     interval: tuple[float, float] | None = None
+    ops: int = 0
+    parts: tuple[Terms, Terms] | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Static ÷ dynamic in time: below 1 static is faster."""
-        return None if self.static is None or self.dynamic is None else self.static.total / self.dynamic.total
+        """Compiled ÷ eager in time: below 1 the arm that compiles is faster."""
+        return None if self.compiled is None or not self.eager else self.compiled / self.eager
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
+        listed = {name: list(getattr(self, name)) for name in ("arms", "reasons")}
+        return {**asdict(self), **listed, "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in (*self.reasons, self._looked)]
@@ -78,126 +84,106 @@ class Advice:
     def _looked(self) -> str:
         """What was done with the function to know this."""
         if self.ran:
-            return _RAN
-        return _TRACED if self.dynamic is not None else _REFUSED
+            return "this prediction ran your function once for each call, op by op: it compiled and timed nothing"
+        if self.refused:
+            return "this prediction traced your function on shapes and did not run it, so no time is known"
+        return "this prediction traced your function and did not run it: it adds up the prices of what its graph does"
 
     def _sentence(self) -> str:
+        eager, compiled = self.arms
         if self.ratio is None or self.interval is None:
-            return f"Take dynamic: static refuses the function. {self.refused}"
-        least, other = ("static", "dynamic") if self.ratio < 1 else ("dynamic", "static")
+            return f"Take {eager}: {compiled} refuses the function. {self.refused}"
+        least, other = (compiled, eager) if self.ratio < 1 else (eager, compiled)
         ahead = f"{least} is {odds.faster(self.ratio, self.interval)} than {other} by prediction"
         sure = f"{least} is faster with probability {odds.told(self.confidence)}"
-        if self.winner == "too close to call":
+        if self.winner == TIED:
             return (
                 f"Too close to call: once warm, {ahead}, and {sure}. "
-                f"From {1 / TIE:.2f}× to {TIE:.2f}× the advice names neither engine."
+                f"From {1 / TIE:.2f}× to {TIE:.2f}× the advice names no winner: graphduel compare measures it."
             )
         return f"Take {self.winner}: once warm, {ahead}, and {sure}."
 
 
-_TRACED = "this prediction traced your function and did not run it: it adds up the costs of its ops, by their shapes"
-_CONVERTED = (
-    "the function branches on values: static takes it with convert=True, and this prediction takes the longest of its "
-    f"branches in both engines, and {TURNS:.0f} turns of a loop whose length only a run knows"
-)
-_REFUSED = "this prediction traced your function on shapes and did not run it, so the time in dynamic is not known"
-_RAN = "this prediction ran your function, because it branches on values, and timed no run"
-
-
-def refusal(why: str) -> Advice:
-    """The advice on a function that static refuses, and that nothing was run of."""
-    return Advice("dynamic", None, None, None, 0, None, 1.0, (), why)
-
-
-def weigh(structures: Sequence[Structure], costs: Costs, compiles: int | None = None) -> Advice:
-    """The advice for calls of these structures in turn, of which `compiles` are compiled, all by default."""
-    found = [structure.predicted(costs) for structure in structures]
-    eager = _mean([one.dynamic for one in found])
-    refused = next((structure.reason for structure in structures if structure.static is None), None)
-    if refused is not None:
-        return Advice("dynamic", eager, None, None, 0, None, 1.0, (_dynamic_reason(eager),), refused, ran=True)
-    count = len(structures) if compiles is None else compiles
-    compiled = _mean([one.static for one in found if one.static is not None])
-    seconds = count * sum(one.compile or 0.0 for one in found) / len(found)
-    ratio = compiled.total / eager.total
-    branches = any(structure.ran or structure.converted is not None for structure in structures)
-    usual = TINY if eager.total < SHORT else STRAIGHT
-    spread = max(costs.spread, BRANCHING if branches else usual)
-    wins = winner(ratio)
-    paid = break_even(seconds, eager.total, compiled.total) if wins == "static" else None
+def predict(prices: Prices, program: CountedProgram) -> Advice:
+    """The advice for the calls of a program, which it makes in turn."""
+    eager_arm, compiled_arm = prices.arms
+    if program.refused is not None or not program.counts:
+        return Advice(prices.arms, eager_arm, None, None, None, 0, None, 1.0, (), program.refused or "it has no calls")
+    taken = [prices.timed(counts) for counts in program.counts]
+    eager, compiled, each = (fmean(getattr(call, name) for call in taken) for name in ("eager", "compiled", "compile"))
+    ratio, compile = compiled / eager, each * program.shapes
+    spread = max(prices.spread, *(OFF[counts.control] for counts in program.counts), TINY if eager < SHORT else 0.0)
+    winner = winner_of(ratio, prices.arms)
+    paid = break_even(compile, eager, compiled) if winner == compiled_arm else None
+    parts = tuple(
+        _parts(prices, [getattr(counts, name) for counts in program.counts]) for name in ("eager", "compiled")
+    )
+    remarks = dict.fromkeys(remark for counts in program.counts for remark in counts.remarks)
     return Advice(
-        winner=wins,
-        dynamic=eager,
-        static=compiled,
-        compile=seconds,
-        compiles=count,
-        break_even=paid,
-        confidence=odds.probability(ratio, spread),
-        reasons=(
-            _dynamic_reason(eager),
-            _static_reason(compiled),
-            *_compile_reasons(seconds, count, wins, paid),
-            *([_CONVERTED] if any(structure.converted is not None for structure in structures) else ()),
+        prices.arms,
+        winner,
+        eager,
+        compiled,
+        compile,
+        program.shapes,
+        paid,
+        odds.probability(ratio, spread),
+        (
+            *(_time_reason(arm, terms) for arm, terms in zip(prices.arms, parts, strict=True)),
+            *_compile_reasons(compile, program.shapes, winner, prices.arms, paid),
+            *remarks,
         ),
-        ran=any(structure.ran for structure in structures),
+        ran=any(counts.ran for counts in program.counts),
         interval=odds.interval(ratio, spread),
+        ops=program.counts[0].ops,
+        parts=(parts[0], parts[1]),
     )
 
 
-def winner(ratio: float) -> Winner:
-    """Who wins by static ÷ dynamic."""
-    if is_tie(ratio):
-        return "too close to call"
-    return "static" if ratio < 1 else "dynamic"
+def winner_of(ratio: float, arms: tuple[str, str]) -> str:
+    """Who wins by compiled ÷ eager."""
+    if 1 / TIE <= ratio <= TIE:
+        return TIED
+    return arms[1] if ratio < 1 else arms[0]
 
 
-def is_tie(ratio: float) -> bool:
-    """Whether a predicted ratio is too near 1 to name an arm."""
-    return 1 / TIE <= ratio <= TIE
-
-
-def break_even(compile: float, dynamic: float, static: float) -> int | None:
+def break_even(compile: float, eager: float, compiled: float) -> int | None:
     """The calls after which compiling has cost less than it has saved; None where a call saves nothing.
 
     The rule is that of measured calls; a prediction has no interval, and its first call costs as much as any.
     """
-    ratio = static / dynamic
+    ratio = compiled / eager
     paid = claims.break_even(
-        Course(compile, (static,), static), Course(0.0, (dynamic,), dynamic), Interval(ratio, ratio, ratio)
+        Course(compile, (compiled,), compiled), Course(0.0, (eager,), eager), Interval(ratio, ratio, ratio)
     )
     return None if paid.runs is None else ceil(round(paid.runs, 6))
 
 
-def _mean(parts: Sequence[StepSeconds]) -> StepSeconds:
-    return sum(parts, StepSeconds()).times(1 / len(parts))
+def _parts(prices: Prices, calls: Sequence[Terms]) -> Terms:
+    """The mean seconds of some calls by term, the dearest first."""
+    names = {name for terms in calls for name in terms}
+    seconds = {name: prices.of({name: fmean(terms.get(name, 0.0) for terms in calls)}) for name in names}
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-def _compile_reasons(seconds: float, count: int, wins: Winner, paid: int | None) -> list[str]:
-    """What compiling takes, and when that is paid back: a promise only where static is said to win."""
+def _time_reason(arm: str, parts: Terms) -> str:
+    total = sum(parts.values())
+    dearest = [f"{seconds / total:.0%} for {name}" for name, seconds in list(parts.items())[:SHOWN] if seconds > 0]
+    return f"{arm} takes {text.seconds(total)} a call: {', '.join(dearest)}"
+
+
+def _compile_reasons(seconds: float, shapes: int, winner: str, arms: tuple[str, str], paid: int | None) -> list[str]:
+    """What compiling takes, and when that is paid back: a promise only where the arm that compiles is said to win."""
     pays = {
-        "static": f"this has paid for itself after {text.counted(paid or 0, 'call')}",
-        "dynamic": "this never pays for itself",
-        "too close to call": "it is too close to call whether this ever pays for itself",
-    }[wins]
-    found = [f"compiling {'one graph' if count == 1 else f'{count:,} graphs'} takes {text.seconds(seconds)}: {pays}"]
-    if count > 1:
-        found.append(
-            "static compiles each new shape or structure again: if shapes never repeat, compiling does not pay"
+        arms[1]: f"this has paid for itself after {text.counted(paid or 0, 'call')}",
+        arms[0]: "this never pays for itself",
+        TIED: "it is too close to call whether this ever pays for itself",
+    }[winner]
+    what = "" if shapes == 1 else f" for the {shapes:,} shapes of the calls"
+    reasons = [f"compiling{what} takes {text.seconds(seconds)}: {pays}"]
+    if shapes > 1:
+        reasons.append(
+            "each new shape is priced as a compilation: if shapes never repeat, compiling does not pay, unless the "
+            "compiler generalises over them; graphduel compare counts how often it compiles"
         )
-    return found
-
-
-def _dynamic_reason(parts: StepSeconds) -> str:
-    recording = parts.ops + parts.call
-    each = text.seconds(recording / max(1, parts.count))
-    new = f", {text.seconds(parts.new)} for memory that is new in every call" if parts.new > 0.05 * parts.total else ""
-    return (
-        f"dynamic takes {text.seconds(parts.total)}: recording is {recording / parts.total:.0%} of it "
-        f"({text.counted(parts.count, 'op')} of {each}), and kernels take {text.seconds(parts.kernels)}{new}"
-    )
-
-
-def _static_reason(parts: StepSeconds) -> str:
-    ran = f"{text.counted(parts.count, 'kernel call')} in {text.seconds(parts.kernels)}"
-    rest = text.seconds(parts.ops + parts.call)
-    return f"static takes {text.seconds(parts.total)}: {ran}, and Python code in {rest}"
+    return reasons

@@ -1,39 +1,40 @@
-"""Programs that the model of a framework is calibrated on: none is a workload, and each stresses a few terms."""
+"""Programs that prices are fitted to: none is a workload, and each stresses a few terms.
+
+An engine whose compiler is slow is asked about a few of them, one that compiles in milliseconds about all, with and
+without gradients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import graphs
+from compare.workloads.base import Case
 
 Params = dict[str, Any]
+Array = Any
 
 
-class Probe(NamedTuple):
-    """A loss of parameters and data, over `graphs`, and the arguments that it is run on."""
-
-    loss: Callable[..., Any]
-    args: tuple[Any, ...]
-
-
-def chain(params: Params, x: Any) -> Any:
+def chain(params: Params, x: Array) -> Array:
     """Elementwise ops, one after the other."""
     for scale in params["scales"]:
         x = graphs.tanh(x * scale) + x / 3
     return graphs.mean(x)
 
 
-def layers(params: Params, x: Any) -> Any:
+def layers(params: Params, x: Array) -> Array:
     """Products, each with an activation."""
     for w, b in params["layers"]:
         x = graphs.tanh(x @ w + b)
     return graphs.mean(graphs.square(x))
 
 
-def rows(params: Params, x: Any) -> Any:
+def rows(params: Params, x: Array) -> Array:
     """Reductions of rows, as in a softmax and a normalisation."""
     for gain in params["gains"]:
         centred = x - graphs.mean(x, axis=-1, keepdims=True)
@@ -43,7 +44,7 @@ def rows(params: Params, x: Any) -> Any:
     return graphs.mean(graphs.square(x))
 
 
-def recurrent(params: Params, xs: Any) -> Any:
+def recurrent(params: Params, xs: Array) -> Array:
     """Small products in a loop over the first axis, each with an elementwise tail."""
     h = params["h"]
     for i in range(xs.shape[0]):
@@ -51,7 +52,7 @@ def recurrent(params: Params, xs: Any) -> Any:
     return graphs.mean(graphs.square(h))
 
 
-def branching(params: Params, x: Any) -> Any:
+def branching(params: Params, x: Array) -> Array:
     """A value that Python decides by, after each product."""
     for w in params["layers"]:
         x = graphs.tanh(x @ w)
@@ -59,7 +60,7 @@ def branching(params: Params, x: Any) -> Any:
     return graphs.mean(graphs.square(x))
 
 
-def attention(params: Params, x: Any) -> Any:
+def attention(params: Params, x: Array) -> Array:
     """Products of what has been turned, with a softmax between."""
     q, k, v = (x @ params[name] for name in "qkv")
     scores = q @ graphs.matrix_transpose(k) / 8
@@ -67,50 +68,134 @@ def attention(params: Params, x: Any) -> Any:
     return graphs.mean(graphs.square((e / graphs.sum(e, axis=-1, keepdims=True)) @ v))
 
 
-def _probes() -> dict[str, Probe]:
-    rng = np.random.default_rng(7)
-
-    def array(*shape: int) -> Any:
-        return (rng.standard_normal(shape) / max(1, shape[0] if len(shape) > 1 else 1) ** 0.5).astype(np.float32)
-
-    def chained(ops: int, size: int) -> Probe:
-        return Probe(chain, ({"scales": [array(1) for _ in range(ops)]}, array(size)))
-
-    def layered(count: int, batch: int, width: int) -> Probe:
-        return Probe(
-            layers, ({"layers": [(array(width, width), array(width)) for _ in range(count)]}, array(batch, width))
-        )
-
-    def rowed(count: int, *shape: int) -> Probe:
-        return Probe(rows, ({"gains": [array(shape[-1]) for _ in range(count)]}, array(*shape)))
-
-    def recurred(steps: int, batch: int, width: int) -> Probe:
-        return Probe(recurrent, ({"u": array(width, width), "h": array(batch, width)}, array(steps, batch, width)))
-
-    def attending(length: int, width: int) -> Probe:
-        return Probe(attention, ({name: array(width, width) for name in "qkv"}, array(length, width)))
-
-    def branched(count: int, batch: int, width: int) -> Probe:
-        return Probe(branching, ({"layers": [array(width, width) for _ in range(count)]}, array(batch, width)))
-
-    return {
-        "chain of 6, 64 floats": chained(6, 64),
-        "chain of 24, 1,024 floats": chained(24, 1024),
-        "chain of 12, 65,536 floats": chained(12, 1 << 16),
-        "chain of 6, 1,048,576 floats": chained(6, 1 << 20),
-        "2 layers of 32": layered(2, 16, 32),
-        "6 layers of 64": layered(6, 32, 64),
-        "3 layers of 512": layered(3, 128, 512),
-        "rows of 64": rowed(2, 32, 64),
-        "rows of 1,024": rowed(3, 256, 1024),
-        "8 steps of 32": recurred(8, 8, 32),
-        "24 steps of 64": recurred(24, 16, 64),
-        "2 branches, layers of 32": branched(2, 16, 32),
-        "5 branches, layers of 128": branched(5, 64, 128),
-        "attention over 64": attending(64, 64),
-        "attention over 256": attending(256, 256),
-    }  # fmt: skip
+def polynomial(params: Params, x: Array) -> Array:
+    """Elementwise ops that are cheap, of two arrays."""
+    for scale in params["scales"]:
+        x = (x * scale + 0.5) * x - scale
+    return graphs.sum(x)
 
 
-PROBES = _probes()
-"""By what they are called."""
+def gated(params: Params, x: Array) -> Array:
+    """Rows divided by their own mean, scaled."""
+    for scale in params["scales"]:
+        x = x / (1 + graphs.mean(x * x, axis=-1, keepdims=True)) * scale
+    return graphs.sum(graphs.abs(x))
+
+
+def looked_up(params: Params, index: Array) -> Array:
+    """Rows of a table, put beside each other and classified."""
+    h = graphs.concat([graphs.take(params["table"], index, axis=0), params["table"]], axis=1)
+    return graphs.cross_entropy(h @ params["w"], index)
+
+
+def many(params: Params) -> Array:
+    """One op for each of many parameters."""
+    total = graphs.sum(params["arrays"][0])
+    for x in params["arrays"][1:]:
+        total = total + graphs.sum(x * x)
+    return total
+
+
+def convolved(params: Params, x: Array) -> Array:
+    """Convolutions, each with an activation, and a pooling."""
+    for w in params["filters"]:
+        x = graphs.relu(graphs.conv2d(x, w))
+    return graphs.mean(graphs.max_pool2d(x, 2))
+
+
+def _array(*shape: int) -> Array:
+    rng = np.random.default_rng(shape)
+    return (rng.standard_normal(shape) / max(1, shape[0] if len(shape) > 1 else 1) ** 0.5).astype(np.float32)
+
+
+def _case(loss: Callable[..., Any], params: Params, *inputs: Array) -> Case:
+    return Case(loss, params, (inputs,), (1,))
+
+
+def _chained(ops: int, size: int, loss: Callable[..., Any] = chain) -> Case:
+    return _case(loss, {"scales": [_array(1) for _ in range(ops)]}, _array(size))
+
+
+def _scaled(ops: int, *shape: int, loss: Callable[..., Any] = polynomial) -> Case:
+    return _case(loss, {"scales": [_array(shape[-1]) for _ in range(ops)]}, _array(*shape))
+
+
+def _layered(count: int, batch: int, width: int) -> Case:
+    return _case(
+        layers, {"layers": [(_array(width, width), _array(width)) for _ in range(count)]}, _array(batch, width)
+    )
+
+
+def _rowed(count: int, *shape: int) -> Case:
+    return _case(rows, {"gains": [_array(shape[-1]) for _ in range(count)]}, _array(*shape))
+
+
+def _recurred(steps: int, width: int, *batch: int) -> Case:
+    return _case(recurrent, {"u": _array(width, width), "h": _array(*batch, width)}, _array(steps, *batch, width))
+
+
+def _attending(length: int, width: int) -> Case:
+    return _case(attention, {name: _array(width, width) for name in "qkv"}, _array(length, width))
+
+
+def _branched(count: int, batch: int, width: int) -> Case:
+    case = _case(branching, {"layers": [_array(width, width) for _ in range(count)]}, _array(batch, width))
+    return replace(case, branches=True)
+
+
+def _tabled(length: int, width: int) -> Case:
+    params = {"table": _array(length, width), "w": _array(2 * width, length)}
+    return _case(looked_up, params, np.arange(length))
+
+
+def _several(arrays: int, elements: int) -> Case:
+    return _case(many, {"arrays": [_array(elements) for _ in range(arrays)]})
+
+
+def _filtered(batch: int, channels: int, side: int) -> Case:
+    params = {"filters": [_array(channels, channels, 3, 3) for _ in range(2)]}
+    return _case(convolved, params, _array(batch, channels, side, side))
+
+
+def _table(make: Callable[..., Case], name: str, *shapes: tuple[int, ...], **options: Any) -> dict[str, Probe]:
+    return {f"{name} {' × '.join(map(str, shape))}": partial(make, *shape, **options) for shape in shapes}
+
+
+Probe = Callable[[], Case]
+FEW: dict[str, Probe] = {
+    "chain of 6, 64 floats": partial(_chained, 6, 64),
+    "chain of 24, 1,024 floats": partial(_chained, 24, 1024),
+    "chain of 12, 65,536 floats": partial(_chained, 12, 1 << 16),
+    "chain of 6, 1,048,576 floats": partial(_chained, 6, 1 << 20),
+    "2 layers of 32": partial(_layered, 2, 16, 32),
+    "6 layers of 64": partial(_layered, 6, 32, 64),
+    "3 layers of 512": partial(_layered, 3, 128, 512),
+    "rows of 64": partial(_rowed, 2, 32, 64),
+    "rows of 1,024": partial(_rowed, 3, 256, 1024),
+    "8 steps of 32": partial(_recurred, 8, 32, 8),
+    "24 steps of 64": partial(_recurred, 24, 64, 16),
+    "2 branches, layers of 32": partial(_branched, 2, 16, 32),
+    "5 branches, layers of 128": partial(_branched, 5, 64, 128),
+    "attention over 64": partial(_attending, 64, 64),
+    "attention over 256": partial(_attending, 256, 256),
+}
+"""What an engine is asked about whose compiler is slow."""
+# The smallest come first: what a process has freed decides what new memory costs it.
+MORE: dict[str, Probe] = {
+    **_table(_scaled, "polynomial", (1, 4), (6, 4), (20, 4)),
+    **_table(_layered, "layers", (1, 2, 4), (5, 2, 4), (6, 1, 16)),
+    **_table(_recurred, "steps", (6, 4, 4), (9, 4), (12, 32, 4), (30, 64, 16), (40, 16)),
+    **_table(_scaled, "gated", (3, 4, 4), (4, 48, 32), (10, 64, 64), loss=gated),
+    **_table(_tabled, "table", (4, 3), (200, 16), (1000, 64)),
+    **_table(_several, "many", (10, 4), (100, 4), (20, 2000)),
+    **_table(_filtered, "filters", (2, 4, 10), (8, 8, 14)),
+    **_table(_scaled, "polynomial", (8, 3000), (5, 20_000), (30, 20_000), (4, 100_000), (10, 300_000)),
+    **_table(_layered, "layers", (3, 32, 64), (4, 256, 128), (2, 400, 100)),
+    **_table(_scaled, "gated", (6, 256, 256), loss=gated),
+    **_table(_several, "many", (10, 200_000)),
+    **_table(_layered, "layers", (3, 300, 600)),
+    **_table(_scaled, "gated", (4, 2000, 500), loss=gated),
+    **_table(_scaled, "polynomial", (4, 400_000)),
+}
+"""What one is asked about as well that compiles in milliseconds."""
+ALL = {**MORE, **FEW}

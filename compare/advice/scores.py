@@ -36,7 +36,7 @@ class Forecast(Protocol):
     def ops(self) -> int: ...  # noqa: D102
 
 
-def scores(rows: Sequence[Forecast], arms: tuple[str, str] = ("dynamic", "static")) -> dict[str, Any]:
+def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
     """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = grouped(decided, regime)
@@ -87,10 +87,10 @@ def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
 
 def _stated(rows: Sequence[Forecast]) -> list[dict[str, float]]:
     """For each group of stated probabilities: how many, their mean, and the share that came true."""
-    found = []
+    groups = []
     for low, high in pairwise(STATED):
         group = [row for row in rows if low <= row.confidence and (row.confidence < high or high == 1)]
         if group:
             stated, happened = fmean(row.confidence for row in group), fmean(map(_sided, group))
-            found.append({"rows": len(group), "stated": stated, "happened": happened})
-    return found
+            groups.append({"rows": len(group), "stated": stated, "happened": happened})
+    return groups

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,8 @@ from compare.cli import complete, options
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
-    from compare.advice import Costs
+    from compare.advice import Prices
+    from compare.own.question import Question
 
 
 @click.command()
@@ -60,7 +59,8 @@ def advise(
     rows: str | None,
     only: str | None,
     path: Path | None,
-    **asked: Any,
+    inputs: str | None,
+    gradient: bool | None,
 ) -> None:
     """Predict which engine wins for a function of yours.
 
@@ -73,27 +73,27 @@ def advise(
     in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.
     """
     from compare import engines
+    from compare.advice import asking
+    from compare.run import progress
 
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
     if not evaluate and (rows or only or held_out):
         raise click.UsageError("--rows, --only and --held-out need --evaluate")
-    if framework and framework != engines.OWN:
-        if rows or held_out or asked["gradient"] is not None:
-            raise click.UsageError(
-                "--rows, --held-out and --gradient work with graphduel's engines, not with a --framework"
-            )
-        options.written(
-            path, _in_framework(framework, function, asked["inputs"], mode, calibration, only, anew=calibrate)
+    engine = framework or engines.OWN
+    if engine != engines.OWN and (rows or held_out or gradient is not None):
+        raise click.UsageError(
+            "--rows, --held-out and --gradient work with graphduel's engines, not with a --framework"
         )
-        return
-    if mode:
+    if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
-    from compare import advice
-
-    costs = advice.prices().prices(calibration, _said, anew=calibrate)
-    found = _evaluated(costs, rows, only, held_out=held_out) if function is None else _advised(function, costs, **asked)
-    options.written(path, found)
+    asked = asking.question(engine, function or "", inputs or "", mode, gradient)
+    prices = asking.priced(asked, calibration, progress.reporter(), _said, anew=calibrate)
+    if function is None:
+        chosen = _evaluated(asked, prices, rows, only, held_out=held_out)
+    else:
+        chosen = _advised(asked, prices)
+    options.written(path, chosen)
 
 
 def _said(text: str) -> None:
@@ -101,60 +101,36 @@ def _said(text: str) -> None:
     options.say(text, err=True)
 
 
-def _in_framework(
-    framework: str,
-    function: str | None,
-    inputs: str | None,
-    mode: str | None,
-    path: Path | None,
-    only: str | None,
-    *,
-    anew: bool,
-) -> dict[str, Any]:
-    from compare import workloads
-    from compare.advice import evaluation, judging
+def _advised(asked: Question, prices: Prices) -> dict[str, Any]:
+    from compare import engines
+    from compare.advice import asking
+    from compare.advice.prediction import predict
+    from compare.cli.own import warn
     from compare.run import progress
 
-    asked = judging.question(framework, function or "", inputs or "", mode)
-    costs = judging.prices(asked, progress.reporter()).prices(path, _said, anew=anew)
-    if function is not None:
-        found = judging.advised(asked, costs, progress.reporter())
-        echo(str(found))
-        return found.to_dict()
-    names = [name for name in workloads.names() if only is None or fnmatchcase(name, only)]
-    eager, compiled = asked.arms
-    rows = judging.judged(asked, costs, names, progress.reporter())
-    return _judged({**evaluation.summary(rows, (eager, compiled)), "left_out": {}}, (eager, compiled))
+    if asked.engine == engines.OWN:
+        warn(asked.function)
+    with asking.workers(asked, 1, progress.reporter()) as workers:
+        (program,) = workers.look([asked.function], timed=False)
+    advice = predict(prices, program)
+    echo(str(advice))
+    return advice.to_dict()
 
 
-def _advised(function: str, costs: Costs, **asked: Any) -> dict[str, Any]:
-    from compare import advice
-    from compare.cli.own import warn
-    from compare.own import workers
-    from compare.records.own import FunctionAdvice
-
-    warn(function)
-    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        file = Path(folder, "costs.json")
-        advice.save(costs, file)
-        found = workers.answer(FunctionAdvice, function, {"function": function, "costs": str(file), **asked})
-    options.say(found.text)
-    return found.value
-
-
-def _evaluated(costs: Costs, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
+def _evaluated(
+    asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool
+) -> dict[str, Any]:
     from compare.advice import evaluation, heldout
     from compare.own import origin
-    from compare.run import environment, progress
+    from compare.run import progress
 
-    environment.pin()
-    more = evaluation.from_rows(origin.named(rows)) if rows else {}
-    chosen = heldout.cases() if held_out else evaluation.cases(only=only)
-    found = evaluation.evaluate({**chosen, **more}, costs, progress.reporter())
-    return _judged(found, evaluation.OURS)
+    chosen = heldout.names() if held_out else evaluation.names(asked.adapter, only)
+    more = list(origin.named(rows)) if rows else []
+    judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
+    return _judged(judged, prices.arms)
 
 
-def _judged(found: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
+def _judged(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
     """Show predictions beside what was measured, and how often they were right."""
     from compare.page import tables
     from compare.words.text import counted
@@ -162,15 +138,17 @@ def _judged(found: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
     eager, compiled = arms
     columns = ("row", "said", "predicted", "measured", "right")
     echo(f"Ratios are {compiled} ÷ {eager}.")
-    tables.show(columns, [_row(row) for row in found["rows"]], whole=columns)
-    for name, why in found["left_out"].items():
+    tables.show(columns, [_row(row) for row in evaluation["rows"]], whole=columns)
+    for name, why in evaluation["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)
-    _say_rate("once warm", found, arms)
-    for calls, rate in found["over_calls"].items():
+    _say_rate("once warm", evaluation, arms)
+    for calls, rate in evaluation["over_calls"].items():
         _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate, arms)
-    _say_scores(found["scores"])
-    options.say(f"Measured ratios in the predicted interval of 95%: {found['covered']} of {len(found['rows'])}.")
-    return found
+    _say_scores(evaluation["scores"])
+    options.say(
+        f"Measured ratios in the predicted interval of 95%: {evaluation['covered']} of {len(evaluation['rows'])}."
+    )
+    return evaluation
 
 
 def _say_scores(scores: dict[str, Any]) -> None:
@@ -179,11 +157,12 @@ def _say_scores(scores: dict[str, Any]) -> None:
         trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
         said = f"{scores['of']} have times that differ by more than {scores['beyond']:.2f}. Right: {scores['hits']}"
         options.say(f"{said}. Trivial predictors: {trivial}.")
-    for regime, one in scores["regimes"].items():
-        options.say(f"  {regime}: {one['hits']} of {one['of']}")
+    for regime, hits in scores["regimes"].items():
+        options.say(f"  {regime}: {hits['hits']} of {hits['of']}")
     if scores["brier"] is not None:
         stated = ", ".join(
-            f"{one['stated']:.0%} happened in {one['happened']:.0%} of {one['rows']}" for one in scores["stated"]
+            f"{group['stated']:.0%} happened in {group['happened']:.0%} of {group['rows']}"
+            for group in scores["stated"]
         )
         options.say(
             f"Brier score: {scores['brier']:.3f}; a constant prediction of one half has 0.25. Stated odds: {stated}."

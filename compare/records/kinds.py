@@ -13,7 +13,6 @@ from compare.records.compilations import Compilations
 from compare.records.control_flow import Programs
 from compare.records.crossover import Crossover, CrossoverMemory
 from compare.records.debugging import Faults
-from compare.records.framework_work import FrameworkWork
 from compare.records.gradients import Gradients
 from compare.records.ladder import Ladder
 from compare.records.ledger import Ledger
@@ -22,7 +21,6 @@ from compare.records.lines import SourceLines
 from compare.records.memory import Memory
 from compare.records.own import (
     EngineGraphs,
-    FunctionAdvice,
     FunctionFault,
     FunctionGraph,
     FunctionLook,
@@ -34,10 +32,11 @@ from compare.records.parity import Parity
 from compare.records.parts import Parts
 from compare.records.prototyping import Prototypes
 from compare.records.record import Kind
-from compare.records.runs import Bare, Calibration, Failure, ReturnedMemory, Run
+from compare.records.runs import Bare, Failure, Run
 from compare.records.structure import Edits
 from compare.records.time import Time
 from compare.records.trials import Selftest, TrialMemory, TrialTime
+from compare.records.work import CountedPrograms
 
 ELSEWHERE = "elsewhere"
 """Stands for the size of what is measured in another engine than ours: there a process compiles for long."""
@@ -81,11 +80,8 @@ _TABLE = (
     Kind(FunctionLook, "compare.own.measure:measure"),
     Kind(FunctionGraph, "compare.own.graph:measure"),
     Kind(FunctionMemory, "compare.own.graph:measure_memory"),
-    Kind(FunctionAdvice, "compare.advice.command:measure"),
     # advice, and the selftest
-    Kind(FrameworkWork, "compare.advice.counting:measure"),
-    Kind(ReturnedMemory, "compare.advice.returned:measure"),
-    Kind(Calibration, "compare.advice.calibration:measure"),
+    Kind(CountedPrograms, "compare.advice.counting:measure"),
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
     Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
     Kind(Selftest),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from compare.records.record import Arm, OfCell, Record
@@ -47,13 +45,6 @@ class FunctionMemory(Record, tag="function memory"):
     peak: int
     lower_bound: int
     buffers: list[MappedBuffer]
-
-
-class FunctionAdvice(Record, tag="function advice"):
-    """What is predicted of a function, in words and as JSON values."""
-
-    text: str
-    value: dict[str, Any]
 
 
 class PolicyCompile(Struct):

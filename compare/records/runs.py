@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compare.records.record import JobName, Record
 
 Setting = str | int | float | bool | list[str] | None
@@ -39,16 +37,3 @@ def error_of(record: Record) -> str | None:
 
 class Bare(Record, tag="environment"):
     """The environment of a worker, and nothing that it has measured."""
-
-
-class ReturnedMemory(Record, tag="returned memory"):
-    """For the bytes held at once, the seconds that a step takes more (`compare.advice.returned`)."""
-
-    points: list[tuple[float, float]]
-
-
-class Calibration(Record, tag="calibration"):
-    """The costs of a machine, and programs that a prediction by them is checked on (`compare.advice.calibration`)."""
-
-    larger: list[dict[str, float]]
-    costs: dict[str, Any]

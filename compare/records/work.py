@@ -1,4 +1,4 @@
-"""What a step does, counted op by op as the framework runs it eagerly: the terms that a price is made of."""
+"""What a step does, counted: the terms that its seconds are a sum of, each an amount that a machine has a price for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Literal
 
 from msgspec import Struct
 
+from compare.records.record import Record
+
+Terms = dict[str, float]
+"""Amounts by what they are of. Arms share a price where they share a name."""
+
 Sort = Literal["view", "read", "product", "other"]
+Control = Literal["none", "in the graph", "between graphs"]
+"""Where values decide what runs: nowhere, in ops of the graph, or in Python, where each decision ends a graph."""
 
 
 class RanOp(Struct, frozen=True):
@@ -26,41 +33,93 @@ class RanOp(Struct, frozen=True):
     flops: int = 0
 
 
-class Work(Struct, frozen=True):
-    """Counts of a step, both passes: ops by sort, and what they make, read and compute.
+class Counts(Struct, frozen=True):
+    """The terms of a call in an eager arm and in one that compiles, and those of its compilation.
 
-    `stretches` are the runs of ops without a product between them, which a compiler may make one kernel of. `reads` are
-    the values that Python was given: a graph ends there.
+    `ops` are those that the eager arm runs, both passes. `remarks` say what was assumed to count them, and `ran`
+    whether the function was run for it.
     """
 
-    views: int = 0
-    reads: int = 0
-    products: int = 0
-    others: int = 0
-    stretches: int = 0
-    elements: int = 0
-    moved: int = 0
-    flops: int = 0
-
-    @property
-    def ops(self) -> int:
-        """All of them."""
-        return self.views + self.products + self.others
+    eager: Terms
+    compiled: Terms
+    compile: Terms
+    ops: int
+    control: Control = "none"
+    remarks: list[str] = []
+    ran: bool = True
 
 
-def counted(ran: Iterable[RanOp]) -> Work:
-    """The counts of what was run, in its order. Elements and bytes are those of ops that can be fused."""
-    found = list(ran)
-    kernels = [one for one in found if one.sort != "view"]
-    others = [one for one in kernels if one.sort == "other"]
-    count = Counter(one.sort for one in found)
-    return Work(
-        views=count["view"],
-        reads=count["read"],
-        products=count["product"],
-        others=len(others),
-        stretches=sum(sort == "other" for sort, _ in groupby(kernels, lambda one: one.sort)),
-        elements=sum(one.elements for one in others),
-        moved=sum(one.moved for one in others),
-        flops=sum(one.flops for one in kernels),
+class Timed(Struct, frozen=True):
+    """Seconds of a call once warm, eager and compiled, and what the first compiled calls take more, for each shape."""
+
+    eager: float
+    compiled: float
+    compile: float
+
+
+class CountedProgram(Struct):
+    """The counts of each call of a program, the shapes among the calls, and what a call took where it was timed.
+
+    `refused` says why the arm that compiles does not take it.
+    """
+
+    name: str
+    counts: list[Counts]
+    shapes: int
+    timed: Timed | None = None
+    refused: str | None = None
+
+
+class CountedPrograms(Record, tag="counted programs"):
+    """Programs as a worker has counted them, in a version of an engine."""
+
+    version: str
+    programs: list[CountedProgram]
+
+
+def counted(ran: Iterable[RanOp]) -> Counts:
+    """The counts of what a framework ran eagerly, in its order.
+
+    Eager: a call, each op by its sort, and the bytes and flops of all. Compiled: each kernel that fusing leaves, as
+    runs of ops without a product between them may become one, what they make, and each value that Python reads: a graph
+    ends there. Compilation: each op that it looks at, and each kernel and each graph that it makes.
+    """
+    ops = list(ran)
+    kernels = [op for op in ops if op.sort != "view"]
+    others = [op for op in kernels if op.sort == "other"]
+    count = Counter(op.sort for op in ops)
+    views, reads, products = count["view"], count["read"], count["product"]
+    stretches = sum(sort == "other" for sort, _ in groupby(kernels, lambda op: op.sort))
+    flops = sum(op.flops for op in kernels)
+    every = views + products + len(others)
+    read = (
+        f"Python reads {reads} value{'s' if reads > 1 else ''} in a call, for example in an `if` or by item(): the "
+        "graph breaks at each, and the framework compiles each new path"
+    )
+    return Counts(
+        eager={
+            "eager calls": 1,
+            "eager ops": len(others) + reads,
+            "eager views": views,
+            "eager products": products,
+            "bytes moved by eager ops": sum(op.moved for op in others),
+            "eager flops": flops,
+        },
+        compiled={
+            "compiled calls": 1,
+            "compiled products": products,
+            "fused kernels": stretches,
+            "elements of fused kernels": sum(op.elements for op in others),
+            "compiled flops": flops,
+            "graph breaks": reads,
+        },
+        compile={
+            "compilations": 1,
+            "ops looked at": every,
+            "kernels made": products + stretches,
+            "further graphs": reads,
+        },
+        ops=every,
+        control="between graphs" if reads else "none",
+        remarks=[read] if reads else [],
     )

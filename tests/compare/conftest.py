@@ -5,8 +5,7 @@ import pytest
 from compare import engines as frameworks
 from compare import page as report
 from compare import workloads
-from compare.advice import kept
-from compare.advice.costs import Overhead, save
+from compare.advice.prices import machine, save
 from tests.helpers.prices import US, costs
 
 
@@ -31,5 +30,5 @@ def toy(monkeypatch):
 def saved(tmp_path):
     """A file of prices for this machine."""
     path = tmp_path / "costs.json"
-    save(costs(machine=kept.machine(), dynamic=Overhead(0.0, 0.0, US)), path)
+    save(costs(machine(frameworks.named(frameworks.OWN)), recorded_ops=US), path)
     return path

@@ -1,6 +1,8 @@
 """Advice: the arithmetic of break-even, what is refused, and the command."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +12,15 @@ from hypothesis import strategies as st
 import compare
 import graphs as g
 from compare import advice
-from compare.advice import odds, prediction
-from compare.advice.costs import Overhead, save
-from compare.advice.structures import Predicted, output_of, structure
+from compare.advice import counting, odds, prediction
+from compare.advice.prices import save
+from compare.engines import OWN, named
+from compare.engines.graphduel.counting import output_of
 from compare.errors import InputsError
 from compare.own.case import differentiates
 from graphs.errors import ShapeError
 from tests.helpers.fake_workloads import BRANCH, STREAM
-from tests.helpers.prices import US, X, advise, costs, parts, square_sum
+from tests.helpers.prices import ARMS, US, X, advise, costs, program, seconds, square_sum
 
 
 @pytest.mark.parametrize(
@@ -41,25 +44,25 @@ def test_from_break_even_on_compiling_has_cost_no_more(compile, dynamic, static)
 @pytest.mark.parametrize(
     ("ratio", "said"),
     [
-        (0.25, "static"), (0.79, "static"), (0.8, "too close to call"), (1.0, "too close to call"),
+        (0.25, "static-exact"), (0.79, "static-exact"), (0.8, "too close to call"), (1.0, "too close to call"),
         (1.25, "too close to call"), (1.3, "dynamic"),
     ],
 )  # fmt: skip
 def test_inside_the_tie_zone_nobody_wins(ratio, said):
-    assert prediction.winner(ratio) == said
+    assert prediction.winner_of(ratio, ARMS) == said
 
 
 def test_the_engine_with_less_overhead_is_advised_with_reasons():
-    priced = costs(dynamic=Overhead(0.0, 0.0, 3 * US), compile=Overhead(1e-3, 0.0, 0.0))
-    found = advice.advise(square_sum, [(X,)], costs=priced)
-    assert found.winner == "static"
-    assert found.dynamic.ops == pytest.approx(3 * US * found.dynamic.count)
-    saved = found.dynamic.total - found.static.total
-    assert found.break_even == int(np.ceil(1e-3 / saved))
-    assert found.confidence == pytest.approx(odds.probability(found.ratio, prediction.TINY))
-    assert "recording is 75% of it" in found.reasons[0]
-    assert f"paid for itself after {found.break_even:,} calls" in found.reasons[2]
-    assert json.loads(json.dumps(found.to_dict()))["tie_zone"] == [0.8, 1.25]
+    priced = costs(recorded_ops=3 * US, static_compilations=1e-3)
+    said = advice.advise(square_sum, [(X,)], costs=priced)
+    assert said.winner == "static-exact"
+    assert said.parts[0]["recorded ops"] == pytest.approx(3 * US * said.ops)
+    assert said.eager == pytest.approx(sum(said.parts[0].values()))
+    assert said.break_even == int(np.ceil(1e-3 / (said.eager - said.compiled)))
+    assert said.confidence == pytest.approx(odds.probability(said.ratio, prediction.TINY))
+    assert re.search(r"dynamic takes \S+ µs a call: 7\d% for recorded ops, ", said.reasons[0])
+    assert f"paid for itself after {said.break_even:,} calls" in said.reasons[2]
+    assert json.loads(json.dumps(said.to_dict()))["tie_zone"] == [0.8, 1.25]
 
 
 def test_equal_engines_are_too_close_to_call():
@@ -70,34 +73,22 @@ def test_equal_engines_are_too_close_to_call():
 
 
 @pytest.mark.parametrize(
-    ("slower", "compile", "said", "never"),
+    ("eager", "compile", "said", "never"),
     [
-        (
-            1.1,
-            1.0,
-            ["Too close to call", "static is faster with probability 72%", "too close to call whether"],
-            "after",
-        ),
-        (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 74%"], "after"),
-        (
-            2.0,
-            1.0,
-            ["Take static", "static is faster with probability 99%", "paid for itself after 1 call "],
-            "1 calls",
-        ),
-        (2.0, 1.5, ["Take static", "paid for itself after 2 calls"], "Too close"),
+        (1.1, 1.0, ["Too close to call", "static-exact is faster with probability 70%", "call whether"], "after"),
+        (0.9, 1.0, ["Too close to call", "dynamic is faster with probability 72%"], "after"),
+        (2.0, 1.0, ["Take static-exact", "faster with probability 99%", "paid for itself after 1 call "], "1 calls"),
+        (2.0, 1.5, ["Take static-exact", "paid for itself after 2 calls"], "Too close"),
         (0.5, 1.0, ["Take dynamic", "dynamic is faster with probability 99%", "never pays for itself"], "after"),
     ],
-)
-def test_the_words_say_what_the_numbers_do(monkeypatch, slower, compile, said, never):
-    step = structure(square_sum, (X,), None)
-    monkeypatch.setattr(type(step), "predicted", lambda *_: Predicted(parts(slower), parts(1.0), compile))
-    found = prediction.weigh([step], costs())
-    words = " ".join(str(found).split()) + " "
-    assert [one for one in said if one not in words] == []
+)  # fmt: skip
+def test_the_words_say_what_the_numbers_do(eager, compile, said, never):
+    told = prediction.predict(seconds(), program(eager, 1.0, compile))
+    words = " ".join(str(told).split()) + " "
+    assert [part for part in said if part not in words] == []
     assert never not in words
-    assert (found.break_even is None) == (found.winner != "static")
-    assert max(map(len, str(found).splitlines())) < 80
+    assert (told.break_even is None) == (told.winner != "static-exact")
+    assert max(map(len, str(told).splitlines())) < 80
 
 
 def test_a_function_is_traced_and_not_run():
@@ -105,7 +96,7 @@ def test_a_function_is_traced_and_not_run():
     found = advice.advise(lambda x: g.sum(g.tanh(x) * 2), [(vast,)], costs=costs())
     assert found.ran is False
     assert "traced your function and did not run it" in str(found)
-    assert found.dynamic.count > 4  # gradients and all
+    assert found.ops > 4  # gradients and all
 
 
 def test_a_function_that_branches_on_values_is_converted_and_never_run():
@@ -116,9 +107,7 @@ def test_a_function_that_branches_on_values_is_converted_and_never_run():
     found = advice.advise(f, [(vast,)], costs=costs())
     assert (found.refused, found.ran) == (None, False)
     straight = advice.advise(lambda x: g.sum(g.tanh(x) * x), [(vast,)], costs=costs())
-    assert (
-        0 < found.dynamic.count - straight.dynamic.count <= 5
-    )  # the condition, and that once; the longest branch, once
+    assert 0 < found.ops - straight.ops <= 5  # the condition, and that once; the longest branch, once
     said = " ".join(str(found).split())
     assert "the function branches on values: static takes it with convert=True" in said
     assert "traced your function and did not run it" in said
@@ -132,8 +121,8 @@ def test_a_loop_whose_length_only_a_run_knows_is_priced_at_ten_turns_in_both_eng
         return g.sum(x)
 
     found = advice.advise(f, [(X,)], costs=costs())
-    assert found.dynamic.count > 50
-    assert found.static.count > 20
+    assert found.ops > 50
+    assert found.compiled / US > 20
 
 
 def test_a_function_that_does_not_convert_is_refused():
@@ -141,10 +130,10 @@ def test_a_function_that_does_not_convert_is_refused():
         return g.sum(x) * len(repr(float(g.sum(x))))
 
     found = advice.advise(f, [(X,)], costs=costs())
-    assert (found.winner, found.dynamic, found.static, found.ran, found.ratio) == ("dynamic", None, None, False, None)
+    assert (found.winner, found.eager, found.compiled, found.ran, found.ratio) == ("dynamic", None, None, False, None)
     assert "ControlFlowError" in found.refused
     said = " ".join(str(found).split())
-    assert said.startswith("Take dynamic: static refuses the function.")
+    assert said.startswith("Take dynamic: static-exact refuses the function.")
     assert "this prediction traced your function on shapes and did not run it" in said
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -155,9 +144,10 @@ def test_a_function_that_is_wrong_says_so_itself():
 
 
 def test_a_workload_that_branches_on_values_is_run_to_know_its_ops():
-    found = advice.advise_case(BRANCH.case("small"), costs())
-    assert found.ran is True
-    assert "this prediction ran your function, because it branches on values" in " ".join(str(found).split())
+    case = replace(BRANCH.case("small"), branches=True)
+    said = prediction.predict(costs(), counting.counted(named(OWN), ARMS, "a branch", [case]))
+    assert said.ran is True
+    assert "this prediction ran your function once for each call" in " ".join(str(said).split())
 
 
 def test_gradients_are_taken_where_a_run_would_say_so():
@@ -167,10 +157,11 @@ def test_gradients_are_taken_where_a_run_would_say_so():
 
 
 def test_a_stream_compiles_once_for_each_shape():
-    case = STREAM.case("small")
-    found = advice.advise_case(case, costs(compile=Overhead(1.0, 0.0, 0.0)))
-    assert (found.compiles, found.compile) == (3, 3.0)
-    assert "static compiles each new shape or structure again" in found.reasons[-1]
+    said = prediction.predict(
+        costs(static_compilations=1.0), counting.counted(named(OWN), ARMS, "a stream", [STREAM.case("small")])
+    )
+    assert (said.shapes, said.compile) == (3, 3.0)
+    assert "each new shape is priced as a compilation" in said.reasons[-1]
 
 
 def test_inputs_that_cannot_be_used_are_refused():
@@ -194,7 +185,7 @@ def test_the_command_advises_on_a_function_and_writes_json(tmp_path, saved):
     done = advise(f"{file}:loss", "--calibration", saved, "--json", out)
     assert done.exit_code == 0, done.output
     assert "faster than dynamic by prediction" in " ".join(done.stdout.split())
-    assert json.loads(out.read_text())["winner"] == "static"
+    assert json.loads(out.read_text())["winner"] == "static-exact"
 
 
 @pytest.mark.parametrize(

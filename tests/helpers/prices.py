@@ -4,26 +4,31 @@ import numpy as np
 from click.testing import CliRunner
 
 import graphs as g
-from compare.advice.costs import Costs, Curve, Kernel, Overhead
-from compare.advice.work import StepSeconds
+from compare.advice.prices import Prices
 from compare.cli.command import graphduel
+from compare.records.work import CountedProgram, Counts
 
 US = 1e-6
-FLAT = Kernel(Curve(((1.0, US),)))
-FREE = Curve(((0.0, 0.0),))
+ARMS = ("dynamic", "static-exact")
 MACHINE = {"cpu": "one", "numpy": "2"}
+KERNELS = tuple(f"{family} kernels" for family in ("elementwise", "reduction", "product", "convolution", "other"))
 
 
-def costs(**change):
-    """A machine on which every kernel takes a microsecond, and nothing else anything."""
-    nothing = Overhead(0.0, 0.0, 0.0)
-    names = ("add", "sum:rows", "matmul", "matmul:thin", "matmul:vector", "concat")
-    given = {
-        "machine": MACHINE, "kernels": dict.fromkeys(names, FLAT), "fresh": FREE, "returned": (), "moved": FREE,
-        "planned": FREE, "row": 0.0, "lane": 0.0, "block": 0.0, "dynamic": nothing, "plain": nothing,
-        "static": nothing, "compile": nothing, "spread": 0.1,
-    }  # fmt: skip
-    return Costs(**{**given, **change})
+def costs(machine=MACHINE, spread=0.1, **prices):
+    """A machine on which every kernel takes a microsecond, and nothing else anything; `_` stands for a blank."""
+    named = {name.replace("_", " "): price for name, price in prices.items()}
+    return Prices(ARMS, machine, {**dict.fromkeys(KERNELS, US), "kernels in blocks": US, **named}, spread)
+
+
+def program(eager, compiled, compile=0.0, shapes=1, **counts):
+    """A program that takes so many seconds in each arm, by the prices of `seconds`."""
+    terms = ({"eager": eager}, {"compiled": compiled}, {"compile": compile})
+    return CountedProgram("a program", [Counts(*terms, ops=3, **counts)], shapes)
+
+
+def seconds(arms=ARMS, spread=0.1):
+    """Prices of 1 for each term of `program`."""
+    return Prices(arms, MACHINE, {"eager": 1.0, "compiled": 1.0, "compile": 1.0}, spread)
 
 
 def square_sum(x):
@@ -31,13 +36,6 @@ def square_sum(x):
 
 
 X = np.ones(8, np.float32)
-
-
-# The advice
-
-
-def parts(total):
-    return StepSeconds(kernels=total)
 
 
 def advise(*arguments):

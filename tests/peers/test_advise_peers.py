@@ -27,10 +27,10 @@ def test_products_and_flops_are_those_of_both_passes(name):
     w, x = (np.ones(shape, np.float32) for shape in ((WIDTH, WIDTH), (BATCH, WIDTH)))
     step = framework.build(framework.arms[0], loss, 0)
     work = counted(framework.ran(step, framework.arrays((w, x))))
-    assert (work.products, work.flops) == (2, 2 * FLOPS)  # forward, and the gradient of w
-    assert work.others >= 4  # square, sum, and what comes back
-    assert work.stretches >= 1
-    assert work.elements >= BATCH * WIDTH
+    assert (work.eager["eager products"], work.eager["eager flops"]) == (2, 2 * FLOPS)  # forward, and the gradient of w
+    assert work.eager["eager ops"] >= 4  # square, sum, and what comes back
+    assert work.compiled["fused kernels"] >= 1
+    assert work.compiled["elements of fused kernels"] >= BATCH * WIDTH
 
 
 def test_modules_are_counted_too():
@@ -43,8 +43,8 @@ def test_modules_are_counted_too():
     model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, 1))
     step = framework.build("torch-eager", lambda model, x: model(x).square().mean(), 0)
     work = counted(framework.ran(step, (model, torch.ones(BATCH, WIDTH))))
-    assert work.products == 5  # two forward; of the second both gradients, of the first that of the weights
-    assert work.flops == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
+    assert work.eager["eager products"] == 5  # two forward, and three gradients: the first needs no x
+    assert work.eager["eager flops"] == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
 
 
 def test_values_that_python_decides_by_are_reads():
@@ -54,7 +54,7 @@ def test_values_that_python_decides_by_are_reads():
     framework.start(0)
     step = framework.build("torch-eager", lambda w: w.sum() * (2 if w.sum() > 0 else 1) * w[0].item(), 0)
     work = counted(framework.ran(step, framework.arrays((np.ones(3, np.float32),))))
-    assert work.reads == 2
+    assert work.compiled["graph breaks"] == 2
 
 
 def test_what_has_no_counter_is_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,7 @@ import dynamic
 import graphs
 import static
 from compare.engines.base import Compilation, Engine, Function, Mode, Observed
-from compare.engines.cases import traced
+from compare.engines.cases import signature, traced
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
@@ -26,7 +26,7 @@ from compare.engines.graphduel.functions import transformed
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
-from compare.records.work import RanOp
+from compare.records.work import Counts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
@@ -122,9 +122,17 @@ class GraphDuel(Engine):
         """See the base; the function is given tensors, and no tape is recorded."""
         return transformed(dynamic, function, None)(*call)[0]
 
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """What the tape records of a run, both passes."""
-        return counting.ran(step, call)
+    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[Counts]:
+        """See the base; by tracing, once for each signature where no branch may differ."""
+        known: dict[Any, Counts] = {}
+        rewritten = traced(case)
+        signatures = [signature(example) for example in case.examples]
+        counts = []
+        for key, example in zip(signatures, case.examples, strict=True):
+            if key not in known or (run and rewritten is not case.loss):
+                known[key] = counting.counts(case.loss, rewritten, (case.params, *example), case.argnum, run=run)
+            counts.append(known[key])
+        return counts
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""

@@ -1,38 +1,330 @@
-"""What the dynamic engine runs in a step, op by op, both passes: the ops that its tape would record."""
+"""What a step does in our two engines, counted from its graphs: from tracing alone where that will do.
+
+Where a function branches on values, one run of the dynamic engine says which ops it runs. A function that must not be
+run is taken as it is converted, in both engines, with the longest of its branches, and `TURNS` of a loop whose length
+only a run knows.
+
+The terms of kernels are the same in both engines, which run the same kernels: calls, elements and operations by family,
+and the bytes that have left a cache. Beside them each engine has its own: what it adds to a call, an op, an array.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import dynamic
-from compare.engines.base import Function
-from compare.records.work import RanOp
+import static
+from compare.engines.graphduel.functions import transformed
+from compare.records.work import Control, Counts, Terms
+from graphs import tree
 from graphs.cost import node_cost
-from graphs.ir import Graph, Node
+from graphs.errors import ControlFlowError
+from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.spec import TensorSpec
+from static import memory
+from static.codegen import blocks, groups
+from static.passes import pipeline
+from static.passes.iteration_space import fused, result
+from static.trace.tracing import trace_function
 
-PRODUCTS = ("matmul", "conv2d")
-"""How the names of products begin: ops that no pass fuses."""
+TURNS = 10.0
+"""Turns of a loop whose length only a run would tell, in a function that is not run."""
+LANE = 1000
+"""Rows of a reduction that are as long as this, or longer, start their innermost loop for nothing."""
+CACHES = {"256 KiB": 1 << 18, "2 MiB": 1 << 21, "16 MiB": 1 << 24}
+"""Bytes touched in turn, between which the caches of machines lie."""
+LARGE = 1 << 17
+"""Bytes from which on the C library asks the system for an array's memory, and gives it back."""
+HELD = 1 << 21
+"""Bytes from which on a step gives memory back to the system at its end, and gets it anew in the next."""
+
+_CONVERTED = (
+    "the function branches on values: static takes it with convert=True, and this prediction takes the longest of its "
+    f"branches in both engines, and {TURNS:.0f} turns of a loop whose length only a run knows"
+)
+_LOOPS = ("scan", "while_loop", "while_loop_gradient")
 
 
-def ran(step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-    """The ops of a call, in order. The call is run once."""
-    return list(_ops(dynamic.record(step, *call)))
+def counts(
+    f: Callable[..., Any], traced_f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None, *, run: bool
+) -> Counts:
+    """The counts of a step of `f`, with its gradients in `argnum` if that is given.
+
+    `traced_f` is what the static engine traces: f, or the same without Python's control flow on values, and then f is
+    run where it may be. Raises what tracing and `f` raise.
+    """
+    traced = static.trace(transformed(static, traced_f, argnum), *args)
+    branches = traced_f is not f
+    eager, trips, forward = traced, _trips(traced, traced), None
+    if branches and run:
+        eager = dynamic.record(transformed(dynamic, f, argnum), *args)
+        trips = _trips(traced, eager)
+    elif branches:
+        trips = TURNS
+        forward = static.trace(transformed(static, traced_f, None), *args) if argnum is not None else None
+    recorded = _recorded(eager, argnum, 1.0 if branches and run else trips, forward)
+    control: Control = "in the graph" if branches else "none"
+    remarks = [_CONVERTED] if branches and not run else []
+    nodes = sum(len(graph) for graph in traced.nested())
+    compile = {"static compilations": 1.0, "traced nodes": float(nodes)}
+    optimised, _ = pipeline.run(traced)
+    ops = round(sum(amount for term, amount in recorded.items() if term in ("recorded ops", "forward ops")))
+    return Counts(recorded, _compiled(optimised, trips), compile, ops, control, remarks, ran=branches and run)
 
 
-def _ops(graph: Graph) -> Iterator[RanOp]:
+def _recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | None) -> Terms:
+    """A step of the dynamic engine whose graph this is, or the traced one, in which `while` loops turn `trips` times.
+
+    What a traced gradient computes again of the branches and loops of `forward`, a tape keeps instead.
+    """
+    step = "forward" if argnum is None else "recorded"
+    touched = Touched.by(graph)
+    terms = {f"{step} calls": 1.0, f"{step} arrays": float(len(graph.inputs) + len(graph.outputs))}
+    ran = [(touched, node, times) for node, times in calls(graph, trips)]
+    if forward is not None:
+        there = Touched.by(forward)
+        ran += [(there, node, -times) for node, times in _again(forward, trips)]
+    for memory_of, node, times in ran:
+        new = 0.0 if node.op.view or node.op.family == "source" else size_of(node)
+        own = {f"{step} ops": 1.0, "new bytes": new, "new bytes of large arrays": new if new >= LARGE else 0.0}
+        _add(terms, {**_kernel(node), **memory_of.far(node), **own}, times)
+    if touched.held > HELD:
+        terms["bytes held by a large step"] = touched.held
+    return terms
+
+
+def _compiled(graph: Graph, trips: float) -> Terms:
+    """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
+    terms = {"static calls": 1.0, "static arrays": float(len(graph.inputs) + len(graph.outputs))}
+    touched = Touched.by(graph)
+    for node, times in calls(graph, trips):
+        if node.op is result:  # an array that the group has written into
+            continue
+        if not node.op.view:
+            _add(terms, {**(_fused(node) if node.op is fused else _kernel(node)), **touched.far(node)}, times)
+        elif owner(node).op is INPUT:  # a view of a planned buffer is made once
+            _add(terms, {"static views": 1.0}, times)
+    return terms
+
+
+def _fused(node: Node) -> Terms:
+    """The ops of a group, once for each block."""
+    body = node.subgraphs[0]
+    cut = blocks.cut(groups.lower(body, node.attrs["space"]), {})
+    count = max(1, math.ceil(cut.axes[0] / cut.rows)) if cut.axes and cut.rows else 1
+    terms: Terms = {}
+    for part in body.calls:
+        if not part.op.view:
+            inside = {term: amount for term, amount in _kernel(part).items() if not term.endswith("kernels")}
+            _add(terms, {**inside, "kernels in blocks": float(count)}, 1.0)
+    return terms
+
+
+def _kernel(node: Node) -> Terms:
+    """The kernel of a node, called once: by its family, and by what it computes."""
+    op, family = node.op, node.op.family
+    if family == "source" or op is result or op.view:
+        return {}
+    flops: Any = node_cost(node).flops
+    if op.name == "matmul":
+        sizes = [size_of(source) / 4 for source in node.inputs]
+        if _is_vector(node):
+            return {"product kernels": 1.0, "elements of products with vectors": max(sizes)}
+        shape: Any = node.spec.shape
+        each = {"products": float(max(1, math.prod(shape[:-2]))), "flops of products": float(flops)}
+        return {"product kernels": 1.0, **each, "elements of products": sum(sizes)}
+    if op.name.startswith("convolution"):
+        return {"convolution kernels": 1.0, "flops of convolutions": float(flops)}
+    if family == "elementwise" and type(node.spec) is TensorSpec:
+        work = {"elements": float(math.prod(node.spec.shape)), "elementwise flops": float(flops)}
+        return {"elementwise kernels": 1.0, **work, "short rows": _rows(node)}
+    if family == "reduction":
+        return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
+    gathers = op.name in ("take", "take_along_axis")
+    moved = size_of(node) if gathers else max(map(size_of, (node, *node.inputs)))
+    return {"other kernels": 1.0, "elements that others move": moved / 4}
+
+
+def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
+    """Every node that is run, and how often: those of loops as often as they turn, of the branches the longest."""
     for node in graph.calls:
-        if node.op.family != "source":
-            yield _of(node)
+        if _is_control(node):
+            for inner, turns in _turns(node, trips):
+                yield from ((part, turns * more) for part, more in calls(inner, trips))
+        elif node.op.name != "part":
+            yield node, 1.0
 
 
-def _of(node: Node) -> RanOp:
-    if node.op.view:
-        return RanOp("view")
-    specs: list[Any] = [each.spec for each in (node, *node.inputs) if type(each.spec) is TensorSpec]
-    moved = sum(int(spec.nbytes) for spec in specs)
-    elements = int(specs[0].size) if type(node.spec) is TensorSpec else 0
-    if node.op.name.startswith(PRODUCTS):
-        return RanOp("product", elements, moved, int(node_cost(node).flops))
-    return RanOp("other", elements, moved)
+def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, float]]:
+    """Every node inside control flow, and how often gradients compute it again: once for each node around it."""
+    for node in graph.calls:
+        if _is_control(node):
+            condition = node.subgraphs[0] if node.op.name == "while_loop" else None  # it has no gradient
+            for inner, turns in _turns(node, trips):
+                if inner is not condition:
+                    yield from ((part, turns * more) for part, more in _again(inner, trips, depth + 1))
+        elif depth:
+            yield node, float(depth)
+
+
+def _is_control(node: Node) -> bool:
+    return node.op.family == "control" and bool(node.subgraphs) and node.op is not fused
+
+
+def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
+    if "branches" in node.attrs:
+        return [(max(node.subgraphs, key=len), 1.0)]
+    turns = node.attrs.get("length", trips if node.op.name in _LOOPS else 1)
+    return [(inner, float(turns)) for inner in node.subgraphs]
+
+
+def _trips(traced: Graph, eager: Graph) -> float:
+    """How often loops turned in the dynamic run, by the ops that it took and those of one turn."""
+    inside = sum(sum(1 for _ in calls(graph, 1)) for graph in _loops(traced))
+    outside = sum(1 for _ in calls(traced, 0))
+    once = sum(1 for _ in calls(eager, 1))
+    return max(1.0, (once - (outside - inside)) / inside) if inside else 1.0
+
+
+def _loops(graph: Graph) -> Iterator[Graph]:
+    """The graphs that loops of unknown length run, at any depth."""
+    for node in graph.nodes:
+        if node.op.name.startswith("while_loop"):
+            yield from node.subgraphs
+        else:
+            yield from (loop for inner in node.subgraphs for loop in _loops(inner))
+
+
+@dataclass
+class Touched:
+    """For each op the bytes of each array it reads or makes, with the bytes touched since that memory was last.
+
+    A kernel is fast on arrays that it has just touched. In a step an operand was touched some time ago, and what was
+    touched since may have driven it out of the caches: its reuse distance (Mattson et al., IBM Systems Journal 9,
+    1970). An array is held until the last op that reads it, or a view of it; a result to the end. Memory that was
+    freed last is taken first. No distance is longer than what the step holds, with its inputs. `held` are the bytes
+    that the step holds when it holds most.
+    """
+
+    lifetimes: Mapping[Node, tuple[int, int]]
+    held: float
+    longest: float
+    clock: float = 0.0
+    seen: dict[Node, float] = field(default_factory=dict)
+    free: list[float] = field(default_factory=list)
+    by_op: dict[Node, list[tuple[float, float]]] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, graph: Graph) -> Touched:
+        """The memory that a step touches, its ops in order."""
+        ops = [node for node in graph.calls if not node.op.view]
+        lifetimes = _lifetimes(ops, graph)
+        held = memory.max_live([(first, last + 1, int(size_of(node))) for node, (first, last) in lifetimes.items()])
+        sources = {owner(source) for node in ops for source in node.inputs} - lifetimes.keys()
+        touched = cls(lifetimes, float(held), held + sum(map(size_of, sources)))
+        for step, node in enumerate(ops):
+            touched._walk(step, node)
+        return touched
+
+    def far(self, node: Node) -> Terms:
+        """The bytes of an op that lay beyond each size of cache."""
+        pairs = self.by_op.get(node, ())
+        return {
+            f"bytes from beyond {name}": sum(nbytes for nbytes, distance in pairs if distance > size)
+            for name, size in CACHES.items()
+        }
+
+    def _walk(self, step: int, node: Node) -> None:
+        """Go on by one op."""
+        group = node.inputs[0] if node.op is result else node  # what a group makes, it makes in its own blocks
+        pairs = self.by_op.setdefault(group, [])
+        arrays = [source for source in dict.fromkeys(node.inputs) if type(source.spec) is TensorSpec]
+        pairs += [(size_of(source), self._since(self.seen.get(owner(source)))) for source in arrays]
+        if node in self.lifetimes:
+            pairs.append((size_of(node), self._since(self.free.pop() if self.free else None)))
+        self.clock += sum(map(size_of, {*arrays, node}))
+        for array in {owner(source) for source in arrays} | {node}:
+            self.seen[array] = self.clock
+            if self.lifetimes.get(array, (0, -1))[1] == step:
+                self.free.append(self.clock)
+
+    def _since(self, before: float | None) -> float:
+        return self.longest if before is None else min(self.clock - before, self.longest)
+
+
+def _lifetimes(ops: list[Node], graph: Graph) -> dict[Node, tuple[int, int]]:
+    """The steps from which and to which each array is held that the ops make."""
+    first = {node: step for step, node in enumerate(ops) if type(node.spec) is TensorSpec}
+    last = dict(first)
+    for step, node in enumerate(ops):
+        last.update({source: step for source in map(owner, node.inputs) if source in first})
+    last.update({output: len(ops) for output in map(owner, graph.outputs) if output in first})
+    return {node: (first[node], last[node]) for node in first}
+
+
+def owner(node: Node) -> Node:
+    """What has the memory of a node: of a view what it is a view of."""
+    while node.op.view and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def size_of(node: Node) -> float:
+    """The bytes of a node's array; 0 where it is none."""
+    if type(node.spec) is not TensorSpec:
+        return 0.0
+    shape: Any = node.spec.shape
+    return float(math.prod(shape) * node.spec.dtype.itemsize)
+
+
+def _rows(node: Node) -> float:
+    """How often the innermost loop of an elementwise kernel starts where its operands differ in shape."""
+    shape: Any = node.spec.shape
+    shapes = [source.spec.shape for source in node.inputs]
+    return math.prod(shape) / _inner(shapes, shape) if any(s != shape for s in shapes) else 0.0
+
+
+def _lanes(node: Node) -> float:
+    """How often that of a reduction starts beyond once for each `LANE` elements."""
+    shape: Any = node.inputs[0].spec.shape
+    return max(0.0, math.prod(shape) / max(1, shape[-1]) - math.prod(shape) / LANE) if len(shape) > 1 else 0.0
+
+
+def _inner(shapes: list[Any], shape: Any) -> int:
+    """The length of the innermost loop: the last axes along which every operand varies, or does not, as a whole."""
+    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    long = [axis for axis, size in enumerate(shape) if size != 1]
+    inner = 1
+    for axis in reversed(long):
+        if any((p[axis] == 1) != (p[long[-1]] == 1) for p in padded):
+            break
+        inner *= shape[axis]
+    return max(1, inner)
+
+
+def _is_vector(node: Node) -> bool:
+    """Whether a product is that of one matrix and a vector."""
+    left, right = (source.spec.shape for source in node.inputs)
+    return (len(left), len(right)) in ((1, 2), (2, 1)) or (len(left) == len(right) == 2 and 1 in (left[0], right[1]))
+
+
+def _add(terms: dict[str, float], amounts: Mapping[str, float], times: float) -> None:
+    for term, amount in amounts.items():
+        if amount:
+            terms[term] = terms.get(term, 0.0) + amount * times
+
+
+def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The specs of what `f` returns, from its trace; None for what depends on no argument. Raises what that raises.
+
+    A function that branches on values is converted.
+    """
+    try:
+        traced = trace_function(f, args)
+    except ControlFlowError:
+        traced = trace_function(static.converted(f), args)
+    specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
+    return tree.unflatten(traced.outputs, specs)

@@ -1,0 +1,210 @@
+"""What terms are worth on a machine: prices that fit what programs took, kept in a file, measured once.
+
+The seconds of a call are taken for a sum of terms, each an amount with a price that is not negative. Arms share a price
+where they share the name of a term: a kernel takes the same in each of our engines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import log
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from compare.engines import Engine
+from compare.errors import CompareError
+from compare.records import machines
+from compare.records.results import write_json
+from compare.records.work import Counts, Terms, Timed
+from compare.run import product
+from compare.run.environment import environment
+from compare.words.text import counted
+
+VERSION = 3
+LEAST_SPREAD = 0.1
+"""Of the logarithm of a ratio: what even a perfect model does not know of a machine."""
+PARTS = 12
+"""Of the programs, one of which is left out of a fit in turn, to see how far off it is of programs it has not seen."""
+
+Arms = tuple[str, str]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program that was timed: what a call does, and what it took."""
+
+    counts: Counts
+    timed: Timed
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The seconds of an amount of 1 of each term, for an eager arm and one that compiles.
+
+    `spread` is the root mean square of the logarithm of compiled ÷ eager, predicted over measured, of programs that the
+    fit had not seen. `machine` is what must be equal for the prices to hold, and `seconds` what measuring took.
+    """
+
+    arms: Arms
+    machine: Mapping[str, Any]
+    prices: Terms
+    spread: float
+    seconds: float = 0.0
+
+    def of(self, terms: Terms) -> float:
+        """The seconds of some terms; those that no program had cost nothing."""
+        return sum(amount * self.prices.get(term, 0.0) for term, amount in terms.items())
+
+    def timed(self, counts: Counts) -> Timed:
+        """What a call should take."""
+        return Timed(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
+
+
+def fitted(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
+    """The prices that fit the programs best."""
+    off = []
+    for part in range(min(PARTS, len(rows))):
+        prices = Prices(arms, machine, fit(row for i, row in enumerate(rows) if i % PARTS != part), 0.0)
+        off += [log(_ratio(prices.timed(row.counts)) / _ratio(row.timed)) for row in rows[part::PARTS]]
+    spread = max(LEAST_SPREAD, fmean(miss * miss for miss in off) ** 0.5)
+    return Prices(arms, machine, fit(rows), spread, seconds)
+
+
+def fit(rows: Iterable[Row]) -> Terms:
+    """The price of each term of these programs, by what their calls and compilations took."""
+    pairs = []
+    for row in rows:
+        terms, taken = row.counts, row.timed
+        pairs += [(terms.eager, taken.eager), (terms.compiled, taken.compiled), (terms.compile, taken.compile)]
+    pairs = [(terms, seconds) for terms, seconds in pairs if seconds > 0]
+    names = sorted({name for terms, _ in pairs for name in terms})
+    table = [([terms.get(name, 0.0) for name in names], seconds) for terms, seconds in pairs]
+    return dict(zip(names, least_squares(table), strict=True))
+
+
+def least_squares(rows: Sequence[tuple[Sequence[float], float]]) -> tuple[float, ...]:
+    """Of rows of terms and seconds: the prices of at least 0 by which the terms come nearest to the seconds.
+
+    Least squares of relative errors, by an active set (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter
+    23). SciPy has it as `nnls`. It is a dependency of the tests alone, which compare the two: 35 MB to install for
+    these lines, and half a second to import in each worker, would be a poor exchange.
+    """
+    table = np.array([[term / seconds for term in terms] for terms, seconds in rows])
+    scale = np.where(table.any(axis=0), np.abs(table).max(axis=0), 1.0)
+    table, target = table / scale, np.ones(len(rows))
+    prices, free = np.zeros(len(scale)), np.zeros(len(scale), bool)
+    for _ in range(3 * len(scale)):  # in theory it ends by itself, in floating point nearly always
+        slope = np.where(free, 0.0, table.T @ (target - table @ prices))
+        if slope.max() <= 1e-9:
+            break
+        free[slope.argmax()] = True
+        prices = _stepped(table, target, prices, free)
+    return tuple(float(price) for price in prices / scale)
+
+
+def _stepped(table: Any, target: Any, prices: Any, free: Any) -> Any:
+    """The least squares over the free prices; those that would fall below 0 on the way are free no more."""
+    while True:
+        best = np.zeros(len(prices))
+        best[free] = np.linalg.lstsq(table[:, free], target, rcond=None)[0]
+        if best[free].min(initial=1.0) > 0:
+            return best
+        falling = free & (best <= 0)
+        share = (prices[falling] / np.maximum(prices[falling] - best[falling], 1e-300)).min()
+        prices = prices + share * (best - prices)
+        free &= prices > 1e-12
+
+
+def _ratio(taken: Timed) -> float:
+    return max(taken.compiled, 1e-12) / max(taken.eager, 1e-12)
+
+
+def save(prices: Prices, path: Path) -> None:
+    """Write them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"schema": VERSION, **asdict(prices)})
+
+
+def load(path: Path, here: Mapping[str, Any]) -> Prices:
+    """The prices of the machine `here`. Raises CompareError for those of another, and for what are none."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        written_by = values.pop("schema")
+        prices = Prices(**{**values, "arms": tuple(values["arms"])})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"{path} is not a calibration ({error}); name another file, or remove it") from error
+    if written_by != VERSION:
+        raise CompareError(f"{path} is a calibration by another version of graphduel; remove it to measure again")
+    if unlike := machines.differences(prices.machine, here):
+        raise CompareError(
+            f"{path} was calibrated elsewhere or with other code ({', '.join(unlike)}); remove it to measure here"
+        )
+    return prices
+
+
+def machine(engine: Engine) -> machines.Fingerprint:
+    """What must be equal for prices to hold: this machine, its libraries, the engine, and the code of graphduel."""
+    here = {name: value for name, value in machines.fingerprint(environment()).items() if name != "commit"}
+    return {**here, "engine": engine.version, "code": product.code()}
+
+
+def kept(
+    engine: Engine, arm: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
+) -> Prices:
+    """The prices in a file, by default one in the user's cache; measured, and kept there, if there are none or `anew`.
+
+    There is a file for each arm that compiles, and each machine; prices are measured anew where graphduel's code has
+    changed. Raises CompareError for a file that the user names and that is of another machine; one in the cache is
+    replaced.
+    """
+    here = machine(engine)
+    place = path or _place(arm, here)
+    if place.exists() and not anew:
+        try:
+            prices = load(place, here)
+        except CompareError as error:
+            if path is not None:
+                raise
+            say(f"{error}")
+        else:
+            say(f"Prices of this machine: {_shown(place)}, {age(place)} old; --calibrate measures them anew.")
+            return prices
+    takes = "with a few programs, in minutes" if engine.costly else "on made-up programs, in half a minute"
+    say(f"Measuring the prices of {arm} on this machine, {takes}, once ...")
+    prices = measure()
+    save(prices, place)
+    say(f"Kept in {_shown(place)}.")
+    return prices
+
+
+def age(path: Path) -> str:
+    """How long ago a file was written, in words."""
+    minutes = max(0.0, time.time() - path.stat().st_mtime) / 60
+    for unit, length in (("day", 24 * 60), ("hour", 60)):
+        if minutes >= length:
+            return counted(int(minutes / length), unit)
+    return counted(int(minutes), "minute")
+
+
+def _place(arm: str, here: Mapping[str, Any]) -> Path:
+    """The file in the cache of the user: the code may change in it, the machine may not."""
+    lasting = {name: value for name, value in here.items() if name != "code"}
+    digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:12]
+    root = os.environ.get("XDG_CACHE_HOME")
+    return Path(root or "~/.cache").expanduser() / "graphduel" / "advice" / f"{arm}-{digest}.json"
+
+
+def _shown(path: Path) -> str:
+    try:
+        return f"~/{path.absolute().relative_to(Path.home()).as_posix()}"
+    except (ValueError, RuntimeError):
+        return str(path)
