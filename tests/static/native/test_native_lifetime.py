@@ -36,7 +36,7 @@ def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
         return library
 
     monkeypatch.setattr(link, "_Library", noted)
-    monkeypatch.setattr(link, "_known", weakref.WeakValueDictionary())
+    monkeypatch.setattr(link, "_in_use", weakref.WeakValueDictionary())
     first, other = compiled(1.5), compiled(1.5)
     assert len(link._in_use) == len(libraries) == 1
     del first
