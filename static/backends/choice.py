@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -43,19 +44,26 @@ class FallbackWarning(UserWarning):
 _told: set[str] = set()
 
 
-def check_name(name: str) -> None:
-    """Raise GraphError for a name of no backend."""
+def check_options(name: str, threads: int | str) -> None:
+    """Raise GraphError for a name of no backend, and for threads that it cannot have."""
     if name not in NAMES:
         raise GraphError(f"there is no backend {name!r}; use one of {', '.join(map(repr, NAMES))}")
+    if threads != "all" and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise GraphError(f"threads is 1 or more, or 'all', not {threads!r}")
+    if name == "numpy" and threads != 1:
+        raise GraphError(f"threads={threads!r} is of native code; use backend='native', or leave it out")
 
 
-def chosen(name: str) -> Backend:
-    """The backend of this name. Raises GraphError for another name, and NativeError where there is no native code."""
-    check_name(name)
+def chosen(name: str, threads: int | str = 1) -> Backend:
+    """The backend of this name, for so many threads.
+
+    Raises GraphError for another name or no number of threads, and NativeError where there is no native code.
+    """
+    check_options(name, threads)
     if name == "numpy":
         return NUMPY
     try:
-        return _native()
+        return _native(threads)
     except GraphError as error:
         if name == "native":
             raise
@@ -65,11 +73,12 @@ def chosen(name: str) -> Backend:
         return NUMPY
 
 
-def _native() -> Backend:
+def _native(threads: int | str) -> Backend:
     from static.backends.native import binding as native
-    from static.backends.native import layouts, program, show, target
+    from static.backends.native import layouts, pool, program, show, target
 
     target.host()
     layouts.checked()
+    bind = functools.partial(native.bind, threads=pool.count(threads))
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
-    return Backend("native", passes, program.lower, native.bind, show.of)
+    return Backend("native", passes, program.lower, bind, show.of)

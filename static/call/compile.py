@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from graphs import collector
 from graphs.errors import GraphError
@@ -27,6 +27,7 @@ def compile(
     recycle: bool = True,
     memory_budget: int | None = None,
     backend: str = "numpy",
+    threads: int | Literal["all"] = 1,
     convert: bool = False,
 ) -> Executable:
     """Compile `f` for arguments of these specs.
@@ -40,14 +41,15 @@ def compile(
     bytes (`exe.plan.peak`: all but arguments, constants and results). The results keep their bits.
     The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph, which needs
     `graphduel[native]`, and "auto" does so where it can. Each has `passes` of its own, which run unless others are
-    given.
+    given. Native code may use several `threads`, or "all" cores: long kernels are shared by them, and the results have
+    the same bits with any number.
     With `convert` Python's own `if`, `while`, `for` and the like become control flow of the graph where values decide
     (`static.why` tells what was converted).
     Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
     budget that cannot be met, which names the smallest that can.
     """
     seconds: clock.Seconds = {}
-    used = chosen(backend)
+    used = chosen(backend, threads)
     with clock.adding_to(seconds):
         traced = trace_function(converted(f) if convert else f, args)
         graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -355,13 +355,15 @@ class Executable:
         return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
 
 
-def load(path: str | Path, backend: str = "numpy") -> Executable:
-    """The executable saved in a file, compiled again by a backend. Ops of the user's own must be registered before.
+def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"] = 1) -> Executable:
+    """The executable saved in a file, compiled again by a backend, for so many threads.
+
+    Ops of the user's own must be registered before.
 
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     seconds: clock.Seconds = {}
-    used = chosen(backend)
+    used = chosen(backend, threads)
     with clock.adding_to(seconds), clock.phase("load"):
         return artifact.read(
             Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds, backend=used)

@@ -13,7 +13,7 @@ import numpy as np
 from graphs import tree
 from graphs.captured import Guards
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
-from static.backends.choice import check_name
+from static.backends.choice import check_options
 from static.call import policies
 from static.call.buckets import optimal
 from static.call.cache import Cache, Entry, Stats
@@ -45,6 +45,7 @@ class Jitted:
         buckets: Sequence[int] | None,
         check: bool,
         backend: str = "numpy",
+        threads: int | Literal["all"] = 1,
         convert: bool = False,
     ) -> None:
         if hasattr(f, "__name__"):
@@ -53,7 +54,8 @@ class Jitted:
             self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
         self._shapes, self._has_warned = shapes, False
-        self._backend, self.convert = backend, convert
+        self._compile = functools.partial(compile, backend=backend, threads=threads, convert=convert)
+        self.convert = convert
         self._cache = Cache()
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
@@ -141,7 +143,7 @@ class Jitted:
         if self._is_full:
             self._make_room(reason, self._widening is not None and any(spec.symbols for spec in call.specs))
         start = time.perf_counter()
-        executable = compile(self.f, *laid.filled(call.specs), backend=self._backend, convert=self.convert)
+        executable = self._compile(self.f, *laid.filled(call.specs))
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
@@ -203,6 +205,7 @@ def jit(
     lengths: Sequence[int] | None = None,
     check: bool = True,
     backend: str = "numpy",
+    threads: int | Literal["all"] = 1,
     convert: bool = False,
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
@@ -218,14 +221,14 @@ def jit(
     nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
     to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
     padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is
-    that of `compile`, and so is `convert`, which lets Python's own control flow depend on values.
+    that of `compile`, and so are `threads` and `convert`, which lets Python's own control flow depend on values.
     Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an
     unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
-    check_name(backend)
-    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend, convert)
+    check_options(backend, threads)
+    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend, threads, convert)
 
 
 def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:

@@ -69,6 +69,9 @@ def follow(work: Work, kernels: Mapping[Any, LoopKernel], starts: Sequence[int])
         where = [offset + (starts[which] if which >= 0 else 0) for which, offset in places]
         if not isinstance(recipe, Flow):
             run(kernels[recipe], where)
+        elif recipe.kind == "parallel":
+            for shared in recipe.lists:
+                follow(shared, kernels, starts)
         elif recipe.kind == "switch":
             index = int(_number(where[0], recipe.dtype))
             follow(recipe.lists[min(max(index, 0), len(recipe.lists) - 1)], kernels, starts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from graphs.ir import Graph, Node
 from static import memory
-from static.backends.native import control, flow, link, step
+from static.backends.native import control, flow, link, pool, step
+from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
 from static.backends.native.program import Segment, inner_of
@@ -22,9 +24,15 @@ from static.codegen.results import KEPT
 from static.codegen.sizes import Runs, resolve
 
 
-def bind(program: LoweredGraph, sizes: Mapping[str, int], others: Sequence[Binding] = (), kept: int = KEPT) -> Binding:
-    """Lay out the arena, make the kernels for these sizes, and the function to call."""
-    return binding.bind(program, sizes, others, kept, _Binder)
+def bind(
+    program: LoweredGraph,
+    sizes: Mapping[str, int],
+    others: Sequence[Binding] = (),
+    kept: int = KEPT,
+    threads: int = 1,
+) -> Binding:
+    """Lay out the arena, make the kernels for these sizes, and the function to call, for so many threads."""
+    return binding.bind(program, sizes, others, kept, functools.partial(_Binder, threads))
 
 
 class _Binder(Binder):
@@ -32,13 +40,18 @@ class _Binder(Binder):
 
     _latest: Frame | None = None
 
+    def __init__(self, threads: int, *binder: Any) -> None:
+        super().__init__(*binder)
+        target = host()
+        self.cores = Cores(pool.of(threads, target), target)
+
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
         if slot[2] != "s":
             return super().default(slot, program, values, runs)
         if self._latest is None or self._latest.values is not values:
             self._latest = Frame(program, values, self.sizes)  # one for all segments of a program
-        function, recipes = _made(slot[3], self._latest, runs, host())
+        function, recipes = _made(slot[3], self._latest, runs, self.cores)
         self.kernels += recipes
         return function
 
@@ -58,11 +71,11 @@ class _Binder(Binder):
 
 
 def _made(
-    segment: Segment, frame: Frame, runs: Mapping[Node, Runs], target: Target
+    segment: Segment, frame: Frame, runs: Mapping[Node, Runs], cores: Cores
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
     number = {node: i for i, node in enumerate((*segment.arguments, *segment.made))}
-    collector = WorkCollector(frame, runs, control.ADDING)
+    collector = WorkCollector(frame, runs, control.ADDING, cores)
 
     def start(root: Node) -> Location:
         return number[root], 0
@@ -70,7 +83,8 @@ def _made(
     for node in segment.nodes:
         collector.add(node, start)
     used = list(flow.kernels(collector.work))
-    scratch, block = _scratch(used, target)
+    target = cores.target
+    scratch, block = _scratch(used, target, flow.sharers(collector.work))
     work = flow.with_scratch(collector.work, scratch)
     made = [step.MadeArray(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, collector.kept, frame.values
@@ -90,11 +104,18 @@ def compiled(
     return step.make(work, arguments, made, address, link.entry(target).address, drivers, (keeps, kernels))
 
 
-def _scratch(used: Sequence[Any], target: Target) -> tuple[dict[Any, list[Location]], np.ndarray[Any, Any]]:
-    """For each recipe the addresses of its scratch buffers: kernels run one after the other, and share the memory."""
+def _scratch(
+    used: Sequence[Any], target: Target, sharers: int
+) -> tuple[Callable[[Any, int], list[Location]], np.ndarray[Any, Any]]:
+    """Where a recipe's scratch buffers lie: kernels that run one after the other share them; others have a number."""
     wanted = {recipe: recipe.scratch(target) for recipe in dict.fromkeys(used)}
     sizes = {r: [-(-n * np.dtype(d).itemsize // 64) * 64 for d, n in buffers] for r, buffers in wanted.items()}
-    block = np.empty(max(map(sum, sizes.values()), default=0) + memory.ALIGNMENT, np.uint8)
+    most = -(-max(map(sum, sizes.values()), default=0) // memory.ALIGNMENT) * memory.ALIGNMENT
+    block = np.empty(sharers * most + memory.ALIGNMENT, np.uint8)
     start = block.ctypes.data + -block.ctypes.data % memory.ALIGNMENT
-    places = {recipe: [(-1, start + sum(each[:i])) for i in range(len(each))] for recipe, each in sizes.items()}
+
+    def places(recipe: Any, number: int) -> list[Location]:
+        each = sizes[recipe]
+        return [(-1, start + number * most + sum(each[:i])) for i in range(len(each))]
+
     return places, block

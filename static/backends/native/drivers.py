@@ -12,19 +12,31 @@ from typing import Any
 from llvmlite import ir
 
 from static.backends.native.assembler import BYTE, INT, LONG, POINTER, FunctionWriter, number
-from static.backends.native.flow import DECIDING, LISTS, SWITCH, WHILE
-from static.backends.native.layouts import KERNEL, BranchHeader, CallList, KernelCall, LoopHeader, StepContext
+from static.backends.native.flow import ATTEND, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
+from static.backends.native.layouts import (
+    KERNEL,
+    BranchHeader,
+    CallList,
+    KernelCall,
+    LoopHeader,
+    ParallelHeader,
+    PoolState,
+    StepContext,
+)
 
 LOOK = 1 << 24  # operations between two looks: some milliseconds
+UNTAKEN = (1 << 32) - 1  # the bits of a ticket that count what nobody has taken
+LOOKS = 512  # of a thread for work, each with a rest, before it sleeps: some hundred microseconds
 VOID = ir.VoidType()
 
 
 def module() -> str:
-    """The LLVM IR of both."""
+    """The LLVM IR of all."""
     module = ir.Module("drivers")
     run, look = run_calls(module).function, _look(module)
     _loop(module, run, look)
     _branches(module, run)
+    _parallel(module, _shared(module, run), run)
     return str(module)
 
 
@@ -106,3 +118,113 @@ def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
     if dtype == "b1":
         return f.b.zext(f.b.icmp_unsigned("!=", loaded, number(0, BYTE)), LONG)
     return loaded if dtype == "i8" else f.b.sext(loaded, LONG)
+
+
+# Cores ---------------------------------------------------------------------------------------------------------------
+
+
+def _shared(module: Any, run: Any) -> Any:
+    """The function that takes lists of the pool's job and runs them, until nobody has to take any."""
+    f = FunctionWriter(module, "shared", VOID, [POINTER])
+    (pool,) = f.arguments
+    ticket_at = f.at(pool, PoolState, "ticket")
+    again = f.b.append_basic_block("again")
+    f.b.branch(again)
+    f.b.position_at_end(again)
+    ticket = f.b.load_atomic(ticket_at, "seq_cst", 8, typ=LONG)
+    untaken = f.b.and_(ticket, number(UNTAKEN))
+    with f.where("==", untaken, number(0)):
+        f.b.ret_void()
+    taken = f.b.extract_value(f.b.cmpxchg(ticket_at, ticket, f.b.sub(ticket, number(1)), "seq_cst", "seq_cst"), 1)
+    with f.b.if_then(taken):  # the job cannot end before this is done, so that its lists stay
+        lists = f.field(pool, PoolState, "lists")
+        f.b.call(run, [f.item(lists, CallList, f.b.sub(untaken, number(1)))])
+        f.b.atomic_rmw("sub", f.at(pool, PoolState, "left"), number(1), "seq_cst")
+    f.b.branch(again)
+    return f.function
+
+
+def _parallel(module: Any, shared: Any, run: Any) -> None:
+    """Lists of calls that do not wait for each other, shared with a pool; run in turn where that has no threads now."""
+    _attend(module, shared)
+    f = FunctionWriter(module, PARALLEL, VOID, [POINTER], is_internal=False)
+    (header,) = f.arguments
+    pool, count, lists = (f.field(header, ParallelHeader, name) for name, _ in ParallelHeader._fields_)
+    workers = f.b.load_atomic(f.at(pool, PoolState, "workers"), "seq_cst", 8, typ=LONG)
+    with f.where("==", workers, number(0)):
+        _in_turn(f, run, count, lists)
+    busy = f.at(pool, PoolState, "busy")
+    with f.where("!=", f.b.atomic_rmw("xchg", busy, number(1), "seq_cst"), number(0)):  # another thread has it
+        _in_turn(f, run, count, lists)
+    f.set_field(pool, PoolState, "lists", lists)
+    f.set_field(pool, PoolState, "left", count)
+    ticket_at = f.at(pool, PoolState, "ticket")
+    job = f.b.add(f.b.lshr(f.b.load_atomic(ticket_at, "seq_cst", 8, typ=LONG), number(32)), number(1))
+    f.b.atomic_rmw("xchg", ticket_at, f.b.or_(f.b.shl(job, number(32)), count), "seq_cst")
+    sleepers = f.b.load_atomic(f.at(pool, PoolState, "sleepers"), "seq_cst", 8, typ=LONG)
+    with f.where("!=", sleepers, number(0)):
+        mutex = f.at(pool, PoolState, "mutex")
+        f.call(pool, PoolState, "acquire", mutex)
+        f.call(pool, PoolState, "wake", f.at(pool, PoolState, "condition"))
+        f.call(pool, PoolState, "release", mutex)
+    f.b.call(shared, [pool])
+    wait, done = f.b.append_basic_block("wait"), f.b.append_basic_block("done")
+    f.b.branch(wait)
+    f.b.position_at_end(wait)
+    left = f.b.load_atomic(f.at(pool, PoolState, "left"), "seq_cst", 8, typ=LONG)
+    with f.where("!=", left, number(0)):
+        f.call(pool, PoolState, "rest")
+        f.b.branch(wait)
+    f.b.branch(done)
+    f.b.position_at_end(done)
+    f.b.atomic_rmw("xchg", busy, number(0), "seq_cst")
+    f.b.ret_void()
+
+
+def _in_turn(f: FunctionWriter, run: Any, count: Any, lists: Any) -> None:
+    """Run the lists one after the other, and return."""
+    f.each(count, lambda i: f.b.call(run, [f.item(lists, CallList, i)]))
+    f.b.ret_void()
+
+
+def _attend(module: Any, shared: Any) -> None:
+    """What a thread of a pool does: it takes part in jobs, looks for some time whether there is one, and sleeps."""
+    f = FunctionWriter(module, ATTEND, VOID, [POINTER], is_internal=False)
+    (pool,) = f.arguments
+    before, look, sleep, doze, woken = f.b.block, *map(f.b.append_basic_block, ("look", "sleep", "doze", "woken"))
+
+    def idle() -> Any:
+        ticket = f.b.load_atomic(f.at(pool, PoolState, "ticket"), "seq_cst", 8, typ=LONG)
+        stop = f.b.load_atomic(f.at(pool, PoolState, "stop"), "seq_cst", 8, typ=LONG)
+        return f.b.icmp_signed("==", f.b.or_(f.b.and_(ticket, number(UNTAKEN)), stop), number(0))
+
+    f.b.branch(look)
+    f.b.position_at_end(look)
+    looks = f.b.phi(LONG)
+    looks.add_incoming(number(0), before)
+    with f.b.if_then(idle()):
+        f.call(pool, PoolState, "rest")
+        more = f.b.add(looks, number(1))
+        looks.add_incoming(more, f.b.block)
+        f.b.cbranch(f.b.icmp_signed("<", more, number(LOOKS)), look, sleep)
+    f.b.branch(woken)
+
+    f.b.position_at_end(sleep)
+    mutex, sleepers = f.at(pool, PoolState, "mutex"), f.at(pool, PoolState, "sleepers")
+    f.call(pool, PoolState, "acquire", mutex)
+    f.b.atomic_rmw("add", sleepers, number(1), "seq_cst")
+    f.b.branch(doze)
+    f.b.position_at_end(doze)
+    with f.b.if_then(idle()):
+        f.call(pool, PoolState, "wait", f.at(pool, PoolState, "condition"), mutex)
+        f.b.branch(doze)
+    f.b.atomic_rmw("sub", sleepers, number(1), "seq_cst")
+    f.call(pool, PoolState, "release", mutex)
+    f.b.branch(woken)
+
+    f.b.position_at_end(woken)
+    with f.where("!=", f.b.load_atomic(f.at(pool, PoolState, "stop"), "seq_cst", 8, typ=LONG), number(0)):
+        f.b.ret_void()
+    f.b.call(shared, [pool])
+    looks.add_incoming(number(0), f.b.block)
+    f.b.branch(look)

@@ -22,16 +22,18 @@ DECIDING = ("b1", "i4", "i8")
 
 
 class Flow(NamedTuple):
-    """A loop (`while`) or branches (`switch`), with the lists of work that it chooses from.
+    """A loop (`while`) or branches (`switch`), with the lists of work that it chooses from; or what cores share.
 
     A loop has two turns, so that a state lies in two places in turn. Of each turn it has three lists: the condition,
     the body, and what is done once the condition fails; of each it has the place of the truth. Branches have one list
-    each, and the place of the number that is chosen by, a `dtype`.
+    each, and the place of the number that is chosen by, a `dtype`. Of what is shared (`parallel`) all lists run, in any
+    order, by the threads of a `pool`.
     """
 
     kind: str
     lists: tuple[Work, ...]
     dtype: str = "b1"
+    pool: Any = None
 
 
 def kernels(work: Work) -> Iterator[Any]:
@@ -73,20 +75,28 @@ def further(first: Work, later: Work, turns: int) -> Work:
     return moved_work
 
 
-def with_scratch(work: Work, scratch: Any) -> Work:
-    """The work with the places of scratch buffers after those of each kernel."""
+def sharers(work: Work) -> int:
+    """How many lists run at the same time, at most."""
+    flows = [recipe for recipe, _ in work if isinstance(recipe, Flow)]
+    counts = (len(f.lists) if f.kind == "parallel" else max(map(sharers, f.lists), default=1) for f in flows)
+    return max(counts, default=1)
+
+
+def with_scratch(work: Work, scratch: Any, number: int = 0) -> Work:
+    """The work with the places of scratch buffers after those of each kernel: in lists that are shared other ones."""
     scratched: Work = []
     for recipe, places in work:
         if isinstance(recipe, Flow):
-            scratched.append(
-                (recipe._replace(lists=tuple(with_scratch(inner, scratch) for inner in recipe.lists)), places)
-            )
+            numbers = range(len(recipe.lists)) if recipe.kind == "parallel" else [number] * len(recipe.lists)
+            lists = tuple(with_scratch(inner, scratch, n) for inner, n in zip(recipe.lists, numbers, strict=True))
+            scratched.append((recipe._replace(lists=lists), places))
         else:
-            scratched.append((recipe, [*places, *scratch[recipe]]))
+            scratched.append((recipe, [*places, *scratch(recipe, number)]))
     return scratched
 
 
-WHILE, SWITCH = "loop_while", "switch"
+WHILE, SWITCH, PARALLEL, ATTEND = "loop_while", "switch", "parallel", "attend"
+DRIVERS = {"while": WHILE, "switch": SWITCH, "parallel": PARALLEL}
 LISTS = ("condition", "body", "after")
 """The lists of calls of each of a loop's two turns."""
 
@@ -111,7 +121,7 @@ class CallTable:
         pairs: list[tuple[int, int]] = []
         for recipe, places in work:
             if isinstance(recipe, Flow):
-                driver = self.drivers[WHILE if recipe.kind == "while" else SWITCH]
+                driver = self.drivers[DRIVERS[recipe.kind]]
                 pairs.append((driver, ctypes.addressof(self._flow(recipe, places))))
             else:
                 pairs.append((self.address(recipe), self._places(places)))
@@ -142,6 +152,9 @@ class CallTable:
         if flow.kind == "while":
             operated = sum(operations(work) for work in flow.lists) // 2 + 1
             header = layouts.LoopHeader(ctypes.addressof(self.context), at, operated, lists)
+        elif flow.kind == "parallel":
+            header = layouts.ParallelHeader(ctypes.addressof(flow.pool.state), len(flow.lists), lists)
+            self.keeps.append(flow.pool)
         else:
             header = layouts.BranchHeader(at, DECIDING.index(flow.dtype), len(flow.lists), lists)
         self.keeps.append(header)

@@ -90,6 +90,38 @@ class BranchHeader(Structure):
     _fields_ = (("number", c_void_p), ("dtype", c_int64), ("count", c_int64), ("lists", c_void_p))
 
 
+class ParallelHeader(Structure):
+    """Lists of calls that cores share: the pool, how many there are, and where."""
+
+    _fields_ = (("pool", c_void_p), ("count", c_int64), ("lists", c_void_p))
+
+
+class PoolState(Structure):
+    """What the threads of a pool share.
+
+    `ticket` is the number of the job, 32 bits, and how many of its lists nobody has taken, 32 bits; `left` is how many
+    are not done. `busy` while a step has the pool, `sleepers` how many threads wait for the condition. The rest is
+    POSIX's: the functions, and room for a mutex and a condition on any system.
+    """
+
+    _fields_ = (
+        ("ticket", c_int64),
+        ("left", c_int64),
+        ("lists", c_void_p),
+        ("busy", c_int64),
+        ("stop", c_int64),
+        ("workers", c_int64),
+        ("sleepers", c_int64),
+        ("acquire", CFUNCTYPE(c_int, c_void_p)),
+        ("release", CFUNCTYPE(c_int, c_void_p)),
+        ("wait", CFUNCTYPE(c_int, c_void_p, c_void_p)),
+        ("wake", CFUNCTYPE(c_int, c_void_p)),
+        ("rest", CFUNCTYPE(c_int)),
+        ("mutex", c_int64 * 16),
+        ("condition", c_int64 * 16),
+    )
+
+
 class PythonApi(Structure):
     """Objects and functions of Python and NumPy that a step needs."""
 
@@ -150,6 +182,23 @@ def context() -> StepContext:
     api, kind = ctypes.pythonapi, kinds(StepContext)
     functions = {"ensure": api.PyGILState_Ensure, "check": api.PyErr_CheckSignals, "release": api.PyGILState_Release}
     return StepContext(stopped=0, since=0, **{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
+
+
+def pool_state() -> PoolState:
+    """The state of a pool without threads. Raises AttributeError where there are no POSIX threads."""
+    system, kind = ctypes.CDLL(None), kinds(PoolState)
+    functions = {
+        "acquire": system.pthread_mutex_lock,
+        "release": system.pthread_mutex_unlock,
+        "wait": system.pthread_cond_wait,
+        "wake": system.pthread_cond_broadcast,
+        "rest": system.sched_yield,
+    }
+    state = PoolState(**{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
+    at = ctypes.addressof(state)
+    system.pthread_mutex_init(c_void_p(at + PoolState.mutex.offset), None)
+    system.pthread_cond_init(c_void_p(at + PoolState.condition.offset), None)
+    return state
 
 
 def _numpy_function(number: int) -> int:

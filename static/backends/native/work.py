@@ -12,6 +12,7 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.op import Op
 from static import memory
 from static.backends.native import recipes
+from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame, row_major
 from static.backends.native.products import Product
@@ -29,8 +30,14 @@ class WorkCollector:
     """
 
     def __init__(
-        self, frame: Frame, runs: Mapping[Node, Any], holding: Mapping[Op, Adding], outer: WorkCollector | None = None
+        self,
+        frame: Frame,
+        runs: Mapping[Node, Any],
+        holding: Mapping[Op, Adding],
+        cores: Cores,
+        outer: WorkCollector | None = None,
     ) -> None:
+        self.cores = cores
         self.frame, self.runs, self.holding = frame, runs, holding
         self.work: Work = []
         self.before: Work | None = None  # of a loop: what is done once, and in no step
@@ -50,12 +57,16 @@ class WorkCollector:
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
                 self._turned(node, recipe, places, lasting or _is_fixed)
             else:
-                self.work.append((recipe, places))
+                self.work += self._cut(node, recipe, places)
+
+    def _cut(self, node: Node, recipe: Any, places: list[Location]) -> Work:
+        """The work of a kernel, in parts where cores share it or its sums are made in parts."""
+        return self.cores.cut(recipe, places, lambda key, *room: self.room((node, "part", key), *room))
 
     def inside(self, node: Node, graph: Graph, *, again: bool) -> WorkCollector:
         """The worker of a graph that a node holds; of one that runs `again` and again, what can be is done once."""
         frame, runs = self.runs[node][graph]
-        inner = WorkCollector(frame, runs, self.holding, self)
+        inner = WorkCollector(frame, runs, self.holding, self.cores, self)
         inner.before = self.work if again else None
         return inner
 
@@ -88,10 +99,11 @@ class WorkCollector:
             self.copies[key] = self.room(("turned", node), recipe.inner * recipe.columns, recipe.dtype)
         turn, product = recipes.turned(recipe, places, self.copies[key])
         if not stays:
-            self.work.append(turn)
+            self.work += self._cut(node, *turn)
         elif not is_turned:
-            (self.work if self.before is None else self.before).append(turn)
-        self.work.append(product)
+            work = self.work if self.before is None else self.before
+            work += self._cut(node, *turn)
+        self.work += self._cut(node, *product)
 
 
 def _is_fixed(root: Node) -> bool:

@@ -1,0 +1,199 @@
+"""Work for several cores: a long kernel is several calls of shorter ones, on parts of its arrays.
+
+What is computed does not depend on how many cores there are. Groups are cut into chunks by their sizes alone. A
+reduction that crosses chunks gives each a part, and one more kernel joins these in their order, on one core as on
+several. An element of a product is one chain of multiply-adds wherever the product is cut. Chunks are dealt to cores as
+they become free, where a kernel is long enough for that to pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from static.backends.native.copies import Turn
+from static.backends.native.flow import Flow, Location, Work
+from static.backends.native.groups import Group
+from static.backends.native.ir import LANES
+from static.backends.native.pool import Pool
+from static.backends.native.products import Product
+from static.backends.native.rows import WIDE
+from static.backends.native.steps import ArrayLayout, GroupStep
+from static.backends.native.target import Target
+
+CHUNK, MOST = 1 << 13, 64  # elements of a chunk that has sums of its own, at least, and how many there are, at most
+SUMMED = 4 * CHUNK  # elements of a group from which on there are such chunks
+DEALT = 4  # lists a core is dealt: more, and a core that is late matters less
+OPERATIONS = 4  # a nanosecond, on any core: few, so that nothing too short is cut
+PAYS = 10  # times as long as sharing nothing a kernel takes that is cut
+
+Room = Callable[[Any, int, Any], int]
+
+
+class Part(NamedTuple):
+    """A kernel on a part of its arrays."""
+
+    recipe: Any
+    places: list[Location]
+
+
+class Cores:
+    """What cuts the work of a step for a pool; without one everything runs on the core of the caller."""
+
+    def __init__(self, pool: Pool | None, target: Target) -> None:
+        self.pool, self.target = pool, target
+
+    def cut(self, recipe: Any, places: list[Location], room: Room) -> Work:
+        """The work of a kernel. `room(key, elements, dtype)` gives memory beside its arrays."""
+        if isinstance(recipe, Group):
+            return self._group(recipe, places, room)
+        if self._pays(recipe):
+            return self._dealt(cut_product(recipe, places, self._lists, self.target))
+        return [(recipe, places)]
+
+    @property
+    def _lists(self) -> int:
+        return DEALT * self.pool.threads if self.pool else 1
+
+    def _pays(self, recipe: Any) -> bool:
+        """Whether a kernel is long enough to be run by several cores."""
+        return self.pool is not None and recipe.operations >= OPERATIONS * PAYS * self.pool.nanoseconds
+
+    def _group(self, recipe: Group, places: list[Location], room: Room) -> Work:
+        partial = crossing(recipe)
+        if partial is None or not (partial or self._pays(recipe)):
+            return [(recipe, places)]
+        rows = rows_of_chunk(recipe) if partial else _even(recipe.sizes[0], self._lists, _step(recipe))
+        starts = range(0, recipe.sizes[0], rows)
+        targets = {i: room(i, len(starts) * _extent(recipe, i), _dtype(recipe, i)) for i in partial}
+        parts = [_chunk(recipe, places, number, start, rows, targets) for number, start in enumerate(starts)]
+        joins = [_join(recipe, i, len(starts), at, places) for i, at in targets.items()]
+        return [*(self._dealt(parts) if self._pays(recipe) else parts), *joins]
+
+    def _dealt(self, parts: Sequence[Part]) -> Work:
+        """Parts in lists, which any core may take."""
+        size = -(-len(parts) // self._lists)
+        lists = tuple(list(map(tuple, parts[i : i + size])) for i in range(0, len(parts), size))
+        return [(Flow("parallel", lists, pool=self.pool), [])] if len(lists) > 1 else list(map(tuple, parts))
+
+
+# Groups --------------------------------------------------------------------------------------------------------------
+
+
+def rows_of_chunk(recipe: Group) -> int:
+    """How much of the first axis is a chunk, where each has sums of its own."""
+    size, inner = recipe.sizes[0], math.prod(recipe.sizes[1:])
+    rows, step = max(-(-CHUNK // inner), -(-size // MOST)), _step(recipe)
+    return -(-rows // step) * step
+
+
+def _step(recipe: Group) -> int:
+    """What parts of the first axis are a multiple of: vectors, or rows that run side by side."""
+    return WIDE if len(recipe.sizes) == 1 else recipe.together
+
+
+def crossing(recipe: Group) -> list[int] | None:
+    """The results that are reduced over the first axis in parts; None where the group cannot be cut there."""
+    steps = recipe.steps
+    if not recipe.sizes or not math.prod(recipe.sizes):
+        return None
+    reads = {number for step in steps for kind, number, *_ in step.args if kind == "step"}
+    numbers = (step.row and not step.over for step in steps)
+    if not recipe.split and (any(numbers) or any(step.over and n in reads for n, step in enumerate(steps))):
+        return None  # each chunk would need what all of them reduce
+    partial = [i for i, (array, _) in enumerate(recipe.results) if not array.strides[0]]
+    if partial and (math.prod(recipe.sizes) < SUMMED or recipe.sizes[0] < 2 * rows_of_chunk(recipe)):
+        return None
+    return partial if all(steps[recipe.results[i][1]].over and _is_dense(recipe, i) for i in partial) else None
+
+
+def _is_dense(recipe: Group, i: int) -> bool:
+    """Whether a result takes each element of the memory between its first and last."""
+    array = recipe.results[i][0]
+    return _extent(recipe, i) == math.prod(s for s, stride in zip(recipe.sizes, array.strides, strict=True) if stride)
+
+
+def _extent(recipe: Group, i: int) -> int:
+    array = recipe.results[i][0]
+    return 1 + sum((size - 1) * abs(stride) for size, stride in zip(recipe.sizes, array.strides, strict=True))
+
+
+def _dtype(recipe: Group, i: int) -> np.dtype[Any]:
+    dtype = recipe.results[i][0].dtype
+    return np.dtype(bool if dtype == "b1" else dtype)
+
+
+def _chunk(recipe: Group, places: list[Location], number: int, start: int, rows: int, targets: dict[int, int]) -> Part:
+    """The group on so many rows from a start on; what it reduces over all is a part, which goes to its target."""
+    arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
+    moved = [_moved(place, start * a.strides[0] * _width(a)) for place, a in zip(places, arrays, strict=True)]
+    for i, at in targets.items():
+        moved[len(recipe.operands) + i] = -1, at + number * _extent(recipe, i) * _dtype(recipe, i).itemsize
+    reduced = {recipe.results[i][1] for i in targets}
+    steps = (
+        step._replace(name="sum", taken=0) if n in reduced and step.name == "mean" else step
+        for n, step in enumerate(recipe.steps)
+    )
+    sizes = (min(rows, recipe.sizes[0] - start), *recipe.sizes[1:])
+    return Part(recipe._replace(sizes=sizes, steps=tuple(steps)), moved)
+
+
+def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) -> Part:
+    """The kernel that reduces the parts of a result, one after the other."""
+    array, n = recipe.results[i]
+    step, extent = recipe.steps[n], _extent(recipe, i)
+    joined = GroupStep(step.name, step.dtype, step.gives, (("operand", 0),), 0, False, "memory", step.taken)
+    arrays = ArrayLayout(array.dtype, (extent, 1)), ArrayLayout(array.dtype, (0, 1))
+    target = Group((count, extent), 1, arrays[:1], ((arrays[1], 0),), (joined,))
+    return Part(target, [(-1, at), places[len(recipe.operands) + i]])
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+def cut_product(recipe: Product | Turn, places: list[Location], most: int, target: Target) -> list[Part]:
+    """A product, or a matrix that is turned, in at most so many parts."""
+    if isinstance(recipe, Turn):
+        rows = _even(recipe.rows, most, LANES)
+        strides = recipe.row, recipe.columns
+        return [
+            Part(recipe._replace(rows=min(rows, recipe.rows - start)), _at(recipe.dtype, places, start, *strides))
+            for start in range(0, recipe.rows, rows)
+        ]
+    panel = recipe.panel(target)
+    left, right, out = recipe.left, recipe.right, recipe.out
+    if recipe.batch:
+        name, size, step = "batch", recipe.batch[0], 1
+        strides = left.batch[0], right.batch[0], out.batch[0]
+    elif recipe.columns >= most * panel.vectors * LANES:
+        name, size, step, strides = "columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column)
+    else:
+        name, size, step, strides = "rows", recipe.rows, panel.rows, (left.row, 0, out.row)
+    length = _even(size, most, step)
+    parts = []
+    for start in range(0, size, length):
+        count: Any = min(length, size - start)
+        sizes = {name: (count, *recipe.batch[1:]) if name == "batch" else count}
+        parts.append(Part(recipe._replace(**sizes), _at(recipe.dtype, places, start, *strides)))
+    return parts
+
+
+def _even(size: int, most: int, step: int) -> int:
+    """The size of parts, a multiple of a step, of which there are at most so many."""
+    return -(-size // (most * step)) * step
+
+
+def _at(dtype: str, places: Sequence[Location], start: int, *strides: int) -> list[Location]:
+    width = int(dtype[1:])
+    return [_moved(place, start * stride * width) for place, stride in zip(places, strides, strict=True)]
+
+
+def _moved(place: Location, by: int) -> Location:
+    return place[0], place[1] + by
+
+
+def _width(array: ArrayLayout) -> int:
+    return int(array.dtype[1:])

@@ -1,0 +1,135 @@
+"""Threads that wait in machine code, without Python's lock, until a step of the same process has work for them.
+
+`drivers` has their code. A thread that finds nothing to do looks again for some hundred microseconds, and sleeps then.
+They start with the first executable for so many threads, and end with the last. While a process forks there are none,
+and then they start again, in both.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import statistics
+import threading
+import time
+import weakref
+from typing import Any
+
+from static.backends.native import cache, layouts, link
+from static.backends.native.layouts import KERNEL, PoolState
+from static.backends.native.target import Target
+
+FALLBACK = 20_000  # nanoseconds to share work, where they cannot be measured: as on a busy virtual machine
+TIMES = 50  # that sharing no work is measured
+
+_pools: weakref.WeakValueDictionary[tuple[int, Target], Pool] = weakref.WeakValueDictionary()
+_lock = threading.RLock()
+
+
+def count(threads: int | str) -> int:
+    """The number of threads that an option means: "all" is one for each core that this process may use."""
+    if isinstance(threads, int):
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def of(threads: int, target: Target) -> Pool | None:
+    """The pool of so many threads, the caller's among them; None for one, and where there are no POSIX threads."""
+    if threads == 1 or os.name != "posix":
+        return None
+    with _lock:
+        pool = _pools.get((threads, target))
+        if pool is None:
+            pool = _pools[threads, target] = Pool(threads, target)
+        return pool
+
+
+class Pool:
+    """So many threads, with that of the caller; `state` is what their code reads."""
+
+    def __init__(self, threads: int, target: Target) -> None:
+        self.threads, self.target = threads, target
+        self.code = link.drivers(target)
+        self.state = state = layouts.pool_state()
+        self._waiting: list[threading.Thread] = []
+        self._finish = weakref.finalize(self, _stop, state, self._waiting)
+        self.start()
+        self.nanoseconds = _nanoseconds(self)
+
+    def start(self) -> None:
+        """Start the threads."""
+        wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code["attend"].address)
+        self.state.stop = 0
+        for _ in range(self.threads - 1):
+            thread = threading.Thread(target=_attend, args=(wait, self.state), name="graphduel", daemon=True)
+            thread.start()
+            self._waiting.append(thread)
+        self.state.workers = len(self._waiting)
+
+    def stop(self) -> None:
+        """End the threads, after what they do now; work that comes meanwhile runs in the thread that has it."""
+        _stop(self.state, self._waiting)
+
+
+def _attend(wait: Any, state: PoolState) -> None:
+    wait(ctypes.addressof(state))
+
+
+def _stop(state: PoolState, waiting: list[threading.Thread]) -> None:
+    state.workers, state.stop = 0, 1
+    at = ctypes.addressof(state)
+    mutex, condition = at + PoolState.mutex.offset, at + PoolState.condition.offset
+    state.acquire(mutex)
+    state.wake(condition)
+    state.release(mutex)
+    for thread in waiting:
+        if thread is not threading.current_thread():  # whose end may be what collects the pool
+            thread.join()
+    waiting.clear()
+
+
+def _nanoseconds(pool: Pool) -> int:
+    """How long sharing work takes: measured once a machine, and kept with the kernels."""
+    name = cache.key(["sharing", pool.threads, platform.platform(), platform.node()], pool.target)
+    with contextlib.suppress(TypeError, ValueError):
+        return int(cache.load(name) or b"")
+    try:
+        measured = round(statistics.median(_shared(pool) for _ in range(TIMES)))
+    except OSError:
+        return FALLBACK
+    cache.save(name, str(measured).encode())
+    return measured
+
+
+def _shared(pool: Pool) -> int:
+    """The nanoseconds that sharing as many empty lists as there are threads takes."""
+    lists = (layouts.CallList * pool.threads)()
+    header = layouts.ParallelHeader(ctypes.addressof(pool.state), pool.threads, ctypes.addressof(lists))
+    share = KERNEL(pool.code["parallel"].address)
+    start = time.perf_counter_ns()
+    share(ctypes.addressof(header))
+    return time.perf_counter_ns() - start
+
+
+def _all(act: str) -> None:
+    for pool in list(_pools.values()):
+        getattr(pool, act)()
+
+
+def _forking() -> None:
+    _lock.acquire()
+    _all("stop")
+
+
+def _forked() -> None:
+    _all("start")
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forking, after_in_parent=_forked, after_in_child=_forked)
+atexit.register(functools.partial(_all, "stop"))
