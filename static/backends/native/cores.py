@@ -154,41 +154,45 @@ def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) ->
 # Products ------------------------------------------------------------------------------------------------------------
 
 
-def cut_product(recipe: Product | Turn, places: list[Location], most: int, target: Target) -> list[Part]:
+class Axis(NamedTuple):
+    """An axis along which a product is cut: its field in the recipe, its size, the step of parts, strides."""
+
+    field: str
+    size: int
+    step: int
+    strides: tuple[int, ...]
+
+
+def cut_product(recipe: Product | Turn, places: Sequence[Location], most: int, target: Target) -> list[Part]:
     """A product, or a matrix that is turned, in at most so many parts."""
-    if isinstance(recipe, Turn):
-        rows = _even(recipe.rows, most, LANES)
-        strides = recipe.row, recipe.columns
-        return [
-            Part(recipe._replace(rows=min(rows, recipe.rows - start)), _at(recipe.dtype, places, start, *strides))
-            for start in range(0, recipe.rows, rows)
-        ]
-    panel = recipe.panel(target)
-    left, right, out = recipe.left, recipe.right, recipe.out
-    if recipe.batch:
-        name, size, step = "batch", recipe.batch[0], 1
-        strides = left.batch[0], right.batch[0], out.batch[0]
-    elif recipe.columns >= most * panel.vectors * LANES:
-        name, size, step, strides = "columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column)
-    else:
-        name, size, step, strides = "rows", recipe.rows, panel.rows, (left.row, 0, out.row)
-    length = _even(size, most, step)
+    axis = _axis(recipe, most, target)
+    length, width = _even(axis.size, most, axis.step), int(recipe.dtype[1:])
     parts = []
-    for start in range(0, size, length):
-        count: Any = min(length, size - start)
-        sizes = {name: (count, *recipe.batch[1:]) if name == "batch" else count}
-        parts.append(Part(recipe._replace(**sizes), _at(recipe.dtype, places, start, *strides)))
+    for start in range(0, axis.size, length):
+        count = min(length, axis.size - start)
+        sizes: dict[str, Any] = {axis.field: count}
+        if axis.field == "batch" and isinstance(recipe, Product):
+            sizes = {"batch": (count, *recipe.batch[1:])}
+        moved = [_moved(place, start * stride * width) for place, stride in zip(places, axis.strides, strict=True)]
+        parts.append(Part(recipe._replace(**sizes), moved))
     return parts
+
+
+def _axis(recipe: Product | Turn, most: int, target: Target) -> Axis:
+    """Where a product is cut: between matrices of a stack, panels of columns, or tiles of rows."""
+    if isinstance(recipe, Turn):
+        return Axis("rows", recipe.rows, LANES, (recipe.row, recipe.columns))
+    left, right, out, panel = recipe.left, recipe.right, recipe.out, recipe.panel(target)
+    if recipe.batch:
+        return Axis("batch", recipe.batch[0], 1, (left.batch[0], right.batch[0], out.batch[0]))
+    if recipe.columns >= most * panel.vectors * LANES:
+        return Axis("columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column))
+    return Axis("rows", recipe.rows, panel.rows, (left.row, 0, out.row))
 
 
 def _even(size: int, most: int, step: int) -> int:
     """The size of parts, a multiple of a step, of which there are at most so many."""
     return -(-size // (most * step)) * step
-
-
-def _at(dtype: str, places: Sequence[Location], start: int, *strides: int) -> list[Location]:
-    width = int(dtype[1:])
-    return [_moved(place, start * stride * width) for place, stride in zip(places, strides, strict=True)]
 
 
 def _moved(place: Location, by: int) -> Location:

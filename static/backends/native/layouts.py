@@ -195,10 +195,16 @@ def pool_state() -> PoolState:
         "rest": system.sched_yield,
     }
     state = PoolState(**{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
-    at = ctypes.addressof(state)
+    clear(state)
+    return state
+
+
+def clear(state: PoolState) -> None:
+    """Forget what a pool was doing."""
+    system, at = ctypes.CDLL(None), ctypes.addressof(state)
+    state.ticket = state.left = state.busy = state.sleepers = 0
     system.pthread_mutex_init(c_void_p(at + PoolState.mutex.offset), None)
     system.pthread_cond_init(c_void_p(at + PoolState.condition.offset), None)
-    return state
 
 
 def _numpy_function(number: int) -> int:
