@@ -8,7 +8,8 @@
 
 The text depends on the graph alone. What depends on the sizes (buffers, views of them, attributes) is given as the
 function's defaults when the graph is bound to sizes (`static.codegen.binding`), so that one code object serves every
-binding.
+binding. Nodes that call the same kernel share its parameter, and so do those that write the same place in the arena: it
+has the number of the first of them.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class Writer:
         self.slots: list[Slot] = []
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
+        self._callers: dict[int, tuple[Any, Node]] = {}  # each kernel by its id, and the first node that calls it
+        self._writers: dict[tuple[Any, ...], Node] = {}  # for each place in the arena, the first node that writes there
         self.results: dict[Node, list[Node]] = {}
         self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if node.op is scan_op}
         for node in schedule.order:
@@ -171,7 +174,7 @@ class Writer:
             return self._fused(node, arguments)
         new = self._new(node)
         out = self._name(node) if new or node in self.in_arena else self._stacks(node)
-        name = self._slot("k", node, "")
+        name = self._kernel(node)
         call = kernels.call(node, name, arguments, out, lambda key: self._slot("c", node, key))
         if new:
             return f"{out} = {new}; {call}"
@@ -219,7 +222,17 @@ class Writer:
             return f"i{self.number[node]}"
         if _is_transpose(node):
             return f"{self._name(node.inputs[0])}.T"
-        return self._slot("b", node, "") if node in self.fixed else f"v{self.number[node]}"
+        if node not in self.fixed:
+            return f"v{self.number[node]}"
+        if node in self.in_arena:
+            node = self._writers.setdefault((*self.schedule.place[node], node.spec), node)
+        return self._slot("b", node, "")
+
+    def _kernel(self, node: Node) -> str:
+        """The parameter that holds the kernel of a node: one for all that call the same, as Python compiles each."""
+        kernel = kernels.kernel(node, node in self.in_arena or node in self.fresh)
+        _, first = self._callers.setdefault(id(kernel), (kernel, node))
+        return self._slot("k", first, "")
 
     def _slot(self, kind: str, node: Node, key: str) -> str:
         name = f"{kind}{self.number[node]}{'_' + key if key else ''}"

@@ -23,10 +23,13 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
     """
     early, late = eager(graph.nodes, owner, sizes), demanded(graph, sizes)
     orders = [graph.nodes, early, late]
-    if most_live(late, owner, sizes) < most_live(early, owner, sizes):
+    live = [most_live(order, owner, sizes) for order in orders]
+    if live[2] < live[1]:
         orders.append(eager(late, owner, sizes))
-    allowed = [order for order in orders if is_in_order(graph.effects, order)]
-    return min(allowed, key=lambda order: most_live(order, owner, sizes))
+        live.append(most_live(orders[3], owner, sizes))
+    effects = graph.effects
+    allowed = [i for i, order in enumerate(orders) if is_in_order(effects, order)]
+    return orders[min(allowed, key=live.__getitem__)]
 
 
 def most_live(order: Order, owner: Owner, sizes: Sizes) -> int:
@@ -52,13 +55,17 @@ class _Eager:
     def __init__(self, order: Order, owner: Owner, sizes: Sizes) -> None:
         self.order, self.owner, self.sizes = order, owner, sizes
         self.position = {node: i for i, node in enumerate(order)}
-        self.missing = {node: len(set(node.inputs)) for node in order}
+        self.missing: dict[Node, int] = {}
         self.users: dict[Node, list[Node]] = {node: [] for node in order}
         self.readers: dict[Node, list[Node]] = {node: [] for node in order}
+        self.reads: dict[Node, Sequence[Node]] = {}  # the owners of the memory that each node reads
         for node in order:
-            for source in dict.fromkeys(node.inputs):
+            sources = _distinct(node.inputs)
+            self.missing[node] = len(sources)
+            for source in sources:
                 self.users[source].append(node)
-            for read in self._read(node):
+            self.reads[node] = _distinct([owner[source] for source in sources])
+            for read in self.reads[node]:
                 self.readers[read].append(node)
         self.left = {node: len(readers) for node, readers in self.readers.items()}
         self.freed = dict.fromkeys(order, 0)  # the bytes that nobody but this node is still to read
@@ -66,9 +73,6 @@ class _Eager:
             if len(readers) == 1:
                 self.freed[readers[0]] += sizes.get(read, 0)
         self.done: dict[Node, None] = {}
-
-    def _read(self, node: Node) -> dict[Node, None]:
-        return dict.fromkeys(self.owner[source] for source in node.inputs)
 
     def run(self) -> Order:
         for node in self.order:
@@ -92,12 +96,19 @@ class _Eager:
             self.missing[user] -= 1
             if not self.missing[user]:
                 yield user
-        for read in self._read(node):
+        for read in self.reads[node]:
             self.left[read] -= 1
             if self.left[read] == 1:
                 last = next(reader for reader in self.readers[read] if reader not in self.done)
                 self.freed[last] += self.sizes.get(read, 0)
                 yield last
+
+
+def _distinct(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Each node once, in this order; most ops have one operand, or two that differ."""
+    if len(nodes) < 2 or (len(nodes) == 2 and nodes[0] is not nodes[1]):
+        return nodes
+    return list(dict.fromkeys(nodes))
 
 
 def demanded(graph: Graph, sizes: Sizes) -> Order:
@@ -126,8 +137,9 @@ def _ranked(nodes: Sequence[Node], sizes: Sizes) -> dict[Node, list[Node]]:
     needed: dict[Node, int] = {}
     ranked: dict[Node, list[Node]] = {}
     for node in nodes:
-        distinct = dict.fromkeys(node.inputs)
-        ranked[node] = sorted(distinct, key=lambda source: sizes.get(source, 0) - needed[source])
+        ranked[node] = list(_distinct(node.inputs))
+        if len(ranked[node]) > 1:
+            ranked[node].sort(key=lambda source: sizes.get(source, 0) - needed[source])
         held = most = 0
         for source in ranked[node]:
             most = max(most, held + needed[source])

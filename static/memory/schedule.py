@@ -17,6 +17,9 @@ from static.passes.together import nbytes
 PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
 
 
+Lives = Mapping[Node, tuple[int, int]]  # of each buffer, the half-open interval of steps in which it is in use
+
+
 class Workspace(NamedTuple):
     """Memory that only these nodes use, while they run: in the half-open interval of steps [lower, upper)."""
 
@@ -36,15 +39,22 @@ class Schedule(NamedTuple):
     order: tuple[Node, ...]
     views: sharing.Views
     place: Mapping[Node, BufferPlace]
-    lives: Mapping[Node, tuple[int, int]]
+    lives: Lives
     workspaces: Sequence[Workspace]
     inner: Mapping[Graph, Schedule]
 
     @classmethod
-    def of(cls, order: Sequence[Node], seen: sharing.Views, place: Mapping[Node, BufferPlace]) -> Schedule:
-        """The schedule of these places in this order."""
+    def of(
+        cls,
+        order: Sequence[Node],
+        seen: sharing.Views,
+        place: Mapping[Node, BufferPlace],
+        lives: Lives | None = None,
+    ) -> Schedule:
+        """The schedule of these places in this order; `lives` are their `lifetimes`, where they are known already."""
+        lives = lifetimes(order, seen.owner, place) if lives is None else lives
         inner = {graph: schedule(graph) for node in order if node.op is not fused for graph in node.subgraphs}
-        return cls(tuple(order), seen, place, lifetimes(order, seen.owner, place), _workspaces(order), inner)
+        return cls(tuple(order), seen, place, lives, _workspaces(order), inner)
 
     @property
     def owner(self) -> Mapping[Node, Node]:
@@ -69,7 +79,7 @@ def _scheduled(graph: Graph) -> Schedule:
         best = other if other.live < PAYS * best.live else best
     if any(not dims.same(place.offset, 0) for place in best.place.values()):
         best = min(best, _placed(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
-    return Schedule.of(best.order, seen, best.place)
+    return Schedule.of(best.order, seen, best.place, best.lives)
 
 
 def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
@@ -81,17 +91,18 @@ def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dic
 
 
 class _Placed(NamedTuple):
-    """An order, where owners lie in it, and the most bytes that are live at one step."""
+    """An order, where owners lie in it, when their buffers are in use, and the most bytes that are live at one step."""
 
     order: Sequence[Node]
     place: Mapping[Node, BufferPlace]
+    lives: Lives
     live: int
 
 
 def _placed(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int], join: bool = True) -> _Placed:
     place = sharing.places(order, seen, sizes, join)
     lives = lifetimes(order, seen.owner, place)
-    return _Placed(order, place, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
+    return _Placed(order, place, lives, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
 
 
 def lifetimes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +73,8 @@ def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node
 
 def writer(node: Node) -> Node:
     """The node whose kernel writes the memory of this one: itself, or the one that it is a result of."""
-    return node.inputs[0] if node.inputs and isinstance(node.inputs[0].spec, TupleSpec) else node
+    inputs = node.inputs
+    return inputs[0] if inputs and isinstance(inputs[0].spec, TupleSpec) else node
 
 
 def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: bool = True) -> dict[Node, BufferPlace]:
@@ -91,9 +92,7 @@ def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: 
     until = _last_reads(order, seen, placed)
     for node in order:
         if node in placed and placed[node].buffer is node:
-            now = step[writer(node)]
-            dying = (o for o, place in _operands(node, _read_first(node), seen, placed) if until[place.buffer] == now)
-            over = next((operand for operand in dying if _is_overwritable(node, operand, seen, placed)), None)
+            over = _overwritten(node, step[writer(node)], seen, placed, until)
             if over is not None:
                 placed[node] = placed[seen.owner[over]]
                 until[placed[node].buffer] = until.pop(node)
@@ -104,8 +103,9 @@ def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, in
     """For each owner, the step after which nobody reads its memory."""
     last: dict[Node, int] = {}
     for step, node in enumerate(order):
-        for value in (node, *node.inputs):
-            last[owner[value]] = step
+        last[owner[node]] = step
+        for source in node.inputs:
+            last[owner[source]] = step
     return last
 
 
@@ -136,25 +136,28 @@ def _same_type(node: Node, other: Node) -> bool:
     return node.spec.dtype == other.spec.dtype
 
 
-def _operands(
-    node: Node, numbers: Sequence[int], seen: Views, placed: Mapping[Node, BufferPlace]
-) -> Iterator[tuple[Node, BufferPlace]]:
-    """The operands of these numbers that are planned, and their places."""
-    inputs = writer(node).inputs if numbers else ()
+def _overwritten(
+    node: Node, now: int, seen: Views, placed: Mapping[Node, BufferPlace], until: Mapping[Node, int]
+) -> Node | None:
+    """The operand that a result is written over: one that nobody reads later, element over the same element."""
+    numbers = _read_first(node)
+    if not numbers:
+        return None
+    inputs = writer(node).inputs
+    lying = [placed.get(seen.owner[source]) for source in inputs]
     for i in numbers:
-        place = placed.get(seen.owner[inputs[i]])
-        if place is not None:
-            yield inputs[i], place
+        operand, place = inputs[i], lying[i]
+        if place is None or until[place.buffer] != now or not _has_its_elements(operand, node, seen):
+            continue
+        others = [source for source, other in zip(inputs, lying, strict=True) if other and other.buffer is place.buffer]
+        if all(source is operand for source in others) and same(place.buffer.spec.nbytes, node.spec.nbytes):
+            return operand
+    return None
 
 
-def _is_overwritable(node: Node, operand: Node, seen: Views, placed: Mapping[Node, BufferPlace]) -> bool:
-    """Whether a result may be written over an operand that nobody else reads: element over the same element."""
-    if operand.spec != node.spec or operand not in seen.whole:
-        return False
-    buffer = placed[seen.owner[operand]].buffer
-    everything = range(len(writer(node).inputs))
-    among = {other for other, place in _operands(node, everything, seen, placed) if place.buffer is buffer}
-    return among == {operand} and same(buffer.spec.nbytes, node.spec.nbytes)
+def _has_its_elements(operand: Node, node: Node, seen: Views) -> bool:
+    """Whether an operand has the shape and dtype of a result, and is all of its memory in order."""
+    return (operand.spec is node.spec or operand.spec == node.spec) and operand in seen.whole
 
 
 def _read_first(node: Node) -> Sequence[int]:

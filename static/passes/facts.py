@@ -62,8 +62,7 @@ class Facts:
             if x not in self._reciprocals:
                 self._reciprocals[x] = call(elementwise.reciprocal, x, source=source)
             return self._reciprocals[x]
-        with np.errstate(all="ignore"):
-            value = np.reciprocal(divisor)
+        value = np.reciprocal(divisor)
         return _of_rank(value, x.spec.ndim, x.source) if _is_harmless(value) else None
 
 
@@ -81,7 +80,12 @@ def fills(node: Node, shape: Shape) -> bool:
 
 def is_of_one_dtype(node: Node) -> bool:
     """Whether all inputs of a node have its dtype."""
-    return all(source.spec.dtype == node.spec.dtype for source in node.inputs)
+    dtype = node.spec.dtype
+    for source in node.inputs:  # a loop, since rules ask this of every node
+        own = source.spec.dtype
+        if own is not dtype and own != dtype:
+            return False
+    return True
 
 
 def has_smaller(product: Node, x: Node, s: Node) -> bool:
@@ -95,8 +99,7 @@ def times(x: Node, y: Node, source: str) -> Node | None:
     x_value, y_value = value_of(x), value_of(y)
     if x_value is None or y_value is None:
         return call(elementwise.multiply, x, y, source=source)
-    with np.errstate(all="ignore"):
-        value = np.multiply(x_value, y_value)
+    value = np.multiply(x_value, y_value)
     if not _is_harmless(value) and x_value and y_value:
         return None
     return _of_rank(value, len(broadcast_shapes(x.spec.shape, y.spec.shape)), source)

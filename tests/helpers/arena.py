@@ -42,6 +42,11 @@ def check_arena(exe: Executable, arrays: Sequence[np.ndarray]) -> list[Any]:
     return results
 
 
+def _at(program: LoweredGraph, node: Node) -> tuple[Any, ...]:
+    """What nodes whose array is one object have in common."""
+    return (*program.schedule.place[node], node.spec)
+
+
 class _Reads:
     """For each value with memory of a name: the line that writes it, and the last that reads it."""
 
@@ -52,7 +57,9 @@ class _Reads:
             if node is not None and not text.lstrip().startswith("del "):
                 line[node] = i
         self.names = {node: name for name, node, kind, _ in program.slots if kind == "b"}
-        own = {node for _, node, kind, _ in program.slots if kind in "bn"}  # in the arena, or memory of a result
+        shared = {_at(program, node): name for node, name in self.names.items() if node in program.planned}
+        self.names |= {node: shared[at] for node in program.planned if (at := _at(program, node)) in shared}
+        own = {node for _, node, kind, _ in program.slots if kind == "n"} | {*self.names}  # of the arena, or a result
         self.last = dict.fromkeys(program.graph.outputs, end)
         for node in reversed(program.schedule.order):
             read = line.get(node, -1)
