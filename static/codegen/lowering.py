@@ -106,6 +106,7 @@ class Writer:
         self.slots: list[Slot] = []
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
+        self._names: dict[Node, str] = {}
         self._callers: dict[int, tuple[Any, Node]] = {}  # each kernel by its id, and the first node that calls it
         self._writers: dict[tuple[Any, ...], Node] = {}  # for each place in the arena, the first node that writes there
         self.results: dict[Node, list[Node]] = {}
@@ -218,6 +219,13 @@ class Writer:
         return "; ".join([*new, call])
 
     def _name(self, node: Node) -> str:
+        """What stands for a node in the code; asked for by all that read it."""
+        name = self._names.get(node)
+        if name is None:
+            name = self._names[node] = self._named(node)
+        return name
+
+    def _named(self, node: Node) -> str:
         if node.op is INPUT:
             return f"i{self.number[node]}"
         if _is_transpose(node):
