@@ -1,4 +1,4 @@
-"""The graph of a step as each engine has it: the tape of one run, and the graph that static traces, side by side."""
+"""The graph of a step as each engine has it: the tape of one run, and the graph that static runs, side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compare.records.own import EngineGraphs
 from compare.records.record import Records, of
 from compare.words import text
 from compare.workloads.base import Case
-from graphs.drawing import Diagram, beside, of_graph
+from graphs.drawing import Diagram, beside, marked, of_graph
 from graphs.drawing.folding import folded
 from graphs.drawing.svg import svg
 
@@ -26,34 +26,37 @@ FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
 """For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
 LEGIBLE = 0.6
 """The share of its own width below which the words of a picture are too small to read."""
-TITLES = {"dynamic": "the tape of one run", "static": "the traced graph"}
+TITLES = {"dynamic": "the tape of one run", "static": "the optimised graph"}
 _WIDTH = re.compile(r' width="(\d+)"')
 _CAPTION = (
-    "The step over the input of median length: dynamic records its tape on every run, static traces its graph once, "
-    "before all passes. Data flows downwards. A large graph is folded to groups; an item says more when you "
-    "point at it. The command graphduel graph draws every node with --unfold."
+    "The step over the input of median length: dynamic records its tape on every run, static traces a graph once and "
+    "rewrites it. − marks what the passes removed, + what they added, ~ what reads other nodes than before. Data flows "
+    "downwards. A large graph is folded to groups; an item says more when you point at it. The command graphduel graph "
+    "--engine both --out graph.html makes a page in which the groups open."
 )
 
 
 def look(what: Job, case: Case) -> EngineGraphs | None:
     """The record of the graphs, where static traces the step; its control flow is converted if need be."""
-    one = cases.alone(case)
-    arguments = (one.params, *one.examples[0])
+    median = cases.alone(case)
+    arguments = (median.params, *median.examples[0])
     try:
-        traced = static.trace(functions.transformed(static, static.converted(one.loss), one.argnum), *arguments)
-        tape = dynamic.record(functions.transformed(dynamic, one.loss, one.argnum), *arguments)
+        step = functions.transformed(static, median.loss, median.argnum)
+        optimised = static.compile(step, *arguments, convert=True).graph
+        tape = dynamic.record(functions.transformed(dynamic, median.loss, median.argnum), *arguments)
     except Exception:  # noqa: BLE001  (the gate says what an engine refuses; here it has no graph)
         return None
-    found = {"dynamic": of_graph(tape), "static": of_graph(traced)}
-    nodes = {engine: len(diagram.items) for engine, diagram in found.items()}
-    return EngineGraphs(**what.head, graphs={engine: folded(one, MOST) for engine, one in found.items()}, nodes=nodes)
+    diagrams = dict(zip(TITLES, marked(of_graph(tape), of_graph(optimised)), strict=True))
+    nodes = {engine: len(diagram.items) for engine, diagram in diagrams.items()}
+    graphs = {engine: folded(diagram, MOST) for engine, diagram in diagrams.items()}
+    return EngineGraphs(**what.head, graphs=graphs, nodes=nodes)
 
 
 def drawing(records: Records) -> Section | None:
     """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
     for record in of(records, EngineGraphs):
         dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
-        said = f"dynamic records {dynamic_nodes} on every run, static traces {static_nodes} once"
+        said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
         titled = [replace(one, title=f"{engine}: {TITLES[engine]}") for engine, one in record.graphs.items()]
         sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
         pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")

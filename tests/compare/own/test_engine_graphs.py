@@ -52,13 +52,19 @@ def test_both_graphs_hold_the_step_with_its_backward_pass():
     assert record.nodes == {engine: len(diagram.items) for engine, diagram in record.graphs.items()}
 
 
-def test_large_graphs_are_folded_by_line_and_their_nodes_are_counted():
+def test_what_the_passes_changed_is_marked_in_both():
+    record = look(own.loss, own.inputs)
+    assert "removed" in {item.change for item in record.graphs["dynamic"].items}
+    assert {"added", "rewritten"} & {item.change for item in record.graphs["static"].items}
+
+
+def test_large_graphs_are_folded_and_their_nodes_are_counted():
     record = look(unrolled, [(np.eye(3, dtype=np.float32), np.ones((40, 3), np.float32))])
     for engine, diagram in record.graphs.items():
         assert len(diagram.items) <= drawn.MOST < record.nodes[engine]
 
 
-def test_control_flow_is_converted_for_the_traced_graph():
+def test_control_flow_is_converted_for_static():
     record = look(own.branch, own.inputs)
     assert "switch" in labels(record.graphs["static"])
     assert "switch" not in labels(record.graphs["dynamic"])
@@ -82,7 +88,7 @@ def test_the_page_has_one_picture_for_a_desktop_and_two_for_a_phone(found):
     assert "dynamic: the tape of one run" in picture.svg
     nodes = of(found.records, EngineGraphs)[0].nodes
     assert section.blocks[0] == (
-        f"Here dynamic records {nodes['dynamic']} nodes on every run, static traces {nodes['static']} nodes once."
+        f"Here dynamic records {nodes['dynamic']} nodes on every run, static runs a graph of {nodes['static']} nodes."
     )
 
 
