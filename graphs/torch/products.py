@@ -13,6 +13,7 @@ from graphs.errors import OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.torch import reductions, systems
 from graphs.torch.arithmetic import add, clamp, mul, sub, true_divide
+from graphs.torch.origins import origin
 from graphs.torch.promotion import of_floats, promoted
 from graphs.torch.systems import cholesky_inverse, cholesky_solve, lu_unpack, triangular_solve
 from graphs.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of, words
@@ -87,7 +88,9 @@ def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
     dtypes = [str(dtype_of(x)) for x in tensors]
     if len(set(dtypes)) > 1:
         scalars = "; np.sqrt(2) is a float64, math.sqrt(2) takes the dtype of the tensor" if "float64" in dtypes else ""
-        raise refuse(f"{name} of {' and '.join(dtypes)}", f"convert with .to(dtype){scalars}")
+        wide = next((x for x, dtype in zip(tensors, dtypes, strict=True) if dtype == "float64"), None)
+        since = "" if wide is None else origin(wide, "float64")
+        raise refuse(f"{name} of {' and '.join(dtypes)}", f"{since and since + '; '}convert with .to(dtype){scalars}")
 
 
 @words

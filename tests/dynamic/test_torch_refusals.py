@@ -95,3 +95,18 @@ def test_a_float64_that_a_scalar_of_numpys_has_made_is_told_with_what_makes_it()
     assert ((x / 4.0) @ x.T).dtype == torch.float32
     with pytest.raises(errors.DTypeError, match=r"matmul of int64 and float32 .*convert with \.to\(dtype\)$"):
         x.long() @ x.T
+
+
+def test_float64_is_told_with_the_line_where_it_began():
+    def product(x, w):
+        scaled = x / np.sqrt(16)
+        doubled = scaled * 2
+        return doubled @ w
+
+    x = torch.ones(2, 4)
+    line = product.__code__.co_firstlineno + 1
+    words = rf"float64 since test_torch_refusals\.py:{line}, scaled = x / np\.sqrt\(16\); convert"
+    with pytest.raises(errors.DTypeError, match=words):
+        product(x, x.T)
+    with pytest.raises(errors.DTypeError, match=r"^matmul of float64 and float32 \([^)]*\); convert"):
+        (lambda double: double @ x.T)(x.double())  # an argument: no line of this function made it so
