@@ -108,5 +108,9 @@ def test_float64_is_told_with_the_line_where_it_began():
     words = rf"float64 since test_torch_refusals\.py:{line}, scaled = x / np\.sqrt\(16\); convert"
     with pytest.raises(errors.DTypeError, match=words):
         product(x, x.T)
+
+    def passed_on(double):
+        return double @ x.T  # an argument: no line of this function made it so
+
     with pytest.raises(errors.DTypeError, match=r"^matmul of float64 and float32 \([^)]*\); convert"):
-        (lambda double: double @ x.T)(x.double())  # an argument: no line of this function made it so
+        passed_on(x.double())
