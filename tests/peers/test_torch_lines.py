@@ -3,8 +3,11 @@
 import pytest
 
 from compare import engines
+from compare.instruments.lines import measure
+from compare.instruments.runnables import FunctionRunnable
 from compare.own import run, show
 from compare.own.question import asked_of
+from compare.records.job import Job
 from compare.records.lines import SourceLines
 from compare.records.record import of
 
@@ -132,6 +135,14 @@ def test_a_training_step_is_read_and_put_back():
     (record,) = of(result.records, SourceLines)
     assert line(step, 4) in record.arms["eager"].lines
     assert all(map(torch.equal, before, model.parameters()))
+
+
+def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
+    runnable = FunctionRunnable(adapter, "torch-eager", "mlp", mlp, [call()], 0, checks=False)
+    job = Job("time", "mlp", "given", process=1, arms=("torch-eager",))
+    (record,) = measure.of_runnable(job, runnable, "eager", runnable.step("torch-eager"))
+    assert record.arms["eager"].status == "ok"
+    assert (record.workload, record.size) == ("mlp", "given")
 
 
 def test_an_engine_that_cannot_tell_lines_says_so_in_the_table_and_is_not_asked():

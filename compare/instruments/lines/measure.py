@@ -49,7 +49,7 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
             row = ticks.read(lambda: engine.lines(step.run, call), lambda: step(*call))
     except Exception as error:  # noqa: BLE001  (as for our arms)
         row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
-    yield SourceLines(**job.head, arms={arm: row}, code=texts(runnable.written, row.lines))
+    yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))
 
 
 def _row(arm: str, case: Case) -> SourceLinesArm:
