@@ -138,10 +138,10 @@ def test_engines_that_differ_are_told_apart(monkeypatch):
     call.against_ours(sweep.arm)
     value_and_grad = dynamic.value_and_grad
 
-    def doubled(loss):
+    def doubled(loss, argnum):
         def run(point):
-            value, found = value_and_grad(loss)(point)
-            return value, [2 * gradient for gradient in found]
+            value, gradients = value_and_grad(loss, argnum)(point)
+            return value, [2 * gradient for gradient in gradients]
 
         return run
 
