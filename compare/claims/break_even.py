@@ -21,9 +21,14 @@ class Course:
     head: tuple[float, ...]
     steady: float
 
+    @property
+    def early(self) -> NDArray[np.float64]:
+        """Seconds spent when no call, one, two and so on of the early calls are done."""
+        return np.asarray(self.build + np.concatenate([[0.0], np.cumsum(self.head)]))
+
     def total(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Seconds spent when that many calls are done."""
-        spent = self.build + np.concatenate([[0.0], np.cumsum(self.head)])
+        spent = self.early
         early = np.minimum(runs, len(self.head)).astype(np.int64)
         return np.asarray(spent[early] + (runs - early) * self.steady)
 

@@ -10,6 +10,7 @@ from typing import Any
 from compare import engines
 from compare.claims import tape
 from compare.own import compiled, hints, policies
+from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.lines import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
@@ -152,13 +153,13 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
 
 
 def html(result: Measured) -> str:
-    """The same as an HTML fragment; every text in it is escaped."""
+    """The same as an HTML fragment with the calculator; every text in it is escaped."""
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
     notes = "".join(f"<p>{escape(note)}</p>" for note in said)
     return (
         '<div style="max-width:60em">'
         f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"
-        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{notes}</div>"
+        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{notes}{calculator(result)}</div>"
     )
 
 

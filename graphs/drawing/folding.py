@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from graphs.drawing.grouping import LEVEL, Group, Part, grouped, opened
+from graphs.drawing.grouping import LEVEL, ItemGroup, Part, grouped, opened
 from graphs.drawing.model import Diagram, Item, Link
 
 MOST = 150
@@ -22,9 +22,9 @@ def folded(diagram: Diagram, most: int = MOST) -> Diagram:
     around = {box.key: box.around for box in diagram.boxes}
     for part in _visible(parts, opened(parts, most)):
         held = [items[key] for key in keys_of(part)]
-        shown = as_one(part, held, around) if isinstance(part, Group) else held[0]
+        shown = as_one(part, held, around) if isinstance(part, ItemGroup) else held[0]
         stands |= {item.key: shown for item in held}
-        if isinstance(part, Group):
+        if isinstance(part, ItemGroup):
             stands |= {inner.key: shown for inner in groups_of(part)}
     links = dict.fromkeys(
         Link(stands[link.source].key, stands[link.target].key if link.target in stands else link.target, link.inside)
@@ -37,30 +37,30 @@ def folded(diagram: Diagram, most: int = MOST) -> Diagram:
 
 def keys_of(part: Part) -> Iterator[str]:
     """The keys of the items in a part."""
-    if isinstance(part, Group):
+    if isinstance(part, ItemGroup):
         for inner in part.parts:
             yield from keys_of(inner)
     else:
         yield part
 
 
-def groups_of(group: Group) -> Iterator[Group]:
+def groups_of(group: ItemGroup) -> Iterator[ItemGroup]:
     """The group and all that are in it."""
     yield group
     for part in group.parts:
-        if isinstance(part, Group):
+        if isinstance(part, ItemGroup):
             yield from groups_of(part)
 
 
 def _visible(parts: Sequence[Part], open_: set[str]) -> Iterator[Part]:
     for part in parts:
-        if isinstance(part, Group) and part.key in open_:
+        if isinstance(part, ItemGroup) and part.key in open_:
             yield from _visible(part.parts, open_)
         else:
             yield part
 
 
-def as_one(group: Group, items: Sequence[Item], around: Mapping[str, str]) -> Item:
+def as_one(group: ItemGroup, items: Sequence[Item], around: Mapping[str, str]) -> Item:
     """A closed group as an item: of the backward pass, and changed, where all of its nodes are.
 
     `around` is the outer box of each box: a body stands in that.

@@ -23,7 +23,7 @@ _PERIOD, _DEPTH, _LEAST = 400, 60, 6
 
 
 @dataclass(frozen=True)
-class Group:
+class ItemGroup:
     """Keys of items and further groups under a title; `count` are the items in all of it.
 
     `cut` tells that its parts were too many, and stand in groups that mean nothing of their own. A repeated block says
@@ -39,7 +39,7 @@ class Group:
     first: Part = ""
 
 
-Part = Group | str
+Part = ItemGroup | str
 
 
 def grouped(diagram: Diagram, most: int = LEVEL) -> tuple[Part, ...]:
@@ -51,7 +51,7 @@ def opened(parts: Sequence[Part], most: int) -> set[str]:
     """The keys of the groups that are open at first: those beside each other together, while `most` parts are seen."""
     shown, keys, waiting = len(parts), set[str](), [parts]
     while waiting:
-        groups = [part for part in waiting.pop(0) if isinstance(part, Group) and not part.cut]
+        groups = [part for part in waiting.pop(0) if isinstance(part, ItemGroup) and not part.cut]
         more = sum(len(group.parts) - 1 for group in groups)
         if groups and shown + more <= most:
             shown += more
@@ -96,7 +96,7 @@ class _Grouping:
         loose = [body.key for body in self.diagram.boxes if body.around == box and body.key not in owned]
         return self._cut([*self._arranged(units, 0), *map(self._body, loose)])
 
-    def _body(self, key: str) -> Group:
+    def _body(self, key: str) -> ItemGroup:
         return self._group(self.titles[key], self.level(key), key)
 
     def _units(self, box: str) -> Iterator[_Unit]:
@@ -178,14 +178,14 @@ class _Grouping:
         return first if first == last else f"{first} to {last}"
 
     def _title(self, part: Part) -> str:
-        if isinstance(part, Group):
+        if isinstance(part, ItemGroup):
             return part.title.partition(" to ")[0]
         item = self.items[part]
         return item.lines[0] if item.lines else f"{item.key} {item.label}"
 
-    def _group(self, title: str, parts: list[Part], key: str = "") -> Group:
-        count = sum(part.count if isinstance(part, Group) else 1 for part in parts)
-        return Group(key, title, tuple(self._cut(parts)), count, len(parts) > self.most)
+    def _group(self, title: str, parts: list[Part], key: str = "") -> ItemGroup:
+        count = sum(part.count if isinstance(part, ItemGroup) else 1 for part in parts)
+        return ItemGroup(key, title, tuple(self._cut(parts)), count, len(parts) > self.most)
 
 
 def _signed(name: str, kind: Kind) -> str:
@@ -227,7 +227,7 @@ def _keyed(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
     times: Counter[str] = Counter()
     keyed: list[Part] = []
     for part in parts:
-        if isinstance(part, Group):
+        if isinstance(part, ItemGroup):
             times[part.title] += 1
             key = part.key or f"{path}/{part.title}#{times[part.title]}"
             keyed.append(replace(part, key=key, parts=_keyed(part.parts, key)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphs.drawing.adapt import of_graph
 from graphs.drawing.folding import MOST, as_one, keys_of
-from graphs.drawing.grouping import Group, Part, grouped, opened
+from graphs.drawing.grouping import ItemGroup, Part, grouped, opened
 from graphs.drawing.model import Diagram, Item
 from graphs.drawing.svg import SIGNS
 
@@ -44,7 +44,7 @@ class _Outline:
     def _rows(self, parts: Sequence[Part], open_: set[str] | None) -> Iterator[Row]:
         """The rows of parts; groups that are not open are a row each, if `open_` says which are."""
         for part in parts:
-            if not isinstance(part, Group):
+            if not isinstance(part, ItemGroup):
                 if _is_outer(part):
                     yield from ((_number(part), line) for line in self.rows[_number(part)])
             elif part.times > 1:
@@ -55,14 +55,14 @@ class _Outline:
             else:
                 yield from self._closed(part)
 
-    def _more(self, group: Group) -> Iterator[Row]:
+    def _more(self, group: ItemGroup) -> Iterator[Row]:
         first = self._outer([group.first])
         rest = [key for key in self._outer(group.parts) if key not in set(first)]
         if first and rest:
             said = f"{group.times - 1:,} more like these {len(first):,} nodes, {rest[0]} to {rest[-1]}"
             yield _number(first[-1]) + 0.5, f"    … {said}"
 
-    def _closed(self, group: Group) -> Iterator[Row]:
+    def _closed(self, group: ItemGroup) -> Iterator[Row]:
         keys = self._outer([group])
         if keys:
             row = as_one(group, [self.items[key] for key in keys], {})

@@ -1,8 +1,13 @@
-"""A picture as a page of its own, which needs nothing from a network."""
+"""Pages of their own, which need nothing from a network: a picture, or a template with a script and its data."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from html import escape
+from typing import Any
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -17,3 +22,19 @@ main{{overflow-x:auto}}@media (max-width:700px){{main>svg{{max-width:none!import
 def page(title: str, body: str) -> str:
     """The HTML of a page with this title over `body`, which is HTML itself."""
     return _PAGE.format(title=escape(title), body=body)
+
+
+def scripted(template: str, script: str, data: Any, **parts: str) -> str:
+    """The template with `{{script}}`, its hash as `{{policy}}`, `{{data}}` as JSON, and other parts, which are HTML.
+
+    With the hash in its policy a page runs no code but the script, whatever is in the data.
+    """
+    policy = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    filled = {**parts, "script": script, "policy": policy, "data": _json(data)}
+    return re.sub(r"\{\{(\w+)\}\}", lambda name: filled[name[1]], template)  # at once: no text is a pattern
+
+
+def _json(data: Any) -> str:
+    """JSON that ends no script and begins no comment, whatever text is in it."""
+    text = json.dumps(data, separators=(",", ":"))  # ASCII alone
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

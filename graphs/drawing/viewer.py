@@ -1,15 +1,10 @@
 """A page of its own in which a graph is looked at: it zooms, pans, searches, and opens and closes groups.
 
-The page asks nothing of a network and runs no code but its own, which the hash in its policy names. All text of the
-user's stands in JSON, and the page writes it as text.
+All text of the user's stands in JSON, and the page writes it as text.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
@@ -17,6 +12,7 @@ from typing import Any, NamedTuple
 
 from graphs.drawing.grouping import Part, grouped, opened
 from graphs.drawing.model import Diagram
+from graphs.drawing.page import scripted
 from graphs.drawing.svg import SIGNS, STYLE, WORDS
 
 SMALL, ROOM = 60, 24
@@ -35,11 +31,9 @@ def viewer(title: str, stages: Sequence[Stage]) -> str:
     """The page that shows the stages, as HTML."""
     code = {line: text for stage in stages for line, text in stage.diagram.code.items()}
     data = {"stages": [_stage(stage) for stage in stages], "code": code, "signs": SIGNS, "words": WORDS}
-    script = _read("viewer.js")
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    parts = {"title": escape(title), "policy": allowed, "style": STYLE + _read("viewer.css"), "script": script}
-    parts["data"] = _json(data)
-    return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], _read("viewer.html"))  # at once: no text is a pattern
+    return scripted(
+        _read("viewer.html"), _read("viewer.js"), data, title=escape(title), style=STYLE + _read("viewer.css")
+    )
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
@@ -64,12 +58,6 @@ def _tree(parts: Sequence[Part], numbers: dict[str, int]) -> list[Any]:
     return [
         numbers[part] if isinstance(part, str) else [part.key, part.title, _tree(part.parts, numbers)] for part in parts
     ]
-
-
-def _json(data: Any) -> str:
-    """JSON that ends no script and begins no comment, whatever text is in it."""
-    text = json.dumps(data, separators=(",", ":"))  # ASCII alone
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _read(name: str) -> str:

@@ -16,7 +16,7 @@ import graphs as g
 import static
 from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
 from graphs.drawing.folding import folded, groups_of, keys_of
-from graphs.drawing.grouping import LEVEL, Group, grouped, opened
+from graphs.drawing.grouping import LEVEL, ItemGroup, grouped, opened
 from graphs.ops.control import scan
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--{{data}}{{script}}"
@@ -55,14 +55,14 @@ each = pytest.mark.parametrize("diagram", DIAGRAMS.values(), ids=DIAGRAMS)
 
 
 def titles(parts):
-    return [part.title for part in parts if isinstance(part, Group)]
+    return [part.title for part in parts if isinstance(part, ItemGroup)]
 
 
 @each
 def test_each_item_is_in_one_group_and_no_group_is_large(diagram):
     parts = grouped(diagram)
     assert sorted(key for part in parts for key in keys_of(part)) == sorted(item.key for item in diagram.items)
-    groups = [inner for part in parts if isinstance(part, Group) for inner in groups_of(part)]
+    groups = [inner for part in parts if isinstance(part, ItemGroup) for inner in groups_of(part)]
     assert all(len(held) <= LEVEL for held in (parts, *(group.parts for group in groups)))
     assert len({group.key for group in groups}) == len(groups)
     assert all(group.count == len(list(keys_of(group))) for group in groups)
@@ -79,7 +79,7 @@ def test_closed_groups_never_read_each_other_in_a_circle(diagram, most):
 
 def test_layers_of_a_python_loop_are_one_group_of_alike_groups():
     forward, backward = [
-        part for part in grouped(DIAGRAMS["layers"]) if isinstance(part, Group) and part.title.endswith("layer")
+        part for part in grouped(DIAGRAMS["layers"]) if isinstance(part, ItemGroup) and part.title.endswith("layer")
     ]
     assert (forward.title, backward.title) == ("layer", "∇ layer")
     line = layer.__code__.co_firstlineno
@@ -91,14 +91,14 @@ def test_layers_of_a_python_loop_are_one_group_of_alike_groups():
 
 def test_a_body_of_control_flow_is_a_group_beside_its_node():
     diagram = DIAGRAMS["loops"]
-    groups = {inner.key for part in grouped(diagram) if isinstance(part, Group) for inner in groups_of(part)}
+    groups = {inner.key for part in grouped(diagram) if isinstance(part, ItemGroup) for inner in groups_of(part)}
     assert {box.key for box in diagram.boxes} <= groups
 
 
 def test_groups_open_together_and_as_far_as_there_is_room():
     parts = grouped(DIAGRAMS["layers"])
     assert opened(parts, 0) == set()
-    every = {inner.key for part in parts if isinstance(part, Group) for inner in groups_of(part)}
+    every = {inner.key for part in parts if isinstance(part, ItemGroup) for inner in groups_of(part)}
     assert opened(parts, 10**6) == every
 
 
