@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compare import engines as frameworks
+from compare import steps
 from compare.claims import CLAIMS
 from compare.claims.c8_structure import catalogue, measure
 from compare.claims.c8_structure.base import STEPS
@@ -59,8 +60,11 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
     assert said(verdict.to_dict(), "static had to rebuild its graph after 2 of 4 edits")
 
 
-def test_losses_that_are_not_ours_are_left_out():
+def test_losses_that_are_not_ours_are_left_out(monkeypatch):
+    told = []
+    monkeypatch.setattr(steps, "now", told.append)
     rows = edits("toy-wrong").edits
+    assert told == [f"trained through {row.edit}" for row in rows]  # where a worker that is ended was
     assert not any(row.agree for row in rows)
     assert all(row.difference > 0.1 for row in rows)
     verdict = CLAIM.judge([Edits("C8", [*rows])])

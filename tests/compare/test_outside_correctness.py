@@ -3,6 +3,7 @@
 import pytest
 
 from compare import engines as frameworks
+from compare import steps
 from compare.claims import CLAIMS
 from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import measure as control_flow
@@ -51,6 +52,14 @@ def test_programs_run_eagerly_and_compiled_unchanged_rewritten_or_not_at_all():
     assert (lost.static, lost.edit) == ("refused", None)
     assert lost.reason == corpus.families.state.VALUE_SHAPED
     assert textbook.breaks is textbook.pieces is textbook.kernels is None
+
+
+@pytest.mark.usefixtures("two_families")
+def test_a_worker_names_the_program_that_it_runs(monkeypatch):
+    told = []
+    monkeypatch.setattr(steps, "now", told.append)
+    assert [f"ran {name}" for name in programs("toy-jit")] == told
+    assert told
 
 
 @pytest.mark.usefixtures("two_families")

@@ -69,10 +69,10 @@ def measure(job: Job) -> Programs:
     """The record of claim C1 about an arm, beside the eager one of its engine: one entry for each program."""
     engine, arm = engines.compared(job.arm)
     engine.start(0, doubles=True)
-    forms = zip(programs(), programs(engine.load), programs(engine.rewritten), sampled(), strict=True)
-    trials = [ProgramTrial(engine, arm, *form) for form in forms]
+    ours = steps.each("ran", programs())
+    forms = zip(ours, programs(engine.load), programs(engine.rewritten), sampled(), strict=True)
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
-    return Programs("C1", [trial.row() for trial in steps.each("ran", trials)])
+    return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
 
 
 def sampled() -> list[bool]:

@@ -58,11 +58,8 @@ def measure(job: Job) -> Edits:
     session(arm)
     theirs = engine.load(catalogue.__name__).edits()
     gc.freeze()  # what is loaded now is not walked by each collection during a step
-    pairs = list(zip(catalogue.edits(), theirs, strict=True))
-    return Edits(
-        "C8",
-        [measured(engine, arm, edit, reference(ours)) for ours, edit in steps.each("trained through", pairs)],
-    )
+    pairs = zip(steps.each("trained through", catalogue.edits()), theirs, strict=True)
+    return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
 
 
 def reference(edit: Edit) -> tuple[float, ...]:
