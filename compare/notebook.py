@@ -81,9 +81,9 @@ def _compared(shell: Any, line: str, cell: str) -> Any:
 def _last_function(cell: str) -> str:
     """The name of the last function that a cell defines. Raises MagicError where there is none."""
     try:
-        found = [node.name for node in ast.parse(cell).body if isinstance(node, ast.FunctionDef)]
+        names = [node.name for node in ast.parse(cell).body if isinstance(node, ast.FunctionDef)]
     except SyntaxError as error:
         raise MagicError(f"%%graphduel: line {error.lineno} of the cell is no Python: {error.msg}") from None
-    if not found:
+    if not names:
         raise MagicError("%%graphduel: the cell defines no function; write def loss(...): in it")
-    return found[-1]
+    return names[-1]

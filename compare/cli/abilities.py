@@ -66,7 +66,7 @@ def table() -> str:
 def _rows(adapters: list[Engine]) -> Iterator[list[str]]:
     yield ["what", *(engine.name for engine in adapters)]
     yield [":--", *(":--" for _ in adapters)]
-    yield ["modes, the base first", *(", ".join(mode.name or "eager" for mode in one.modes) for one in adapters)]
+    yield ["modes, the base first", *(", ".join(mode.name or "eager" for mode in engine.modes) for engine in adapters)]
     flags = [max(option.opts, key=len) for option in compare.params if option.param_type_name == "option"]
     shared = [flag for flag in flags if flag not in (*OPTIONS, "--framework")]
     yield [", ".join(f"`{flag}`" for flag in shared), *("yes" for _ in adapters)]

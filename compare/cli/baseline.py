@@ -32,8 +32,8 @@ def _folder(_ctx: click.Context, param: click.Parameter, name: str | None) -> Pa
 def _known(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
     folder = _folder(ctx, param, name)
     if folder and not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in FOLDER.iterdir())) if FOLDER.is_dir() else ""
-        there = f"there are {known}" if known else "there is none"
+        names = ", ".join(sorted(path.name for path in FOLDER.iterdir())) if FOLDER.is_dir() else ""
+        there = f"there are {names}" if names else "there is none"
         raise click.BadParameter(f"no baseline {name!r} in {FOLDER}; {there}: make it by --save-baseline", param=param)
     return folder
 

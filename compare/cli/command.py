@@ -200,8 +200,8 @@ def list_() -> None:
     from compare import claims, workloads
     from compare.page import tables
 
-    found = map(workloads.get, workloads.names())
-    rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in found]
+    every = map(workloads.get, workloads.names())
+    rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in every]
     tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
     echo()
     tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
@@ -215,13 +215,13 @@ def show(name: str) -> None:
     from compare.errors import UnknownNameError
     from compare.own import claims as own
 
-    known = {**claims.CLAIMS, **own.OWN}
-    if name.upper() in known:
-        _paragraphs(_claim(known[name.upper()]))
+    every = {**claims.CLAIMS, **own.OWN}
+    if name.upper() in every:
+        _paragraphs(_claim(every[name.upper()]))
     elif name in workloads.names():
         _paragraphs(_workload(workloads.get(name)))
     else:
-        hint = workloads.nearest(name, (*workloads.names(), *known))
+        hint = workloads.nearest(name, (*workloads.names(), *every))
         raise UnknownNameError(f"no workload or claim is named {name!r}; {hint}")
 
 
@@ -298,8 +298,8 @@ def _claim(claim: Any) -> list[tuple[str, str]]:
 
 def _workload(workload: Any) -> list[tuple[str, str]]:
     sizes = [
-        ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in given.items())}")
-        for size, given in workload.sizes.items()
+        ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in sides.items())}")
+        for size, sides in workload.sizes.items()
     ]
     return [
         (workload.name, workload.title),

@@ -16,8 +16,8 @@ def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
     from compare import claims, workloads
     from compare.own import claims as own
 
-    known = (*workloads.names(), *claims.CLAIMS, *own.OWN)
-    return [name for name in known if name.lower().startswith(typed.lower())]
+    every = (*workloads.names(), *claims.CLAIMS, *own.OWN)
+    return [name for name in every if name.lower().startswith(typed.lower())]
 
 
 def claims(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
@@ -68,11 +68,11 @@ def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list
     return _listed(typed, engines.frameworks())
 
 
-def _listed(typed: str, known: Iterable[str]) -> list[str]:
+def _listed(typed: str, names: Iterable[str]) -> list[str]:
     """Names with commas between them: those before the last comma stay, and none comes twice."""
     before, comma, last = typed.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _starting(last, set(known) - set(before.split(",")))]
+    return [f"{before}{comma}{name}" for name in _starting(last, set(names) - set(before.split(",")))]
 
 
-def _starting(typed: str, known: Iterable[str]) -> list[str]:
-    return sorted(name for name in known if name.startswith(typed))
+def _starting(typed: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(typed))

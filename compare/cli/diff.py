@@ -44,37 +44,37 @@ def diff(
         raise click.UsageError("give two runs or more")
     runs = [options.results_in(path) for path in directories]
     columns = [beside.column(str(folder), run) for folder, run in zip(directories, runs, strict=True)]
-    found = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
+    compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
     if str(path) != "-":
-        _print(columns, found, whole=whole)
-    changed = changes.plain(found) if found else {}
+        _print(columns, compared, whole=whole)
+    changed = changes.plain(compared) if compared else {}
     options.written(path, {"schema": 1, "runs": beside.plain(columns), **changed})
     if out:
-        write_atomic(out, (beside.page(columns) + (changes.markdown(found) if found else "")).encode())
+        write_atomic(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
     ctx.exit(int(bool(beside.differing(columns))))
 
 
-def _print(columns: Sequence[RunColumn], found: Compared | None, *, whole: bool) -> None:
+def _print(columns: Sequence[RunColumn], compared: Compared | None, *, whole: bool) -> None:
     from compare.page import beside, tables
 
     if beside.judged(columns):
         table = beside.table(columns)
         tables.show(table.headers, table.rows)
-    for one in columns:
-        options.say(f"{one.name}: {one.measured}")
+    for column in columns:
+        options.say(f"{column.name}: {column.measured}")
     if beside.judged(columns):
         echo(f"\n{beside.sentence(columns)}")
-    if found:
+    if compared:
         echo()
-        show(found, whole=whole)
+        show(compared, whole=whole)
 
 
-def show(found: Compared, *, whole: bool = False) -> None:
+def show(compared: Compared, *, whole: bool = False) -> None:
     """What changed from one run to another: all of it, or what changed by more than 5%."""
     from compare.page import changes, tables
 
-    for sentence in found.sentences:
+    for sentence in compared.sentences:
         options.say(sentence)
-    shown = found.changes if whole else changes.significant(found.changes)
+    shown = compared.changes if whole else changes.significant(compared.changes)
     if shown:
         tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])

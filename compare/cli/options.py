@@ -53,13 +53,13 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
     from compare.errors import UnknownNameError
 
     asked = value.split(",") if isinstance(value, str) else value
-    found = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
-    for name in found:
+    chosen = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
+    for name in chosen:
         try:
             frameworks.named(name)
         except UnknownNameError as error:
             raise click.BadParameter(str(error)) from error
-    return found
+    return chosen
 
 
 def claim_id(value: str) -> str:
@@ -73,9 +73,9 @@ def claim_id(value: str) -> str:
         raise click.BadParameter(str(error)) from error
 
 
-def default(*names: str, help: str, **given: Any) -> Callable[[Command], Command]:
+def default(*names: str, help: str, **more: Any) -> Callable[[Command], Command]:
     """An option whose help shows its default."""
-    return click.option(*names, help=help, show_default=True, **given)
+    return click.option(*names, help=help, show_default=True, **more)
 
 
 ONLY = click.option(
@@ -138,9 +138,11 @@ def resumed(
     began = journal.settings(directory)
     earlier = {name: began[name] for name in options if name in began}
     for name, value in earlier.items():
-        given = any(ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE for one in options[name])
-        if given and value != asked[name]:
-            had, wanted = ("none" if one is None else str(one) for one in (value, asked[name]))
+        is_asked = any(
+            ctx.get_parameter_source(parameter) is ParameterSource.COMMANDLINE for parameter in options[name]
+        )
+        if is_asked and value != asked[name]:
+            had, wanted = ("none" if setting is None else str(setting) for setting in (value, asked[name]))
             raise click.UsageError(
                 f"the run in {directory} has {name} {had}, and {wanted} was asked for; "
                 "leave that option out to continue the run, or choose another --out"
@@ -148,14 +150,14 @@ def resumed(
     return {**asked, **earlier}
 
 
-def written(path: Path | None, found: Mapping[str, Any]) -> None:
+def written(path: Path | None, values: Mapping[str, Any]) -> None:
     """Write what was found to the file that --json names, if it names one, or to stdout."""
     from compare.records.results import write_json
 
     if str(path) == "-":
-        click.echo(json.dumps(found, allow_nan=False, indent=1))
+        click.echo(json.dumps(values, allow_nan=False, indent=1))
     elif path:
-        write_json(path, found)
+        write_json(path, values)
 
 
 @contextmanager

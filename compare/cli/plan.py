@@ -46,9 +46,9 @@ def _plan_of_rows(file: str, out: Path | None, alignment: int, time_limit: float
     readable = click.Path(exists=True, dir_okay=False, allow_dash=True)
     with click.open_file(str(readable.convert(file, None, None)), encoding="utf-8-sig", errors="replace") as stream:
         rows = lifetimes.read(stream, "stdin" if file == "-" else file)
-    found = memory.plan([row.buffer for row in rows], alignment, time_limit)
-    lifetimes.write(rows, found.offsets, out)
-    echo(f"peak {found.peak}, lower bound {found.lower_bound}, gap {found.gap:.2%}", err=out is None)
+    placed = memory.plan([row.buffer for row in rows], alignment, time_limit)
+    lifetimes.write(rows, placed.offsets, out)
+    echo(f"peak {placed.peak}, lower bound {placed.lower_bound}, gap {placed.gap:.2%}", err=out is None)
 
 
 def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
@@ -59,15 +59,15 @@ def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
     from graphs.drawing.memory_map import MemoryMap
 
     warn(function)
-    found = workers.answer(FunctionMemory, function, {"function": function, **asked})
+    planned = workers.answer(FunctionMemory, function, {"function": function, **asked})
     if out is not None:
         try:
-            echo(f"Map: {MemoryMap(found.title, found.buffers, found.peak).save(out)}")
+            echo(f"Map: {MemoryMap(planned.title, planned.buffers, planned.peak).save(out)}")
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-    largest = sorted(found.buffers, key=lambda buffer: -buffer.size)[:MOST_BUFFERS]
+    largest = sorted(planned.buffers, key=lambda buffer: -buffer.size)[:MOST_BUFFERS]
     rows = [(f"{b.offset:,}", text.size(b.size), f"{b.lower} to {b.upper - 1}", b.name) for b in largest]
     tables.show(("offset", "size", "steps", "holds"), rows)
-    left = len(found.buffers) - len(largest)
+    left = len(planned.buffers) - len(largest)
     more = f"; {left:,} smaller buffers are in the map that --out draws" if left else ""
-    echo(f"peak {text.size(found.peak)}, lower bound {text.size(found.lower_bound)}{more}")
+    echo(f"peak {text.size(planned.peak)}, lower bound {text.size(planned.lower_bound)}{more}")

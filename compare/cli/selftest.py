@@ -67,9 +67,9 @@ def _show(rates: Selftest) -> None:
     from compare.page import tables
     from compare.selftest import page
 
-    for found in (page.rates_table(rates), page.coverage_table(rates)):
-        if found:
-            tables.show(found.headers, found.rows, whole=WHOLE)
+    for table in (page.rates_table(rates), page.coverage_table(rates)):
+        if table:
+            tables.show(table.headers, table.rows, whole=WHOLE)
             echo()
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)

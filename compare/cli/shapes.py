@@ -114,10 +114,10 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     echo()
     say(screen.chosen(sample, trace, run.seed))
     say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
-    found = length_table.tables(good)
-    if not any(process for table in found for process in table.processes):
+    cells = length_table.tables(good)
+    if not any(process for table in cells for process in table.processes):
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
-    (cell,) = found
+    (cell,) = cells
     say(screen.fastest(cell))
     tables.show(screen.TIMED, screen.timed(cell, laid))
     say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
@@ -163,8 +163,8 @@ def _sample(run: _Timing, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     limit = settings.limits.timeout
     job = lengths_job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
-    known = probe.paces(run_job(asked, limit))
-    sample = probe.fitted(trace.lengths, known, job.budget.least, limit / 2, wanted, run.seed)
-    left = limit / 2 - known.seconds(sample.lengths, job.budget.least)
+    paces = probe.paces(run_job(asked, limit))
+    sample = probe.fitted(trace.lengths, paces, job.budget.least, limit / 2, wanted, run.seed)
+    left = limit / 2 - paces.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)

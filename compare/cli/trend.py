@@ -33,14 +33,14 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     if printed is None:
         raise click.UsageError(f"--out {out} is neither .html nor .md")
     runs = trends.ordered({str(path): options.results_in(path) for path in directories})
-    found = trends.series(runs)
-    if not found:
+    series = trends.series(runs)
+    if not series:
         raise CompareError("no two of these runs measured the same on one machine; graphduel diff shows their verdicts")
-    for sentence in trends.sentences(found):
+    for sentence in trends.sentences(series):
         options.say(sentence)
-    shown = trends.significant(found)
+    shown = trends.significant(series)
     if shown:
         echo(f"\nChanged by more than 5% since the run before {runs[-1].name}:")
         tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
-    write_atomic(out, printed(trends.page(runs, found)).encode())
+    write_atomic(out, printed(trends.page(runs, series)).encode())
     echo(f"\nPage: {out}")

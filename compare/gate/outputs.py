@@ -83,8 +83,12 @@ def _failures(result: Result) -> list[Entry]:
 
 def _rules(judgements: Iterable[Judgement]) -> list[Entry]:
     return [
-        (f"--fail-if {one.rule.written}", _RULES.get(one.outcome, ""), f"{one.outcome}: {one.measured}")
-        for one in judgements
+        (
+            f"--fail-if {judgement.rule.written}",
+            _RULES.get(judgement.outcome, ""),
+            f"{judgement.outcome}: {judgement.measured}",
+        )
+        for judgement in judgements
     ]
 
 

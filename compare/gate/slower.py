@@ -66,13 +66,15 @@ def counts_of(step: Any, calls: Calls) -> Counts:
     for call in calls:
         run(*call)
     if isinstance(run, static.Executable):
-        found, compiles = [run], 1
+        executables, compiles = [run], 1
     else:
-        found, compiles = list(run.executables.values()), run.stats.compiles
-    if not all(one.has_plan for one in found) or not found:
+        executables, compiles = list(run.executables.values()), run.stats.compiles
+    if not all(executable.has_plan for executable in executables) or not executables:
         raise InputsError(f"{name_of(step)}: nothing is planned before the first call; give inputs=[(x,), ...]")
-    kernels = max(sum(sum(graph.op_counts().values()) for graph in one.graph.nested()) for one in found)
-    return Counts(kernels, compiles, sum(one.plan.peak for one in found))
+    kernels = max(
+        sum(sum(graph.op_counts().values()) for graph in executable.graph.nested()) for executable in executables
+    )
+    return Counts(kernels, compiles, sum(executable.plan.peak for executable in executables))
 
 
 def timed(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
@@ -122,10 +124,10 @@ def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> I
     """The interval. Raises AssertionError where two measurements, one after the other, both lie above `by`."""
     __tracebackhide__ = True
     for seed in range(2):
-        found = timed(a, b, calls, seconds, seed * GROUPS)
-        if found.low <= by:
-            return found
+        ratio = timed(a, b, calls, seconds, seed * GROUPS)
+        if ratio.low <= by:
+            return ratio
     raise AssertionError(
-        f"{name_of(a)} takes {text.ratio(found.estimate)} {text.interval(found.low, found.high)} the time of "
+        f"{name_of(a)} takes {text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)} the time of "
         f"{name_of(b)}, allowed {by:g}×; two measurements agree"
     )

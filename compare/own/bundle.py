@@ -57,10 +57,10 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims:
     Raises InputsError for an input that is no plain container.
     """
     arrays: list[np.ndarray] = []
-    known = {id(value): name for name, value in origin.space().items() if hasattr(value, "named_parameters")}
+    modules = {id(value): name for name, value in origin.space().items() if hasattr(value, "named_parameters")}
     document = {
         "origin": asdict(origin),
-        "inputs": _encoded(list(inputs), arrays, known),
+        "inputs": _encoded(list(inputs), arrays, modules),
         "dims": _encoded(dims, []),
         "gradient": case.argnum is not None,
         "branches": case.branches,
@@ -76,11 +76,11 @@ def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EM
     if id(value) in names:
         return {"global": names[id(value)]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        known = next((i for i, array in enumerate(arrays) if array is value), None)
-        if known is None:
+        place = next((i for i, array in enumerate(arrays) if array is value), None)
+        if place is None:
             arrays.append(np.asarray(value))
-            known = len(arrays) - 1
-        return {"array": known}
+            place = len(arrays) - 1
+        return {"array": place}
     if value is None or type(value) in (bool, int, float, str):
         return {"value": value}
     if type(value) is dict:

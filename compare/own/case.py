@@ -108,14 +108,14 @@ def varying_axes(examples: Examples) -> Dims | None:
     arrays vary in different ways.
     """
     names: dict[tuple[int, ...], str] = {}
-    found = []
+    names_by_argument = []
     for argument in zip(*examples, strict=True):
         leaves = set(_sizes_over_calls(argument))
         vary = {axes for axes in leaves if axes is None or any(len(set(sizes)) > 1 for sizes in axes)}
         if None in vary or (vary and len(leaves) > 1):
             return None
-        found.append(_named(vary.pop() or (), names) if vary else None)
-    return tuple(found) if names else None
+        names_by_argument.append(_named(vary.pop() or (), names) if vary else None)
+    return tuple(names_by_argument) if names else None
 
 
 def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:

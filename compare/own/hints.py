@@ -34,11 +34,11 @@ _LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
 
 def look(what: Job, case: Case) -> RewriteHints | None:
     """The record of the hints for a function; None where nothing was found."""
-    one = cases.alone(case)
-    graph, error = _traced(one.loss, one)
+    alone = cases.alone(case)
+    graph, error = _traced(alone.loss, alone)
     hints = list(static_values(case))
     if isinstance(error, ControlFlowError):
-        graph, still = _traced(static.converted(one.loss), one)
+        graph, still = _traced(static.converted(alone.loss), alone)
         hints.insert(0, branches(error, graph, still))
     hints += loops(graph) if graph else ()
     if not hints:
@@ -78,10 +78,10 @@ def _spec(node: Node) -> Any:
 
 def _most(counted: Counter[Any]) -> dict[str, int]:
     """For each line, which is the first part of a key, the largest count."""
-    found: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for (line, *_), count in counted.items():
-        found[line] = max(found.get(line, 0), count)
-    return found
+        largest[line] = max(largest.get(line, 0), count)
+    return largest
 
 
 def branches(refusal: ControlFlowError, converted: Graph | None, still: Exception | None) -> RewriteHint:

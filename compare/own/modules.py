@@ -26,13 +26,13 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
     calls = list(inputs)
     if loaded is None or not calls or not all(isinstance(call, tuple) for call in calls):
         return f, inputs
-    given = calls[0][0] if calls[0] and isinstance(calls[0][0], loaded.Module) else None
-    if given is None:
-        modules = outermost([one for one in reach.values(f) if isinstance(one, loaded.Module)])
+    argument = calls[0][0] if calls[0] and isinstance(calls[0][0], loaded.Module) else None
+    if argument is None:
+        modules = outermost([value for value in reach.values(f) if isinstance(value, loaded.Module)])
         inner = f
     else:
-        modules, calls = [given], [call[1:] for call in calls]
-        inner = functools.partial(f, given)
+        modules, calls = [argument], [call[1:] for call in calls]
+        inner = functools.partial(f, argument)
     params = {
         (name if len(modules) == 1 else f"{i}.{name}"): param.numpy(force=True)
         for i, module in enumerate(modules)
@@ -46,7 +46,7 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
 
 def outermost(modules: Sequence[Any]) -> list[Any]:
     """Each module once, without those inside of another."""
-    inside = {id(one) for module in modules for one in module.modules() if one is not module}
+    inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}
     return list({id(module): module for module in modules if id(module) not in inside}.values())
 
 

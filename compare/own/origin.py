@@ -53,11 +53,11 @@ def origin_of(f: Any) -> Origin | None:
     if module in (None, "__main__") or name is None or module not in sys.modules:
         return None
     try:
-        found = reduce(getattr, name.split("."), sys.modules[module])
+        value = reduce(getattr, name.split("."), sys.modules[module])
     except AttributeError:
         return None
     file = sys.modules[module].__file__ if module.startswith(PREFIX) else None
-    return Origin(module, name, file) if found is f else None
+    return Origin(module, name, file) if value is f else None
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class PlaceInFile:
         module = import_file(self.path)
         if not hasattr(module, self.name):
             own = {n: value for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module)}
-            known = tuple(n for n, value in own.items() if callable(value) or not function)
-            hint = f"; {nearest(self.name, known)}" if known else ""
+            names = tuple(n for n, value in own.items() if callable(value) or not function)
+            hint = f"; {nearest(self.name, names)}" if names else ""
             raise InputsError(f"{self.file} defines no {self.name!r}{hint}")
         return getattr(module, self.name)
 

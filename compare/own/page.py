@@ -61,8 +61,8 @@ def _measured(records: Records) -> Measured:
 
 def sections(records: Records) -> tuple[Section, ...]:
     """What was found in the function without a clock; nothing of what there is nothing to say about."""
-    found = (rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
-    return tuple(filter(None, found))
+    parts = (rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
+    return tuple(filter(None, parts))
 
 
 def rewrites(records: Records) -> Section | None:
@@ -81,7 +81,7 @@ def recompiles(records: Records) -> Section | None:
     """How often each shape policy compiles, and why."""
     for record in of(records, ShapePolicies):
         usual = record.policies[policies.DEFAULT]
-        calls = tuple((f"{one.call:,}", one.reason) for one in usual.compiles)
+        calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
         each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
         return section("Recompiles", policies.sentence(records), _POLICIES, _table(records, record), each)
     return None
@@ -96,11 +96,11 @@ def _table(records: Records, record: ShapePolicies) -> Table | None:
 
 
 def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
-    found = policies.beside_exact(records, name)
+    ratio = policies.beside_exact(records, name)
     return {
         "policy": row.options,
         "compiles": f"{len(row.compiles):,}" if row.status == "ok" else "not possible",
         "elements": text.ratio(row.padding) if row.padding > 1 else "",
-        "a call ÷ exact": text.ratio(found.estimate) if found and name != policies.EXACT else "",
+        "a call ÷ exact": text.ratio(ratio.estimate) if ratio and name != policies.EXACT else "",
         "why": policies.why(row),
     }

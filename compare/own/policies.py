@@ -46,9 +46,9 @@ def look(what: Job, case: Case) -> ShapePolicies | None:
     if len(first) == 1:
         return None
     calls = list(first.values())[:LIMIT]
-    found = {options["shapes"]: counted(case, calls, options) for options in _asked(case)}
-    usual = found[DEFAULT]
-    rows = {EXACT: replace(usual, options=usual.options.replace(DEFAULT, EXACT)), **found}
+    counts = {options["shapes"]: counted(case, calls, options) for options in _asked(case)}
+    usual = counts[DEFAULT]
+    rows = {EXACT: replace(usual, options=usual.options.replace(DEFAULT, EXACT)), **counts}
     return ShapePolicies(**what.head, shapes=len(calls), left_out=len(first) - len(calls), policies=rows)
 
 
@@ -99,8 +99,8 @@ def _written(case: Case, options: Mapping[str, Any]) -> str:
     """
     shown = dict(options)
     if "dims" in shown:
-        given = not (isinstance(case.params, tuple) and not case.params)
-        shown["dims"] = shown["dims"] if given else shown["dims"][1:]
+        has_parameters = not (isinstance(case.params, tuple) and not case.params)
+        shown["dims"] = shown["dims"] if has_parameters else shown["dims"][1:]
         if not reach.is_users(getattr(inspect.unwrap(case.loss), "__code__", look.__code__).co_filename):
             del shown["dims"]
     return ", ".join(f"{name}={value!r}" for name, value in shown.items())
@@ -140,8 +140,8 @@ def why(row: PolicyCount) -> str:
     if row.status != "ok":
         return row.reason or row.status
     seen: dict[str, list[str]] = {}
-    for one in row.compiles[1:]:
-        label, _, change = one.reason.partition(" was ")
+    for compilation in row.compiles[1:]:
+        label, _, change = compilation.reason.partition(" was ")
         values = seen.setdefault(label.replace(": ", ", "), [])
         values += [value for value in change.split(", now ") if value not in values]
     return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
@@ -153,10 +153,13 @@ def _few(values: Sequence[str]) -> str:
 
 def _timed(records: Records, best: str) -> tuple[str, str]:
     """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
-    found = beside_exact(records, best)
-    if found is None:
+    ratio_to_exact = beside_exact(records, best)
+    if ratio_to_exact is None:
         return "", ""
-    side, ratio = found.side(SMALLEST_EFFECT), f"a call takes {text.ratio(found.estimate)} as long as with exact shapes"
+    side, ratio = (
+        ratio_to_exact.side(SMALLEST_EFFECT),
+        f"a call takes {text.ratio(ratio_to_exact.estimate)} as long as with exact shapes",
+    )
     words = {"tie": "a call is as fast", "above": f"but {ratio}", "below": ratio}
     return side, f"; {words.get(side, 'this run leaves open whether a call is as fast')}"
 

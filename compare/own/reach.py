@@ -46,11 +46,11 @@ class Changeable:
 
 def places(f: Any) -> list[Changeable]:
     """All that the code of `f`, and of the user's functions that it names, can reach by name."""
-    found = [place for place, _ in _reached(f)]
+    reached = [place for place, _ in _reached(f)]
     if not isinstance(f, FunctionType):
         own = Changeable("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
-        found.insert(0, own)
-    return found
+        reached.insert(0, own)
+    return reached
 
 
 def values(f: Any) -> list[Any]:
@@ -59,15 +59,15 @@ def values(f: Any) -> list[Any]:
 
 
 def _reached(f: Any) -> Iterator[tuple[Changeable, Any]]:
-    waiting, seen, found = list(_functions(f)), set[int](), set[tuple[int, str]]()
+    waiting, seen, yielded = list(_functions(f)), set[int](), set[tuple[int, str]]()
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen or not is_users(one.__code__.co_filename):
+        function = waiting.pop()
+        if id(function) in seen or not is_users(function.__code__.co_filename):
             continue
-        seen.add(id(one))
-        for holder, name, place, value in _named(one):
-            if (id(holder), name) not in found:
-                found.add((id(holder), name))
+        seen.add(id(function))
+        for holder, name, place, value in _named(function):
+            if (id(holder), name) not in yielded:
+                yielded.add((id(holder), name))
                 waiting += _functions(value)
                 yield place, value
 
@@ -104,7 +104,7 @@ def _state(value: Any) -> Any:
 def _names(code: CodeType) -> set[str]:
     """The names that code reads or writes anywhere but in its own variables, functions inside it included."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return {*code.co_names, *(name for one in inner for name in _names(one))}
+    return {*code.co_names, *(name for code_inside in inner for name in _names(code_inside))}
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
@@ -115,11 +115,11 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, MethodType):
         yield from _functions(value.__func__)
     elif isinstance(value, type):
-        yield from (one for one in vars(value).values() if isinstance(one, FunctionType))
+        yield from (member for member in vars(value).values() if isinstance(member, FunctionType))
     elif hasattr(value, "func"):  # functools.partial
         yield from _functions(value.func)
     else:
-        yield from (one for one in vars(type(value)).values() if isinstance(one, FunctionType))
+        yield from (member for member in vars(type(value)).values() if isinstance(member, FunctionType))
 
 
 def _closed(cell: Any) -> Any:
@@ -146,7 +146,7 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dynamic.Tensor):
         return id(value), fingerprint(value.numpy(force=True))
     if hasattr(value, "named_buffers") and _is_module(value):
-        tensors = [fingerprint(one) for one in (*value.parameters(), *value.buffers())]
+        tensors = [fingerprint(tensor) for tensor in (*value.parameters(), *value.buffers())]
         return id(value), tensors, [module.training for module in value.modules()]
     if isinstance(value, np.ndarray):
         return id(value), value.shape, value.dtype.str, _bytes(value)

@@ -25,15 +25,15 @@ class Result(Measured):
     @property
     def exit_code(self) -> int:
         """0 fine, 1 something failed, 3 the times may not differ, 4 a mode disagrees, 5 nothing was measured."""
-        found = self.verdict
-        if found.disagree:
+        verdict = self.verdict
+        if verdict.disagree:
             return 4
-        if found.steady.outcome == "not measured":
+        if verdict.steady.outcome == "not measured":
             return NothingMeasuredError.exit_code
-        failed = any(reason.startswith("failed") for reason in found.refused.values())
+        failed = any(reason.startswith("failed") for reason in verdict.refused.values())
         if failed or any(isinstance(record, Failure) for record in self.records):
             return 1
-        return 3 if found.steady.outcome == "cannot tell" else 0
+        return 3 if verdict.steady.outcome == "cannot tell" else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict and the records, in plain JSON values."""

@@ -32,17 +32,17 @@ _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.3
 
 def table(result: Measured) -> list[tuple[str, ...]]:
     """A header, and a row for each mode; what no mode has is no column."""
-    found = result.verdict
+    verdict = result.verdict
     warm, first, cached, memory = (
-        contest.values for contest in (found.steady, found.first, found.cached, found.memory)
+        contest.values for contest in (verdict.steady, verdict.first, verdict.cached, verdict.memory)
     )
     columns: dict[str, Callable[[str], str]] = {
         "mode": str,
         "a call": lambda mode: text.seconds(warm[mode]) if mode in warm else "",
-        f"÷ {found.steady.base}": lambda mode: _of_base(result, mode),
+        f"÷ {verdict.steady.base}": lambda mode: _of_base(result, mode),
         "first run": lambda mode: text.seconds(first[mode]) if mode in first else "",
         "cached": lambda mode: text.seconds(cached[mode]) if mode in cached else "",
-        "compiles": lambda mode: f"{found.compiles[mode]:,}" if mode in found.compiles else "",
+        "compiles": lambda mode: f"{verdict.compiles[mode]:,}" if mode in verdict.compiles else "",
         "memory": lambda mode: text.size(memory[mode]) if mode in memory else "",
     }
     rows = [tuple(cell(mode) for cell in columns.values()) for mode in result.modes]
@@ -103,8 +103,8 @@ def _whole(result: Measured) -> str:
 
 
 def _of_step(row: SourceLinesArm, line: str) -> str:
-    found = row.lines.get(line)
-    return f"{text.seconds(found.seconds)} {found.seconds / row.step:4.0%}" if found and row.step else ""
+    cost = row.lines.get(line)
+    return f"{text.seconds(cost.seconds)} {cost.seconds / row.step:4.0%}" if cost and row.step else ""
 
 
 def _listing(result: Measured) -> list[str]:

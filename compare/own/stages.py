@@ -105,12 +105,12 @@ def _so_far(question: Question, answers: Records, done: int, processes: int) -> 
     """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
     if not 0 < done < processes or not question.adapter.costly:
         return
-    known = verdict(list(merged(answers)))
-    for mode, ratio in known.of_base.items():
+    so_far = verdict(list(merged(answers)))
+    for mode, ratio in so_far.of_base.items():
         bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.known else ""
         yield (
             f"after {done} of {processes} processes: a call of {mode} takes "
-            f"{text.ratio(ratio.estimate)}{bounds} the time of {known.steady.base}"
+            f"{text.ratio(ratio.estimate)}{bounds} the time of {so_far.steady.base}"
         )
 
 

@@ -84,9 +84,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Interval):
         return [value.estimate, *(value.bounds() or (None, None))]
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(part) for name, part in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -120,8 +120,8 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
     if not values:
         return Contest()
     best, *others = sorted(values, key=lambda arm: values[arm])
-    found = {arm: ratio_of(cell, arm, best, read) for arm in others}
-    ratios = {arm: ratio for arm, ratio in found.items() if ratio is not None}
+    measured = {arm: ratio_of(cell, arm, best, read) for arm in others}
+    ratios = {arm: ratio for arm, ratio in measured.items() if ratio is not None}
     sides = {arm: _side(ratios[arm], once=once) if arm in ratios else "unclear" for arm in others}
     close = [arm for arm, side in sides.items() if side != "above"]
     outcome: Outcome = "wins" if not close else "cannot tell"
@@ -187,28 +187,28 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     return f"cannot tell whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
 
 
-def _outcome(found: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
+def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
     """`once warm, static-exact is 4.35× faster than dynamic`: `less` says so of the leader, `more` of the other one."""
-    if found.outcome in ("alone", "not measured"):
+    if contest.outcome in ("alone", "not measured"):
         return ""
-    leaders = text.listed(found.leaders)
-    compared = _compared(found, less, more)
-    if found.outcome == "wins" and compared:
+    leaders = text.listed(contest.leaders)
+    compared = _compared(contest, less, more)
+    if contest.outcome == "wins" and compared:
         return f"{where}, {compared}"
     outcome = {
         "wins": f"{leaders} is ahead",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
         "cannot tell": f"{leaders} cannot be told apart"
-        + ("" if all(ratio.known for ratio in found.ratios.values()) else f", as {NO_INTERVAL}"),
-    }[found.outcome]
+        + ("" if all(ratio.known for ratio in contest.ratios.values()) else f", as {NO_INTERVAL}"),
+    }[contest.outcome]
     return f"{where}, {outcome}{f': {compared}' if compared else ''}"
 
 
-def _compared(found: Contest, less: str, more: str) -> str:
+def _compared(contest: Contest, less: str, more: str) -> str:
     """The leader beside the base; where the base leads or is not there, beside the nearest mode that is not level."""
-    leader, ratios, base = found.leaders[0], found.ratios, found.base
-    other = base if base in ratios else next((mode for mode in ratios if mode not in found.leaders), None)
-    if other is None or other in found.leaders:
+    leader, ratios, base = contest.leaders[0], contest.ratios, contest.base
+    other = base if base in ratios else next((mode for mode in ratios if mode not in contest.leaders), None)
+    if other is None or other in contest.leaders:
         return ""
     times = text.ratio(ratios[other].estimate)
     if more and leader == base:
