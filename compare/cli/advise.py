@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("function", metavar="[FILE.py:FUNCTION]", required=False)
+@click.argument("function", metavar="[FILE.py:FUNCTION]", required=False, shell_complete=complete.functions)
 @options.INPUTS
 @options.GRADIENT
 @click.option(

@@ -210,16 +210,20 @@ def list_() -> None:
 @graphduel.command()
 @click.argument("name", shell_complete=complete.names)
 def show(name: str) -> None:
-    """Show everything about a workload or a claim."""
+    """Show everything about a workload or a claim; of a FILE.py:FUNCTION which commands take it."""
     from compare import claims, workloads
     from compare.errors import UnknownNameError
     from compare.own import claims as own
+    from compare.own import origin
 
     every = {**claims.CLAIMS, **own.OWN}
     if name.upper() in every:
         _paragraphs(_claim(every[name.upper()]))
     elif name in workloads.names():
         _paragraphs(_workload(workloads.get(name)))
+    elif ".py:" in name:
+        origin.PlaceInFile.of(name)
+        _paragraphs([(word, f"graphduel {word} {name}") for word in ("compare", "graph", "plan", "advise")])
     else:
         hint = workloads.nearest(name, (*workloads.names(), *every))
         raise UnknownNameError(f"no workload or claim is named {name!r}; {hint}")

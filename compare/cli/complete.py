@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +20,21 @@ def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
 
     every = (*workloads.names(), *claims.CLAIMS, *own.OWN)
     return [name for name in every if name.lower().startswith(typed.lower())]
+
+
+def functions(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[Any]:
+    """Files of Python, and after a colon the functions that stand in one; the file is read, and never run."""
+    from click.shell_completion import CompletionItem
+
+    file, colon, _ = typed.rpartition(":")
+    if not colon:
+        return [CompletionItem(typed, type="file")]
+    try:
+        body = ast.parse(Path(file).read_text("utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    defined = (node.name for node in body if isinstance(node, ast.FunctionDef))
+    return _starting(typed, (f"{file}:{function}" for function in defined if not function.startswith("_")))
 
 
 def claims(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:

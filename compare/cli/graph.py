@@ -18,7 +18,7 @@ SUFFIXES = ".svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf"
 
 
 @click.command()
-@click.argument("function", metavar="FILE.py:FUNCTION")
+@options.FUNCTION
 @options.INPUTS
 @options.GRADIENT
 @options.default(

@@ -89,6 +89,8 @@ GRADIENT = click.option(
     default=None,
     help="Compare gradients with respect to argument 0.  [default: if they exist]",
 )
+FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete.functions)
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Write over the results that are in the folder of --out.")
 INPUTS = click.option(
     "--inputs",
     metavar="[FILE.py:]NAME",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("function", metavar="FILE.py:FUNCTION")
+@options.FUNCTION
 @options.INPUTS
 @click.option(
     "--framework",
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
 )
 @options.out("Write results, verdicts and a report into this new folder.")
+@options.OVERWRITE
 @options.default(
     "--processes",
     type=click.IntRange(0),
@@ -62,7 +63,9 @@ if TYPE_CHECKING:
 @options.JSON_ALONE
 @baseline.both
 @click.pass_context
-def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Path | None, **asked: Any) -> None:
+def compare(
+    ctx: click.Context, /, *, function: str, out: Path | None, overwrite: bool, path: Path | None, **asked: Any
+) -> None:
     """Compare a function of yours in both engines, or in a framework.
 
     FUNCTION is plain Python over graphs ops. With --framework it is a loss or a training step in that framework.
@@ -75,7 +78,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Pat
     from compare.run import progress
 
     if out is not None:
-        empty(out)
+        empty(out, overwrite=overwrite)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     question = _question(function, apart=out is not None, **asked)
@@ -85,7 +88,7 @@ def compare(ctx: click.Context, /, *, function: str, out: Path | None, path: Pat
     is_silent = str(path) == "-"
     echo(str(result), err=is_silent)
     if out is not None:
-        echo(f"\nReport: {result.save(out)}", err=is_silent)
+        echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
     options.written(path, result.to_dict())
     if any(kept):
         baseline.ended(result.records, *kept)

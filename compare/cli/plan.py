@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.cli.options import Seconds
 from compare.cli.own import warn
 from compare.words.terminal import echo
@@ -17,7 +17,7 @@ MOST_BUFFERS = 30
 
 
 @click.command()
-@click.argument("file", metavar="FILE.csv|FILE.py:FUNCTION")
+@click.argument("file", metavar="FILE.csv|FILE.py:FUNCTION", shell_complete=complete.functions)
 @options.INPUTS
 @options.GRADIENT
 @options.out("Write the offsets to this file, or the map of a function: .svg or .html.", options.FILE)

@@ -46,16 +46,17 @@ class Result(Measured):
             "records": to_builtins(self.records),
         }
 
-    def save(self, directory: str | Path) -> Path:
+    def save(self, directory: str | Path, *, overwrite: bool = False) -> Path:
         """Write results.jsonl, verdicts.json, report.html, report.md and plots/; the path of the page.
 
-        Raises CompareError where the directory is not empty or cannot be written.
+        Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results.
         """
         from compare.own.page import finish
 
-        folder = empty(Path(directory))
+        folder = empty(Path(directory), overwrite=overwrite)
         with lock.held(folder, results.silent):
-            empty(folder)
+            empty(folder, overwrite=overwrite)
+            (folder / results.RESULTS).unlink(missing_ok=True)
             for record in self.records:
                 results.append(folder / results.RESULTS, record)
             finish(folder, list(self.records))
@@ -68,12 +69,17 @@ class Result(Measured):
         return show.html(self)
 
 
-def empty(folder: Path) -> Path:
-    """The folder, made if need be. Raises CompareError unless it is empty and can be written to."""
+def empty(folder: Path, *, overwrite: bool = False) -> Path:
+    """The folder, made if need be.
+
+    Raises CompareError unless it can be written to and is empty; with `overwrite` one that holds results will do.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(entry.name != lock.NAME for entry in folder.iterdir()):
-            raise CompareError(f"{folder} is not empty; choose another")
+        names = {entry.name for entry in folder.iterdir()} - {lock.NAME}
+        if names and not (overwrite and results.RESULTS in names):
+            remedy = "choose another" if results.RESULTS not in names else "choose another, or give --overwrite"
+            raise CompareError(f"{folder} is not empty; {remedy}")
     except OSError as error:
         raise CompareError(f"cannot write to {folder}: {error.strerror}; choose another") from error
     return folder

@@ -133,8 +133,8 @@ def merged(records: Records) -> Iterator[Record]:
             record.agree = all(row.status == "unsupported" for row in bad.values())
         elif isinstance(record, Memory):
             record.add({mode: MemoryArm(row.status, row.reason) for mode, row in bad.items()})
-        elif isinstance(record, Time):
-            record.add({mode: row for mode, row in bad.items() if mode not in record.arms})
+        elif isinstance(record, Time):  # which is a worker's own, and stays as it is
+            record = replace(record, arms={**bad, **record.arms})
         if record is not None and not isinstance(record, FunctionLook):
             yield record
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from compare import own
 from compare.cli.command import graphduel
-from compare.errors import InputsError
+from compare.errors import CompareError, InputsError
 from compare.own import origin, run
+from compare.own.result import empty
 from compare.records import lifetimes, results
 from compare.run.start import HOME, PACKAGES
 from static import memory
@@ -111,6 +112,25 @@ def test_compare_writes_a_report_that_can_be_judged_again(call, mine):
     assert [entry["claim"] for entry in first] == ["F1", "F2", "F3"]
     page = (mine / "out dir" / "report.md").read_text("utf-8")
     assert "    graphduel compare mine.py:loss --modes dynamic,static" in page
+
+
+def test_a_report_is_written_over_results_alone(mine):
+    folder = mine / "out"
+    folder.mkdir()
+    assert empty(folder, overwrite=True) == folder
+    (folder / "notes.txt").write_text("mine", "utf-8")
+    with pytest.raises(CompareError, match=r"not empty; choose another$"):
+        empty(folder, overwrite=True)
+    (folder / results.RESULTS).write_text("", "utf-8")
+    with pytest.raises(CompareError, match="or give --overwrite"):
+        empty(folder)
+    assert empty(folder, overwrite=True) == folder
+
+
+def test_show_of_a_function_names_the_commands_that_take_it(call, mine):
+    done = call("show", "mine.py:loss")
+    assert "graphduel compare mine.py:loss" in done.stdout
+    assert call("show", "none.py:loss").exit_code == 2
 
 
 @pytest.mark.slow

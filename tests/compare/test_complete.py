@@ -43,6 +43,16 @@ def test_what_a_shell_offers(before, now, expected):
     assert offered(before, now) == expected
 
 
+def test_functions_of_a_file_are_offered_and_the_file_is_not_run(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def loss(w): ...\ndef _hidden(): ...\ndef lost(w): ...\nraise SystemExit", "utf-8")
+    for command in ("compare", "graph", "plan", "advise"):
+        assert offered(command, f"{file}:lo") == [f"{file}:loss", f"{file}:lost"]
+        assert offered(command, f"{tmp_path}/none.py:") == []
+    file.write_text("def loss(", "utf-8")
+    assert offered("compare", f"{file}:") == []
+
+
 def test_every_workload_is_offered_where_a_cell_is_asked_for():
     assert offered("run --only") == sorted(workloads.names())
     assert offered("show") == [*workloads.names(), *claims.CLAIMS, "F1", "F2", "F3"]

@@ -408,7 +408,7 @@ def test_the_result_is_a_run_that_is_read_again_and_has_a_page(tmp_path, monkeyp
     again = results.read(tmp_path / "out" / "results.jsonl")
     assert [kind_of(type(record)) for record in again][:3] == ["run", "parity", "compilations"]
     assert verdict(again).sentence == found.verdict.sentence
-    with pytest.raises(CompareError, match="not empty"):
+    with pytest.raises(CompareError, match="not empty; choose another, or give --overwrite"):
         result(monkeypatch).save(tmp_path / "out")
 
 
