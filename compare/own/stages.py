@@ -134,9 +134,8 @@ def merged(records: Records) -> Iterator[Record]:
         elif isinstance(record, Memory):
             record.add({mode: MemoryArm(row.status, row.reason) for mode, row in bad.items()})
         elif isinstance(record, Time):  # which is a worker's own, and stays as it is
-            record = replace(
-                record, arms={**record.arms, **{mode: bad[mode] for mode in bad.keys() - record.arms.keys()}}
-            )
+            others = {mode: row for mode, row in bad.items() if mode not in record.arms}
+            record = replace(record, arms={**record.arms, **others})
         if record is not None and not isinstance(record, FunctionLook):
             yield record
 
