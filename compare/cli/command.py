@@ -210,7 +210,10 @@ def list_() -> None:
 @graphduel.command()
 @click.argument("name", shell_complete=complete.names)
 def show(name: str) -> None:
-    """Show everything about a workload or a claim; of a FILE.py:FUNCTION which commands take it."""
+    """Show everything about a workload or a claim.
+
+    Of a FILE.py:FUNCTION it names the commands that take it.
+    """
     from compare import claims, workloads
     from compare.errors import UnknownNameError
     from compare.own import claims as own
