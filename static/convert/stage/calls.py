@@ -36,8 +36,9 @@ OPERATORS = SimpleNamespace()
 """What converted code calls; `stage.operators` fills it."""
 
 _rewrite = Rewritten(OPERATORS)
-_known: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
-_done: weakref.WeakSet[FunctionType] = weakref.WeakSet()
+# What does not depend on a trace, and so outlives it: rewritten forms by function, and functions that stay as they are.
+_forms: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
+_rewritten: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _INERT = (type, print)
 
@@ -50,22 +51,22 @@ def plain(f: Any) -> Any:
 
 def converted(f: FunctionType) -> FunctionType:
     """A function that has been rewritten with the one around it."""
-    _done.add(f)
+    _rewritten.add(f)
     return f
 
 
 def convertible(f: Any) -> Any:
     """The rewritten form of a function of the user's; anything else, and what cannot be rewritten, as it is."""
-    if not isinstance(f, FunctionType) or f in _done or f in _plain or not conversion.is_the_users(f):
+    if not isinstance(f, FunctionType) or f in _rewritten or f in _plain or not conversion.is_the_users(f):
         return f
-    if f not in _known:
+    if f not in _forms:
         try:
-            _known[f] = converted(_rewrite(f))
+            _forms[f] = converted(_rewrite(f))
         except NotConvertedError as reason:
             conversion.note(f, str(reason))
             return f
     conversion.note(f)
-    new = _known[f]
+    new = _forms[f]
     new.__defaults__, new.__kwdefaults__, new.__dict__ = f.__defaults__, f.__kwdefaults__, f.__dict__
     return new
 
@@ -84,7 +85,7 @@ def call(f: Any) -> Callable[..., Any]:
         if f.__code__.co_flags & inspect.CO_GENERATOR:
             return functools.partial(_generated, f)
         new = convertible(f)
-        return new if new is not f or f in _done else functools.partial(_outside, f)
+        return new if new is not f or f in _rewritten else functools.partial(_outside, f)
     if isinstance(f, MethodType) and users(f.__func__) is not None:
         return functools.partial(call(f.__func__), f.__self__)
     if isinstance(f, type):

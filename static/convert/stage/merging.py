@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from graphs.ir import CONSTANT, INPUT, Node
+from graphs.ops.control import switch_op
+from graphs.ops.movement import astype
 from static.convert.stage.columns import Merged
-from static.convert.stage.emission import picked
 from static.convert.stage.identity import chosen
 from static.convert.stage.overwriting import left_by, merge
 from static.convert.stage.places import Region, WritePlace, born, freeze
 from static.convert.stage.trees import Joined, Leaf, StructureError, combined
 from static.convert.stage.unknown import Differing, Partly, Unset, is_number, is_symbol, plain, weak
-from static.trace.control import Subgraph
+from static.trace.choice import choice
+from static.trace.control import Subgraph, building, emit, finished, nodes_of
 from static.trace.symbol import Symbol
 from static.trace.tracing import static_key
 
@@ -96,7 +101,7 @@ class Merge:
         for i, path in enumerate(self._paths):
             path.graph.give(lambda i=i: [column.typed(i) for column in columns])  # type: ignore[misc]
         graphs = [path.graph for path in self._paths]
-        parts = picked(test, graphs, len(columns))
+        parts = _picked(test, graphs, len(columns))
         return [self._named(test, part, column) for part, column in zip(parts, columns, strict=True)]
 
     @staticmethod
@@ -131,3 +136,32 @@ def _key(values: Sequence[Any]) -> tuple[Any, ...]:
             for value in values
         ]
     )
+
+
+# In the graph --------------------------------------------------------------------------------------------------------
+
+
+def _picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:
+    """The outputs of the branch that a test picks, 0 if it is false: a switch, or `where` if neither computes anything.
+
+    To compute a few cheap ops on both sides is slower than a switch, whose gradient computes one side too.
+    """
+    if not any(map(_computes, branches)):
+        otherwise, then = ([_outside(branch, output) for output in branch.outputs] for branch in branches)
+        return [choice(test, if_true, if_false) for if_true, if_false in zip(then, otherwise, strict=True)]
+    graphs, captured = finished(*branches)
+    sources = [*nodes_of([astype(test, np.int64)]), *captured]
+    return emit(switch_op, sources, {"branches": tuple(graphs)}, count)
+
+
+def _computes(branch: Subgraph) -> bool:
+    return any(node.op not in (INPUT, CONSTANT) for node in branch.builder.nodes)
+
+
+def _outside(branch: Subgraph, output: Node) -> Any:
+    """What a branch returns, as a value of the enclosing graph."""
+    builder = building()
+    if output.op is CONSTANT:
+        return Symbol(builder, builder.constant(output.attrs["value"], output.attrs["dtype"]))
+    outer = next(node for node, inside in branch.builder.captured.items() if inside is output)
+    return Symbol(builder, outer)
