@@ -94,7 +94,7 @@ def place_of(error: BaseException, function: str = "") -> str:
     outside = [frame for frame in frames if not is_ours(frame.filename)]
     users = [frame for frame in outside if is_users(frame.filename)]
     places = _within(frames, function) or [
-        f"{Path(one.filename).name}:{one.lineno}" for one in (users or outside or frames)[-1:]
+        f"{Path(frame.filename).name}:{frame.lineno}" for frame in (users or outside or frames)[-1:]
     ]
     return places[-1] if places else ""
 

@@ -104,7 +104,7 @@ def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
     processes on a side, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises
     ValueError for data that are empty or not positive.
     """
-    sides = [np.array([np.mean(_winsorised(one)) for one in _logs(side)]) for side in (numerator, denominator)]
+    sides = [np.array([np.mean(_winsorised(logs)) for logs in _logs(side)]) for side in (numerator, denominator)]
     estimate = float(sides[0].mean() - sides[1].mean())
     if min(map(len, sides)) < LEAST:
         return Interval(exp(estimate))

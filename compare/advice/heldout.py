@@ -54,9 +54,9 @@ def made(size: str, depth: str, seed: str) -> Case:
     random = Random(seed)
     rng = np.random.default_rng(random.getrandbits(64))
     rows, columns = random.choice(SIZES[size])
-    known = [block for block in BLOCKS if block is not attention or rows <= ATTENTION_ROWS]
-    drawn = [random.choice(known)(random, rng, rows, columns) for _ in range(random.randint(*DEPTHS[depth]))]
-    blocks, weights = [block for block, _ in drawn], [given for _, given in drawn]
+    admitted = [block for block in BLOCKS if block is not attention or rows <= ATTENTION_ROWS]
+    drawn = [random.choice(admitted)(random, rng, rows, columns) for _ in range(random.randint(*DEPTHS[depth]))]
+    blocks, weights = [block for block, _ in drawn], [values for _, values in drawn]
     x = _normal(rng, rows, columns)
 
     def loss(params: list[Weights], x: Array) -> Array:

@@ -95,8 +95,8 @@ def least_squares(rows: Sequence[tuple[Sequence[float], float]]) -> tuple[float,
     """Of rows of terms and seconds: the prices of at least 0 by which the terms come nearest to the seconds.
 
     Least squares of relative errors, by an active set (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter
-    23). SciPy has it as `nnls`. It is a dependency of the tests alone, which compare the two: 35 MB to install for
-    these lines, and half a second to import in each worker, would be a poor exchange.
+    23). SciPy has it as `nnls`, and is a dependency of the tests alone, which compare the two: for these lines no
+    user should have to install it, and no worker to import it.
     """
     table = np.array([[term / seconds for term in terms] for terms, seconds in rows])
     scale = np.where(table.any(axis=0), np.abs(table).max(axis=0), 1.0)

@@ -42,5 +42,5 @@ class SourceLines(OfArms, tag="lines"):
 
 def ranked(arms: Sequence[SourceLinesArm]) -> list[str]:
     """The lines of all arms, the dearest first."""
-    found = dict.fromkeys(line for row in arms for line in row.lines)
-    return sorted(found, key=lambda line: -max(row.lines[line].seconds for row in arms if line in row.lines))
+    lines = dict.fromkeys(line for row in arms for line in row.lines)
+    return sorted(lines, key=lambda line: -max(row.lines[line].seconds for row in arms if line in row.lines))

@@ -25,10 +25,10 @@ def fingerprint(environment: Environment) -> Fingerprint:
     }
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
     """`numpy 2.0.1 and 2.4.6` for each part of two fingerprints that differs."""
-    names = dict.fromkeys([*one, *other])
-    return [f"{name} {one.get(name)} and {other.get(name)}" for name in names if one.get(name) != other.get(name)]
+    names = dict.fromkeys([*left, *right])
+    return [f"{name} {left.get(name)} and {right.get(name)}" for name in names if left.get(name) != right.get(name)]
 
 
 def label(host: str | None = None) -> str:

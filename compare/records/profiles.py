@@ -32,8 +32,8 @@ def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
     profiles, frames = [], dict[str, dict[str, Any]]()
     for name, row, code in _arms(records, arm):
         stretches = list(_stretches(row, code))
-        for one in stretches:
-            frames.setdefault(one.place, _frame(one))
+        for stretch in stretches:
+            frames.setdefault(stretch.place, _frame(stretch))
         places = list(frames)
         profiles.append(
             {
@@ -41,9 +41,9 @@ def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
                 "name": name,
                 "unit": "seconds",
                 "startValue": 0.0,
-                "endValue": sum(one.cost.seconds for one in stretches),
-                "samples": [[places.index(one.place)] for one in stretches],
-                "weights": [one.cost.seconds for one in stretches],
+                "endValue": sum(stretch.cost.seconds for stretch in stretches),
+                "samples": [[places.index(stretch.place)] for stretch in stretches],
+                "weights": [stretch.cost.seconds for stretch in stretches],
             }
         )
     shared = {"frames": list(frames.values())}
@@ -56,16 +56,16 @@ def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
     for thread, (name, row, code) in enumerate(_arms(records, arm), start=1):
         where = {"pid": 1, "tid": thread}
         events.append({"ph": "M", "name": "thread_name", "args": {"name": name}, **where})
-        for one in _stretches(row, code):
-            costs = {"place": one.place, "kernels": one.cost.kernels, "bytes made": one.cost.made}
+        for stretch in _stretches(row, code):
+            costs = {"place": stretch.place, "kernels": stretch.cost.kernels, "bytes made": stretch.cost.made}
             events.append(
                 {
                     "ph": "X",
-                    "name": one.text,
+                    "name": stretch.text,
                     "cat": "line",
-                    "ts": one.start * _MICRO,
-                    "dur": one.cost.seconds * _MICRO,
-                    "args": {**costs, "bytes saved for backward": one.cost.saved_bytes},
+                    "ts": stretch.start * _MICRO,
+                    "dur": stretch.cost.seconds * _MICRO,
+                    "args": {**costs, "bytes saved for backward": stretch.cost.saved_bytes},
                     **where,
                 }
             )
@@ -73,18 +73,18 @@ def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
 
 
 def _arms(records: Records, arm: str | None) -> list[tuple[str, SourceLinesArm, dict[str, str]]]:
-    found = [
+    read = [
         (name, row, record.code)
         for record in of(records, SourceLines)
         for name, row in record.arms.items()
         if row.status == "ok" and arm in (None, name)
     ]
-    if not found:
+    if not read:
         whose = f" of {arm}" if arm else ""
         raise NothingMeasuredError(
             f"no step{whose} was read line by line; `graphduel compare FILE.py:FUNCTION --out DIR` does that"
         )
-    return found
+    return read
 
 
 def _stretches(row: SourceLinesArm, code: dict[str, str]) -> Iterator[Stretch]:
@@ -94,6 +94,8 @@ def _stretches(row: SourceLinesArm, code: dict[str, str]) -> Iterator[Stretch]:
         start += cost.seconds
 
 
-def _frame(one: Stretch) -> dict[str, Any]:
-    file, colon, line = one.place.rpartition(":")
-    return {"name": one.text, "file": file, "line": int(line)} if colon and line.isdigit() else {"name": one.text}
+def _frame(stretch: Stretch) -> dict[str, Any]:
+    file, colon, line = stretch.place.rpartition(":")
+    return (
+        {"name": stretch.text, "file": file, "line": int(line)} if colon and line.isdigit() else {"name": stretch.text}
+    )

@@ -55,8 +55,8 @@ class JobName(Struct, frozen=True, omit_defaults=True):
     @property
     def fields(self) -> dict[str, Any]:
         """Those that the job has but for its kind: with them the record of the job begins."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
-        return {name: value for name, value in given.items() if value is not None}
+        fields = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def __str__(self) -> str:
         return " ".join(map(str, (self.kind, *self.fields.values())))

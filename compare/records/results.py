@@ -72,9 +72,11 @@ def of_json(value: Any) -> Record | None:
             return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise _unknown(error) from None
+    newer = isinstance(head.schema, int) and head.schema > VERSION
+    remedy = "pip install --upgrade graphduel" if newer else "use the graphduel that wrote it"
     raise ResultsError(
-        f"schema version {head.schema!r}, and this graphduel reads version {VERSION}; "
-        "use the graphduel that wrote it, or choose another folder with --out"
+        f"schema version {head.schema!r}, and this graphduel reads version {VERSION}; {remedy}, or choose another "
+        "folder with --out"
     )
 
 
@@ -151,9 +153,9 @@ def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
     complete, rest = _split(path)
     if rest:
         notice(f"{path}: the last line is cut off and was ignored; its job has no result")
-    found = list(_parsed(path, complete))
-    records = [each for record in found if record is not None for each in unfolded(record)]
-    if others := found.count(None):
+    lines = list(_parsed(path, complete))
+    records = [each for record in lines if record is not None for each in unfolded(record)]
+    if others := lines.count(None):
         notice(f"{path}: {others} lines of kinds that this graphduel does not know were left alone")
     return records
 

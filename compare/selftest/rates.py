@@ -106,17 +106,17 @@ def coverage(groups: Sequence[Sequence[TrialTime]]) -> list[Coverage]:
 
 
 def _covered(count: int, groups: Sequence[Sequence[TrialTime]]) -> Coverage:
-    found = [(share, trial.ratio) for group in groups for share, trial in _trials(group[:count])]
-    held = sum(ratio.low <= 1 + share <= ratio.high for share, ratio in found)
-    rate = proportion_interval(held, len(found))
+    pairs = [(share, trial.ratio) for group in groups for share, trial in _trials(group[:count])]
+    held = sum(ratio.low <= 1 + share <= ratio.high for share, ratio in pairs)
+    rate = proportion_interval(held, len(pairs))
     return Coverage(
         processes=count,
-        comparisons=len(found),
+        comparisons=len(pairs),
         held=held,
         rate=rate.estimate,
         interval=[rate.low, rate.high],
-        half_width=_half_width([ratio for _, ratio in found]),
-        met=COVERED.met_by(rate, len(found)) if len(found) >= WHOLE else None,
+        half_width=_half_width([ratio for _, ratio in pairs]),
+        met=COVERED.met_by(rate, len(pairs)) if len(pairs) >= WHOLE else None,
     )
 
 
@@ -154,12 +154,12 @@ def _leaks(records: Sequence[TrialMemory]) -> list[LeakRate]:
     ]
 
 
-def _rate(injected: float, found: int, comparisons: int, target: Target | None) -> dict[str, Any]:
-    rate = proportion_interval(found, comparisons)
+def _rate(injected: float, detected: int, comparisons: int, target: Target | None) -> dict[str, Any]:
+    rate = proportion_interval(detected, comparisons)
     return {
         "injected": injected,
         "comparisons": comparisons,
-        "found": found,
+        "found": detected,
         "rate": rate.estimate,
         "interval": rate.bounds(),
         "met": target and target.met_by(rate, comparisons),

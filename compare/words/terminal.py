@@ -12,7 +12,7 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 def plain(text: str) -> str:
     """The text with each character that a terminal would obey written out, ESC as a backslash and `x1b`."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def echo(text: str = "", *, err: bool = False) -> None:

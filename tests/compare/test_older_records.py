@@ -1,7 +1,10 @@
 """Lines of kinds that earlier versions wrote: what they say is what today's records say."""
 
+from pathlib import Path
+
 import pytest
 
+from compare.errors import ResultsError
 from compare.records import results
 from compare.records.compilations import Compilations
 from compare.records.memory import Memory
@@ -46,3 +49,26 @@ def test_the_process_of_a_framework_is_times_and_what_stands_beside_them(process
 def test_an_arm_that_was_wrong_disagrees():
     (parity,) = of(results.unfolded(results.of_json(line(1, status="disagree", reason="off"))), Parity)
     assert (parity.agree, parity.arms["toy-eager"].status) == (False, "disagree")
+
+
+SHIPPED = sorted((Path(__file__).parents[2] / "reports").glob("*/results.jsonl*"))
+
+
+def test_the_reports_that_are_shipped_are_known():
+    assert [path.parent.name for path in SHIPPED] == ["frameworks", "reference"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_every_line_of_a_shipped_report_is_read(path):
+    said = []
+    records = results.read(path, said.append)
+    assert said == []
+    assert len(records) > 400
+
+
+@pytest.mark.parametrize(
+    ("schema", "remedy"), [(99, "pip install --upgrade graphduel"), (0, "use the graphduel that wrote it")]
+)
+def test_a_line_of_another_version_is_refused_with_what_to_do(schema, remedy):
+    with pytest.raises(ResultsError, match=f"schema version {schema}, and this graphduel reads version 1; {remedy}"):
+        results.of_json({**line(0), "schema": schema})
