@@ -31,7 +31,7 @@ BRIEF = Budget(rounds=5, block_seconds=3e-3)
 
 
 @dataclass(frozen=True)
-class Workers:
+class Counters:
     """Fresh processes of an engine, with a cache in a folder."""
 
     asked: Question
@@ -111,8 +111,8 @@ def row_of(program: CountedProgram) -> Row | None:
 
 
 @contextmanager
-def workers(asked: Question, count: int, reporter: Reporter, rows: str = "") -> Iterator[Workers]:
+def workers(asked: Question, count: int, reporter: Reporter, rows: str = "") -> Iterator[Counters]:
     """Those who answer so many questions."""
     reporter.pace.total = count
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
-        yield Workers(asked, Path(folder), reporter, rows)
+        yield Counters(asked, Path(folder), reporter, rows)

@@ -23,7 +23,7 @@ from compare.engines import Engine
 from compare.errors import CompareError
 from compare.records import machines
 from compare.records.results import write_json
-from compare.records.work import Counts, Terms, Timed
+from compare.records.work import CallCounts, Terms, Timed
 from compare.run import product
 from compare.run.environment import environment
 from compare.words.text import counted
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 class Row:
     """A program that was timed: what a call does, and what it took."""
 
-    counts: Counts
+    counts: CallCounts
     timed: Timed
 
 
@@ -64,7 +64,7 @@ class Prices:
         """The seconds of some terms; those that no program had cost nothing."""
         return sum(amount * self.prices.get(term, 0.0) for term, amount in terms.items())
 
-    def timed(self, counts: Counts) -> Timed:
+    def timed(self, counts: CallCounts) -> Timed:
         """What a call should take."""
         return Timed(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
 

@@ -22,7 +22,7 @@ from compare.engines.debugging import Tools
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
-from compare.records.work import Counts, RanOp, counted
+from compare.records.work import CallCounts, RanOp, counted
 from compare.workloads.base import Case, Example, Workload
 
 Function = Callable[..., Any]
@@ -363,7 +363,7 @@ class Engine(ABC):
         """The ops of a call of an eager step, in order, each with its line. Raises UnsupportedError as `ran` does."""
         raise UnsupportedError(f"nothing tells the lines whose ops {self.title} runs")
 
-    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[Counts]:
+    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """What each call of a case does in an eager arm and one that compiles, in the terms that have prices.
 
         Here each call is run eagerly, op by op; an adapter that counts without a run may do so, and must where `run` is

@@ -33,7 +33,7 @@ class RanOp(Struct, frozen=True):
     flops: int = 0
 
 
-class Counts(Struct, frozen=True):
+class CallCounts(Struct, frozen=True):
     """The terms of a call in an eager arm and in one that compiles, and those of its compilation.
 
     `ops` are those that the eager arm runs, both passes. `remarks` say what was assumed to count them, and `ran`
@@ -64,7 +64,7 @@ class CountedProgram(Struct):
     """
 
     name: str
-    counts: list[Counts]
+    counts: list[CallCounts]
     shapes: int
     timed: Timed | None = None
     refused: str | None = None
@@ -77,7 +77,7 @@ class CountedPrograms(Record, tag="counted programs"):
     programs: list[CountedProgram]
 
 
-def counted(ran: Iterable[RanOp]) -> Counts:
+def counted(ran: Iterable[RanOp]) -> CallCounts:
     """The counts of what a framework ran eagerly, in its order.
 
     Eager: a call, each op by its sort, and the bytes and flops of all. Compiled: each kernel that fusing leaves, as
@@ -96,7 +96,7 @@ def counted(ran: Iterable[RanOp]) -> Counts:
         f"Python reads {reads} value{'s' if reads > 1 else ''} in a call, for example in an `if` or by item(): the "
         "graph breaks at each, and the framework compiles each new path"
     )
-    return Counts(
+    return CallCounts(
         eager={
             "eager calls": 1,
             "eager ops": len(others) + reads,

@@ -13,7 +13,7 @@ from compare.advice import asking, evaluation, odds, prediction, prices
 from compare.advice.prices import Row, fitted, load, save
 from compare.engines import OWN, named
 from compare.errors import CompareError, WorkerError
-from compare.records.work import CountedProgram, Counts, Timed
+from compare.records.work import CallCounts, CountedProgram, Timed
 from compare.run.progress import Reporter
 from tests.helpers.prices import ARMS, MACHINE, advise, costs, program, seconds
 
@@ -123,7 +123,7 @@ def rows(noise=0.0):
     for _ in range(15):
         ops, kernels = (float(n) for n in rng.integers(1, 60, 2))
         shared = {"shared": float(10 ** rng.uniform(2, 6))}
-        counts = Counts(
+        counts = CallCounts(
             {"eager calls": 1, "eager ops": ops, **shared}, {"calls": 1, "kernels": kernels, **shared}, {"made": ops}, 3
         )
         off = np.exp(noise * rng.standard_normal(2))
@@ -139,7 +139,7 @@ def test_prices_that_made_the_times_are_found_again_and_arms_share_those_of_one_
     made = fitted(ARMS, MACHINE, rows())
     assert made.prices == pytest.approx(PRICES, rel=1e-5)
     assert made.spread == prices.LEAST_SPREAD
-    assert made.timed(Counts({}, {}, {"made": 3.0}, 3)).compile == pytest.approx(0.03)
+    assert made.timed(CallCounts({}, {}, {"made": 3.0}, 3)).compile == pytest.approx(0.03)
 
 
 def test_a_noisy_machine_is_less_sure():
@@ -175,10 +175,10 @@ def test_the_fit_is_that_of_scipy():
 def test_programs_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     answer = [CountedProgram(f"p{n}", [row.counts], 1, row.timed) for n, row in enumerate(rows())]
     refused = CountedProgram("p", [], 1, refused="no")
-    monkeypatch.setattr(asking.Workers, "look", lambda *_, **__: [*answer, refused])
+    monkeypatch.setattr(asking.Counters, "look", lambda *_, **__: [*answer, refused])
     asked = asking.question(OWN, "", "", None)
     assert asking.calibrated(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
-    monkeypatch.setattr(asking.Workers, "look", lambda *_, **__: [*answer[:7], refused])
+    monkeypatch.setattr(asking.Counters, "look", lambda *_, **__: [*answer[:7], refused])
     with pytest.raises(WorkerError, match=r"7 of \d+ programs gave a result, 8 are needed"):
         asking.calibrated(asked, Reporter())
 
@@ -334,7 +334,7 @@ def test_a_program_is_predicted_then_measured_and_one_that_fails_is_left_out(mon
             raise CompareError("it died")
         return [answers[names[0]]]
 
-    monkeypatch.setattr(asking.Workers, "look", look)
+    monkeypatch.setattr(asking.Counters, "look", look)
     asked = asking.question(OWN, "", "", None)
     judged = evaluation.evaluate(asked, seconds(), ["timed", "refused", "dead"], Reporter())
     (only,) = judged["rows"]

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import graphs as g
 from compare.advice.prices import Prices
 from compare.cli.command import graphduel
-from compare.records.work import CountedProgram, Counts
+from compare.records.work import CallCounts, CountedProgram
 
 US = 1e-6
 ARMS = ("dynamic", "static-exact")
@@ -23,7 +23,7 @@ def costs(machine=MACHINE, spread=0.1, **prices):
 def program(eager, compiled, compile=0.0, shapes=1, **counts):
     """A program that takes so many seconds in each arm, by the prices of `seconds`."""
     terms = ({"eager": eager}, {"compiled": compiled}, {"compile": compile})
-    return CountedProgram("a program", [Counts(*terms, ops=3, **counts)], shapes)
+    return CountedProgram("a program", [CallCounts(*terms, ops=3, **counts)], shapes)
 
 
 def seconds(arms=ARMS, spread=0.1):

@@ -26,7 +26,7 @@ from compare.engines.graphduel.functions import transformed
 from compare.engines.source import Loader
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
-from compare.records.work import Counts
+from compare.records.work import CallCounts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
@@ -122,16 +122,16 @@ class GraphDuel(Engine):
         """See the base; the function is given tensors, and no tape is recorded."""
         return transformed(dynamic, function, None)(*call)[0]
 
-    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[Counts]:
+    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """See the base; by tracing, once for each signature where no branch may differ."""
-        known: dict[Any, Counts] = {}
+        by_signature: dict[Any, CallCounts] = {}
         rewritten = traced(case)
         signatures = [signature(example) for example in case.examples]
         counts = []
         for key, example in zip(signatures, case.examples, strict=True):
-            if key not in known or (run and rewritten is not case.loss):
-                known[key] = counting.counts(case.loss, rewritten, (case.params, *example), case.argnum, run=run)
-            counts.append(known[key])
+            if key not in by_signature or (run and rewritten is not case.loss):
+                by_signature[key] = counting.counts(case.loss, rewritten, (case.params, *example), case.argnum, run=run)
+            counts.append(by_signature[key])
         return counts
 
     def compiled(self, arm: str, function: Function) -> Function:

@@ -18,7 +18,7 @@ from typing import Any
 import dynamic
 import static
 from compare.engines.graphduel.functions import transformed
-from compare.records.work import Control, Counts, Terms
+from compare.records.work import CallCounts, Control, Terms
 from graphs import tree
 from graphs.cost import node_cost
 from graphs.errors import ControlFlowError
@@ -50,7 +50,7 @@ _LOOPS = ("scan", "while_loop", "while_loop_gradient")
 
 def counts(
     f: Callable[..., Any], traced_f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None, *, run: bool
-) -> Counts:
+) -> CallCounts:
     """The counts of a step of `f`, with its gradients in `argnum` if that is given.
 
     `traced_f` is what the static engine traces: f, or the same without Python's control flow on values, and then f is
@@ -72,7 +72,7 @@ def counts(
     compile = {"static compilations": 1.0, "traced nodes": float(nodes)}
     optimised, _ = pipeline.run(traced)
     ops = round(sum(amount for term, amount in recorded.items() if term in ("recorded ops", "forward ops")))
-    return Counts(recorded, _compiled(optimised, trips), compile, ops, control, remarks, ran=branches and run)
+    return CallCounts(recorded, _compiled(optimised, trips), compile, ops, control, remarks, ran=branches and run)
 
 
 def _recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | None) -> Terms:
