@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -24,6 +25,11 @@ class Arm(NamedTuple):
     context: AbstractContextManager[Any] = nullcontext()
 
 
+def threads() -> int:
+    """How many threads this process may use, as the variable of OpenMP says; 1 where it says nothing."""
+    return int(os.environ.get("OMP_NUM_THREADS", "1"))
+
+
 def _handwritten(row: Row) -> Arm:
     return Arm(partial(handwritten.build(row), row.params, *row.inputs))
 
@@ -37,6 +43,10 @@ def _plain(row: Row) -> Arm:
 def _static(row: Row, **options: Any) -> Arm:
     step = static.compile(static.value_and_grad(row.loss), row.params, *row.inputs, **options)
     return Arm(partial(step, row.params, *row.inputs))
+
+
+def _native(row: Row) -> Arm:
+    return _static(row, backend="native", threads=threads())
 
 
 def _dynamic(row: Row) -> Arm:
@@ -61,7 +71,7 @@ ARMS: dict[str, Callable[[Row], Arm]] = {
     "static-simplify": partial(_static, passes=pipeline.SIMPLIFY, arena=False),
     "static-plan": partial(_static, passes=pipeline.SIMPLIFY),
     "static": _static,
-    "static-native": partial(_static, backend="native"),
+    "static-native": _native,
     "dynamic": _dynamic,
     "dynamic-pool": _pooled,
     "torch": partial(_peer, "torch_steps", "op_by_op"),

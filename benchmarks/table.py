@@ -1,8 +1,8 @@
 """The table of training steps: `python -m benchmarks.table`, the time of a step in every arm, and the ratios.
 
-For each row: a process per arm, all on one core. A result that disagrees with the dynamic engine in float64 is not
-timed. Then rounds: in each, every arm runs one block, in random order. A figure is the median over blocks, a ratio the
-median over rounds, with the 95% interval of a bootstrap.
+For each row: a process per arm, all on one core; with `--threads 2` on the same two, and each arm has two threads. A
+result that disagrees with the dynamic engine in float64 is not timed. Then rounds: in each, every arm runs one block,
+in random order. A figure is the median over blocks, a ratio the median over rounds, with the 95% interval of a bootstrap.
 """
 
 from __future__ import annotations
@@ -107,6 +107,9 @@ def chosen(patterns: str, names: Sequence[str]) -> list[str]:
     show_default=True,
     help="This one, or no instructions beyond AVX2 in any arm, by each library's own switch (TensorFlow has none).",
 )
+@click.option(
+    "--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads of every arm, on as many cores."
+)
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Write every block, and the environment.")
 @click.option("--page", type=click.Path(path_type=Path, exists=True), help="Put the tables into this Markdown page.")
 @click.pass_context
@@ -118,13 +121,14 @@ def main(
     block: float,
     clock: str,
     processor: str,
+    threads: int,
     file: Path | None,
     page: Path | None,
 ) -> None:
     """Measure the training steps and print the table. Exits with 4 when an arm was wrong, and so not timed."""
     measured: dict[str, Blocks] = {}
     wrong: list[str] = []
-    settings = Settings(clock, block, processor)
+    settings = Settings(clock, block, processor, threads)
     for name in chosen(rows, list(ROWS)):
         click.echo(f"{name} ...", err=True)
         measured[name], complaints = measure_row(name, chosen(arms, list(ARMS)), rounds, settings)
@@ -144,7 +148,7 @@ def main(
 def _record(measured: Mapping[str, Blocks], rounds: int, settings: Settings) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     settled = {"rounds": rounds, "block_seconds": settings.block, "clock": settings.clock}
-    settled["processor"] = settings.processor
+    settled |= {"processor": settings.processor, "threads": settings.threads}
     return {"time": now, "settings": settled, "environment": to_builtins(environment()), "seconds_per_step": measured}
 
 
@@ -157,6 +161,7 @@ def with_tables(page: str, record: Mapping[str, Any]) -> str:
     told = (
         f"Measured at {record['time']}, {settings['rounds']} rounds, {settings['clock']} time, on {env['cpu']}"
         f"{', with AVX2 alone,' if settings.get('processor') == 'avx2' else ''}"
+        f"{', with ' + str(settings['threads']) + ' threads,' if settings.get('threads', 1) > 1 else ''}"
         f" with {env['logical_cores']} logical cores under a load of {env['load']}; {env['python']}, NumPy"
         f" {env['numpy']}.\n"
     )

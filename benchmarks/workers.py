@@ -1,4 +1,4 @@
-"""Workers: a process for each arm of a row, all on one core, which run a block of steps when asked.
+"""Workers: a process for each arm of a row, all on the same core or cores, which run a block of steps when asked.
 
 A worker first sends the result of a step, so that what disagrees is never timed. Blocks are asked for one at a time,
 in an order of the caller's choice, so that a slow minute of the machine meets all arms.
@@ -34,12 +34,14 @@ PROCESSORS = ("this", "avx2")
 class Settings(NamedTuple):
     """How blocks are timed: `clock` is a name in CLOCKS, `block` the seconds that a block takes at least.
 
-    `processor` is a name in PROCESSORS: with "avx2" no library of an arm uses wider vectors than those of AVX2.
+    `processor` is a name in PROCESSORS: with "avx2" no library of an arm uses wider vectors than those of AVX2. Each
+    arm may use so many `threads`, on as many cores.
     """
 
     clock: str = "wall"
     block: float = 0.03
     processor: str = "this"
+    threads: int = 1
 
 
 def switches(processor: str) -> dict[str, str]:
@@ -100,14 +102,14 @@ class Worker:
 def alone(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)` in a fresh process on one core. Raises what it raises."""
     spawn = multiprocessing.get_context("spawn")
-    with one_thread(), ProcessPoolExecutor(1, spawn, environment.pin) as process:
+    with told_threads(1), ProcessPoolExecutor(1, spawn, environment.pin) as process:
         return process.submit(function, *args).result()
 
 
 @contextmanager
 def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[Worker]]:
     """A worker for each arm of a row, ended with the block."""
-    with one_thread(switches(settings.processor)):
+    with told_threads(settings.threads, switches(settings.processor)):
         workers = [Worker(row, arm, settings) for arm in arms]
     try:
         yield workers
@@ -117,10 +119,10 @@ def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[
 
 
 @contextmanager
-def one_thread(variables: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Processes started inside find one thread in the variables of BLAS and of OpenMP, and these variables."""
+def told_threads(count: int, variables: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Processes started inside find so many threads in the variables of BLAS and of OpenMP, and these variables."""
     before = dict(os.environ)
-    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, "1") | dict(variables or {}))
+    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, str(count)) | dict(variables or {}))
     try:
         yield
     finally:
@@ -130,7 +132,7 @@ def one_thread(variables: Mapping[str, str] | None = None) -> Iterator[None]:
 
 def _serve(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
     """In the worker: build the arm, send its result, then time a block for each message, until the pipe closes."""
-    environment.pin()  # before a framework counts the cores
+    environment.pin(threads=settings.threads)  # before a framework counts the cores
     try:
         _blocks(pipe, row, arm, settings)
     except EOFError:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional as nn
 
-from benchmarks.arms import Arm
+from benchmarks.arms import Arm, threads
 from benchmarks.rows import Params, Row
 
 Tensor = Any
@@ -206,7 +206,7 @@ def compiled(row: Row) -> Arm:
 
 
 def _arm(loss: Any, row: Row) -> Arm:
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads())
     params = {name: torch.from_numpy(value).requires_grad_() for name, value in row.params.items()}
     inputs, leaves = [torch.from_numpy(value) for value in row.inputs], list(params.values())
 

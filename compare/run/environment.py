@@ -72,14 +72,14 @@ def environment() -> Environment:
     )
 
 
-def pin(lane: int = 0) -> None:
-    """Keep this process on one core where the system can, the last it may use for lane 0, and BLAS on one thread."""
+def pin(lane: int = 0, threads: int = 1) -> None:
+    """Keep this process on so many cores where the system can, the last for lane 0, and BLAS on as many threads."""
     from threadpoolctl import threadpool_limits
 
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0), reverse=True)
-        os.sched_setaffinity(0, {cores[lane % len(cores)]})
-    threadpool_limits(1)
+        os.sched_setaffinity(0, {cores[(lane * threads + i) % len(cores)] for i in range(threads)})
+    threadpool_limits(threads)
 
 
 def end_with(parent: int) -> None:

@@ -20,7 +20,7 @@ from benchmarks import handwritten, plain, programs, summary, table, trained
 from benchmarks.arms import ARMS, Arm
 from benchmarks.programs import PIECES
 from benchmarks.rows import Row
-from benchmarks.workers import Settings, one_thread, switches, working
+from benchmarks.workers import Settings, switches, told_threads, working
 from compare.errors import WorkerError
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from static.backends.native import target
@@ -153,7 +153,13 @@ def test_the_table_is_measured_printed_and_written(tmp_path):
     blocks = written["seconds_per_step"]["tiny MLP"]
     assert list(blocks) == ["hand-written", "static"]
     assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in blocks.values())
-    assert written["settings"] == {"rounds": 2, "block_seconds": 0.001, "clock": "wall", "processor": "this"}
+    assert written["settings"] == {
+        "rounds": 2,
+        "block_seconds": 0.001,
+        "clock": "wall",
+        "processor": "this",
+        "threads": 1,
+    }
 
 
 def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
@@ -161,10 +167,26 @@ def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
     seen = switches("avx2")
     assert seen["GRAPHDUEL_NATIVE_TARGET"] in target.TARGETS
     code = "from numpy._core import _multiarray_umath as m; print([n for n, on in m.__cpu_features__.items() if on])"
-    with one_thread(seen):
+    with told_threads(1, seen):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not any(word in done.stdout for word in ("AVX512_SKX", "AVX512_SPR", "X86_V4"))
     assert "GRAPHDUEL_NATIVE_TARGET" not in os.environ
+
+
+def test_every_arm_may_use_the_threads_that_the_table_asks_for():
+    code = (
+        "import json, os; from compare.run import environment; environment.pin(threads=2)\n"
+        "from benchmarks.arms import ARMS, threads; from benchmarks.programs import PIECES; import threadpoolctl\n"
+        "arm = ARMS['static-native'](PIECES['chain 1e5']()); arm.step(); import threading\n"
+        "pools = [p['num_threads'] for p in threadpoolctl.threadpool_info()]\n"
+        "print(json.dumps([threads(), pools, threading.active_count()]))"
+    )
+    for count, expected in ((2, 2), (1, 1)):
+        with told_threads(count):
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seen, pools, active = json.loads(done.stdout)
+        assert (seen, active) == (expected, expected)
+        assert set(pools) == {2}
 
 
 def test_an_arm_that_disagrees_is_not_timed(monkeypatch):
