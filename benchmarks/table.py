@@ -2,7 +2,8 @@
 
 For each row: a process per arm, all on one core; with `--threads 2` on the same two, and each arm has two threads. A
 result that disagrees with the dynamic engine in float64 is not timed. Then rounds: in each, every arm runs one block,
-in random order. A figure is the median over blocks, a ratio the median over rounds, with the 95% interval of a bootstrap.
+in random order. A figure is the median over blocks, a ratio the median over rounds, with the 95% interval of a
+bootstrap.
 """
 
 from __future__ import annotations
