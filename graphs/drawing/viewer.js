@@ -188,12 +188,13 @@ function recalled(group) {
 
 const isWholeOpen = (group) => group.parts.every((part) => !part.parts || (part.open && isWholeOpen(part)));
 
-/** While nobody waits, lay out the graph with all groups open, so that to open all is quick. */
+/** While nobody waits, lay out the graph with all groups open, and read what can be searched: both are quick then. */
 function prepare(prepared) {
   const groups = prepared.parts.filter((part) => part.parts), states = groups.map((group) => group.open);
   const layouts = [prepared.root, ...groups].map((group) => [group, group.layout]);
   for (const [group] of layouts) Object.assign(group, { open: true, layout: null });
   laidOut(prepared.root);
+  prepared.parts.forEach(textOf);
   for (const [group, layout] of layouts) group.layout = layout;
   groups.forEach((group, number) => { group.open = states[number]; });
 }
@@ -643,7 +644,7 @@ function search() {
 
 function list() {
   hitList.hidden = !matches.length;
-  hitList.replaceChildren(...matches.slice(0, 60).map((part, place) => {
+  hitList.replaceChildren(...matches.slice(0, 30).map((part, place) => {
     const text = part.item ? `${part.item.key} ${labelOf(part)} ${part.item.spec} ${part.item.lines[0] || ""}` : `${part.title} (${counted(part.count, "node")})`;
     const row = html("li", "", button(text, () => step(place)));
     row.classList.toggle("current", place === current);
@@ -786,7 +787,8 @@ svg.addEventListener("dblclick", (event) => {
   if (part && part.parts && !isSign) toggle(part);
 });
 
-query.addEventListener("input", search);
+let typed = 0;
+query.addEventListener("input", () => { cancelAnimationFrame(typed); typed = requestAnimationFrame(search); });
 query.addEventListener("keydown", (event) => {
   const shift = { Enter: event.shiftKey ? -1 : 1, ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (shift) { event.preventDefault(); step(current + shift); }
