@@ -787,11 +787,20 @@ svg.addEventListener("dblclick", (event) => {
   if (part && part.parts && !isSign) toggle(part);
 });
 
-let typed = 0;
-query.addEventListener("input", () => { cancelAnimationFrame(typed); typed = requestAnimationFrame(search); });
+let awaited = 0;
+query.addEventListener("input", () => { awaited ||= requestAnimationFrame(searched); });
+
+/** Search for what has been typed, if nobody has since. */
+function searched() {
+  if (!awaited) return;
+  cancelAnimationFrame(awaited);
+  awaited = 0;
+  search();
+}
+
 query.addEventListener("keydown", (event) => {
   const shift = { Enter: event.shiftKey ? -1 : 1, ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (shift) { event.preventDefault(); step(current + shift); }
+  if (shift) { event.preventDefault(); searched(); step(current + shift); }
   if (event.key === "Escape") { query.value = ""; search(); svg.focus(); }
 });
 query.addEventListener("focus", () => { hitList.hidden = !matches.length; });
