@@ -59,13 +59,15 @@ def exponents(seconds: Sequence[float], nodes: Sequence[int]) -> list[float]:
 
 
 def by_phase(compiled: Sequence[Compiled]) -> summary.Table:
-    """A row for each phase, the slowest first: its seconds at each size, and the exponents between."""
+    """A row for each phase, the slowest first: its seconds at each size, the exponents between, and ms of a node."""
     nodes = [size.traced for size in compiled]
     slowest = sorted(compiled[-1].seconds, key=lambda name: -compiled[-1].seconds[name])
     phases = {"all of static.compile": [size.total for size in compiled]}
     phases |= {name: [size.seconds.get(name, 0.0) for size in compiled] for name in slowest}
     columns = ["s of CPU", *(f"{n:,}" for n in nodes), *(f"to {n:,}" for n in nodes[1:])]
     rows = [[name, *map(_seconds, times), *map(_power, exponents(times, nodes))] for name, times in phases.items()]
+    of_a_node = [f"{1e3 * size.total / size.traced:.3f}" for size in compiled]
+    rows.append(["ms of CPU a node", *of_a_node, *[""] * (len(nodes) - 1)])
     return summary.Table(columns, rows)
 
 
