@@ -11,10 +11,8 @@ from compare.claims.base import OPEN, Regime
 from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.frameworks import ArmOfCell, arms, of_framework, of_ours
 from compare.engines import Engine, frameworks, named
-from compare.records.compilations import Compilations
-from compare.records.memory import Memory, MemoryArm
+from compare.records.cells import Compilations, Memory, MemoryArm, Time
 from compare.records.record import Records, of
-from compare.records.time import Time
 from compare.stats import geometric_mean
 from compare.words import text
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.break_even import Course, break_even, course
 from compare.claims.evidence import Evidence, Read, steady
-from compare.records.crossover import Crossover, CrossoverMemory, GridPlace
 from compare.records.record import DYNAMIC, Records, grouped, of
+from compare.records.sweeps import Crossover, CrossoverMemory, GridPlace
 from compare.stats import Interval
 from compare.words import text
 

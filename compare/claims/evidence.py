@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
 from compare.records.record import DYNAMIC, Cell, OfArms, Records, grouped, of
-from compare.records.time import Time
 from compare.stats import Interval, geometric_mean, ratio_interval
 
 SIZES = ("small", "medium", "large")

@@ -9,10 +9,9 @@ from statistics import median
 from compare.claims.evidence import Evidence, steady
 from compare.engines import Engine
 from compare.engines.framework import PADDED
-from compare.records.memory import Memory
+from compare.records.cells import Memory, Time
 from compare.records.record import Cell, OfCell, Record, Records, grouped, of
 from compare.records.runs import Failure
-from compare.records.time import Time
 from compare.stats import Interval
 
 

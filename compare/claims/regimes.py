@@ -17,7 +17,7 @@ from compare import workloads
 from compare.claims.base import Label
 from compare.claims.evidence import admitted
 from compare.errors import UnknownNameError
-from compare.records.memory import Memory
+from compare.records.cells import Memory
 from compare.records.record import Cell, Records, grouped, of
 from compare.workloads.base import WorkloadKind
 

@@ -29,7 +29,7 @@ from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
-    from compare.records.parity import Parity
+    from compare.records.cells import Parity
     from compare.records.record import Record
 
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device")} | {
@@ -166,7 +166,7 @@ def report(directory: Path, *, python_tape: bool) -> None:
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all arms; time nothing."""
     from compare.page import tables
-    from compare.records.parity import Parity
+    from compare.records.cells import Parity
     from compare.records.record import of
     from compare.records.runs import Failure
     from compare.run import progress

@@ -58,8 +58,8 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """The arms of the run in DIRECTORY, for `export --arm`; without a run there, those of every workload."""
     from compare import workloads
     from compare.records import results
+    from compare.records.cells import Time
     from compare.records.record import of
-    from compare.records.time import Time
 
     path = results.found_in(Path(ctx.params.get("directory") or ""))
     if path:

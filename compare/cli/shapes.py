@@ -105,9 +105,9 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     from compare.errors import NothingMeasuredError
     from compare.page import lengths_screen as screen
     from compare.page import tables
-    from compare.records.lengths import Lengths
     from compare.records.record import of
     from compare.records.runs import Failure
+    from compare.records.sweeps import Lengths
 
     records, sample = _measured(run, name, trace)
     good = of(records, Lengths)

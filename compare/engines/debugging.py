@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from compare.records.debugging import Phase
+from compare.records.checks import Phase
 
 TRAINING = 25
 """Training steps after which the loss should have fallen."""

@@ -16,7 +16,7 @@ from compare.engines.base import Engine, Function
 from compare.engines.debugging import Attempt, SourceLine, ToolReport, Tools, Training, TrainingUpdate, zero_gradient
 from compare.engines.limit import within
 from compare.errors import described, without_folders
-from compare.records.debugging import Phase
+from compare.records.checks import Phase
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""

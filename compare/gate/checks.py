@@ -13,8 +13,8 @@ from compare.errors import InputsError, refused
 from compare.instruments.parity import measure
 from compare.own.case import case_of, checked
 from compare.own.question import SIZE, arms_of
+from compare.records.cells import Parity
 from compare.records.job import Job
-from compare.records.parity import Parity
 from compare.words import text
 from static.call.cache import Stats
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from compare.gate.rules import Judgement
 from compare.own import show
 from compare.own.result import Result
-from compare.records.parity import Parity, ParityArm
+from compare.records.cells import Parity, ParityArm
 from compare.records.record import of
 from compare.records.runs import Failure
 

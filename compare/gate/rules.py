@@ -17,8 +17,8 @@ from typing import Literal
 from compare.claims.evidence import cells, steady
 from compare.errors import InputsError
 from compare.own.claims import ratio_of
+from compare.records.cells import Time
 from compare.records.record import Records
-from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
 

@@ -8,7 +8,7 @@ from importlib import resources
 from compare.claims.break_even import course
 from compare.claims.evidence import cells
 from compare.own.verdict import Measured
-from compare.records.time import Time
+from compare.records.cells import Time
 from graphs.drawing.page import scripted
 
 HEIGHT = 96

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Side, Verdict, beyond, not_measured
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
 from compare.records.record import OfArms, Records, kind_of
-from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
 

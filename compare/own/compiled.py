@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from compare.instruments.runnables import MULTIPLE, TOLERANCE
 from compare.page.blocks import Section, Table, section
-from compare.records.compilations import Compilations
-from compare.records.parity import Parity
+from compare.records.cells import Compilations, Parity
 from compare.records.record import Records, of
 from compare.words import text
 

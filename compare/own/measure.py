@@ -34,15 +34,13 @@ from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.question import Calls, Function, Question, calls_in
 from compare.own.workers import Notes, answered
+from compare.records.breakdowns import Ledger
+from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
-from compare.records.ledger import Ledger
-from compare.records.memory import Memory
 from compare.records.own import FunctionLook
-from compare.records.parity import Parity
 from compare.records.record import Record, kind_of
 from compare.records.results import to_json, unfolded
 from compare.records.runs import Bare, Setting
-from compare.records.time import Time
 from compare.run import environment, layout
 from compare.run.progress import Reporter
 from compare.run.worker import failure

@@ -12,8 +12,8 @@ from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
 from compare.page.publish import publish
+from compare.records.cells import Parity
 from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
-from compare.records.parity import Parity
 from compare.records.record import Record, Records, of
 from compare.records.runs import Run
 from compare.words import text

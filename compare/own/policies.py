@@ -18,10 +18,10 @@ from compare.engines.graphduel.functions import transformed
 from compare.engines.graphduel.steps import STATIC
 from compare.own import reach
 from compare.own.claims import ratio_of
+from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import Records, of
-from compare.records.time import Time
 from compare.stats import Interval
 from compare.words import text
 from compare.workloads.base import Case

@@ -10,11 +10,11 @@ from compare.engines import Engine, named
 from compare.errors import InputsError
 from compare.instruments.time.clock import NAME, ClockName
 from compare.instruments.time.measure import COLD
+from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
 from compare.records.record import kind_of
-from compare.records.time import Time
 from compare.workloads import nearest
 
 Function = Callable[..., Any]

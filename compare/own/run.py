@@ -16,12 +16,11 @@ from compare.own.question import REPEATS, Question
 from compare.own.result import Result
 from compare.own.show import HERE
 from compare.own.workers import Workers
-from compare.records.compilations import Compilations
+from compare.records.cells import Compilations, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import Record, Records, of
 from compare.records.runs import OWN, Failure, Setting
-from compare.records.time import Time
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started

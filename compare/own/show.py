@@ -12,7 +12,7 @@ from compare.claims import tape
 from compare.own import compiled, hints, policies
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
-from compare.records.lines import SourceLines, SourceLinesArm, ranked
+from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
 from compare.records.record import Records, grouped, of
 from compare.records.runs import Failure, Run

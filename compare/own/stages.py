@@ -11,16 +11,12 @@ from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.question import REPEATS, Question
 from compare.own.verdict import verdict
-from compare.records.compilations import Compilations
+from compare.records.breakdowns import Ledger, SourceLines
+from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Time
 from compare.records.job import Job
-from compare.records.ledger import Ledger
-from compare.records.lines import SourceLines
-from compare.records.memory import Memory, MemoryArm
 from compare.records.own import FunctionLook
-from compare.records.parity import Parity
 from compare.records.record import Arm, OfArms, Record, Records, of
 from compare.records.runs import Failure
-from compare.records.time import Time
 from compare.run.progress import Reporter
 from compare.words import text
 

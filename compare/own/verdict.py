@@ -13,10 +13,8 @@ from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.own.claims import ratio_of
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
 from compare.records.record import DYNAMIC, Record, Records, of
-from compare.records.time import Time
 from compare.stats import Interval, Side
 from compare.words import text
 

@@ -14,13 +14,12 @@ from compare.errors import CompareError, FunctionError, InputsError, OverrunErro
 from compare.instruments.runnables import TOLERANCE, FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.question import LIMIT, MAKER, Question
+from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.own import FunctionFault
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Record, kind_of
 from compare.records.results import to_json, unfolded
 from compare.records.runs import Failure, error_of
-from compare.records.time import Call, Time, TimeArm
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure

@@ -13,12 +13,10 @@ from compare.page import answer as first
 from compare.page import frameworks, terms, verdicts
 from compare.page.blocks import Block, Bullets, Code, Folded, Page, Section, Table, section
 from compare.page.summary import Summary
-from compare.records.gradients import Gradients
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
+from compare.records.checks import Gradients
 from compare.records.record import OfArms, Records, of
 from compare.records.runs import Failure, Run
-from compare.records.time import Time
 from compare.words import text
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.page.blocks import Table
 from compare.page.markdown import table as tabled
+from compare.records.cells import Memory, Time
 from compare.records.machines import differences, fingerprint
-from compare.records.memory import Memory
 from compare.records.record import Cell, Environment, OfArms, Records, of
 from compare.records.runs import Run
-from compare.records.time import Time
 from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
 from compare.words import text
 

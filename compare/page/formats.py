@@ -14,10 +14,10 @@ import msgspec
 from compare.claims.evidence import Evidence, cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
+from compare.records.cells import Time, TimeArm
 from compare.records.kinds import KINDS
 from compare.records.record import Environment, Records, of
 from compare.records.runs import Run
-from compare.records.time import Time, TimeArm
 
 PYPERF = "1.0"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -17,7 +17,7 @@ from compare.instruments.lengths.sampling import TraceSample
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy
 from compare.instruments.lengths.trace import LengthTrace
 from compare.page.lengths_table import rows
-from compare.records.lengths import StrategyArm
+from compare.records.sweeps import StrategyArm
 from compare.stats import Interval
 from compare.words import text
 

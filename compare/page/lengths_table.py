@@ -7,8 +7,8 @@ from statistics import geometric_mean
 
 from compare.claims.evidence import Evidence, first_run, steady
 from compare.page.blocks import Table
-from compare.records.lengths import StrategyArm
 from compare.records.record import DYNAMIC
+from compare.records.sweeps import StrategyArm
 from compare.words import text
 
 _SHARES = (0.5, 0.95, 0.99)

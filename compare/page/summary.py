@@ -9,9 +9,8 @@ from compare.claims.break_even import Course, course
 from compare.claims.c4_shapes import length_table
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import SIZES, Evidence, cells, steady
-from compare.records.memory import Memory, MemoryArm
+from compare.records.cells import Call, Memory, MemoryArm, Time
 from compare.records.record import Cell, Records
-from compare.records.time import Call, Time
 from compare.stats import Interval
 
 _SIDES = {"below": "faster", "above": "slower", "tie": "tie", "unclear": "cannot tell"}

@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from compare.records.compilations import Compilations
-from compare.records.control_flow import Programs
-from compare.records.crossover import Crossover, CrossoverMemory
-from compare.records.debugging import Faults
-from compare.records.gradients import Gradients
-from compare.records.ladder import Ladder
-from compare.records.ledger import Ledger
-from compare.records.lengths import Lengths, LengthsProbe
-from compare.records.lines import SourceLines
-from compare.records.memory import Memory
+from compare.records.breakdowns import Ladder, Ledger, Parts, SourceLines
+from compare.records.cells import Compilations, Memory, Parity, Time
+from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes
 from compare.records.own import (
     EngineGraphs,
     FunctionFault,
@@ -28,13 +21,9 @@ from compare.records.own import (
     RewriteHints,
     ShapePolicies,
 )
-from compare.records.parity import Parity
-from compare.records.parts import Parts
-from compare.records.prototyping import Prototypes
 from compare.records.record import Kind
 from compare.records.runs import Bare, Failure, Run
-from compare.records.structure import Edits
-from compare.records.time import Time
+from compare.records.sweeps import Crossover, CrossoverMemory, Lengths, LengthsProbe
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.records.work import CountedPrograms
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from compare.errors import NothingMeasuredError
-from compare.records.lines import LineCost, SourceLines, SourceLinesArm
+from compare.records.breakdowns import LineCost, SourceLines, SourceLinesArm
 from compare.records.record import Records, of
 
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"

@@ -6,10 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compare.records.memory import MemoryArm
+from compare.records.cells import MemoryArm, TimeArm
 from compare.records.record import OfArms, Record
 from compare.records.runs import Setting
-from compare.records.time import TimeArm
 
 Outcome = Literal["met", "missed", "too noisy"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Arm, Cell, Record, of
 from compare.run.runner import Wanted
 

@@ -13,10 +13,9 @@ from compare import workloads
 from compare.engines import Engine, heap, named
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
+from compare.records.cells import Parity, Time, TimeArm
 from compare.records.job import Job
-from compare.records.parity import Parity
 from compare.records.record import Cell, Record, kind_of, of
-from compare.records.time import Time, TimeArm
 from compare.run.runner import Runner, Wanted
 from compare.suite.jobs import check_jobs, is_read
 from compare.suite.settings import Settings

@@ -14,15 +14,11 @@ from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.records.breakdowns import Ladder, Ledger, Parts
+from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
-from compare.records.ladder import Ladder
-from compare.records.ledger import Ledger
-from compare.records.memory import Memory
-from compare.records.parity import Parity
-from compare.records.parts import Parts
 from compare.records.record import Cell, Record
-from compare.records.time import Time
 from compare.suite.settings import Beyond, Settings
 
 T = TypeVar("T")

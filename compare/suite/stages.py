@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
 from compare.records import journal
+from compare.records.cells import Parity
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.parity import Parity
 from compare.records.record import Cell, Record, kind_of, of
 from compare.records.runs import Failure, Run, error_of
 from compare.run import gate
@@ -178,7 +178,7 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
-    from compare.records.time import Time
+    from compare.records.cells import Time
 
     def widest(measured: Any) -> float:
         ratios = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]

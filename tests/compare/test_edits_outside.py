@@ -9,8 +9,8 @@ from compare import steps
 from compare.claims import CLAIMS
 from compare.claims.c8_structure import catalogue, measure
 from compare.claims.c8_structure.base import STEPS
+from compare.records.checks import Edits
 from compare.records.job import Job
-from compare.records.structure import Edits
 from compare.run.worker import perform
 from tests.helpers.claim_records import said
 from tests.helpers.jobs import check_of

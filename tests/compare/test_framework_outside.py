@@ -25,14 +25,11 @@ from compare.engines.framework import WorkloadStep
 from compare.instruments.time import measure
 from compare.page import frameworks as section
 from compare.records import results
-from compare.records.compilations import Compilations
+from compare.records.cells import Compilations, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.memory import Memory, MemoryArm
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Cell, JobName, of
 from compare.records.runs import Failure
-from compare.records.time import Time, TimeArm
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage

@@ -26,13 +26,10 @@ from compare.own.question import Question, arms_of, asked_of
 from compare.own.verdict import verdict
 from compare.own.workers import Notes
 from compare.records import results
-from compare.records.compilations import Compilations, CompiledArm
-from compare.records.memory import Memory, MemoryArm
+from compare.records.cells import Call, Compilations, CompiledArm, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.own import FunctionFault
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Environment, kind_of, of
 from compare.records.runs import Bare, Run
-from compare.records.time import Call, Time, TimeArm
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework

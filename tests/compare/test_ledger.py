@@ -15,8 +15,8 @@ from compare.instruments.ledger.tape import watched
 from compare.instruments.ledger.timeline import Reading, Timeline, moment, thinned
 from compare.page.figures import ledger as figure
 from compare.page.summary import summarise
+from compare.records.breakdowns import LedgerCount, Moment
 from compare.records.job import Job
-from compare.records.ledger import LedgerCount, Moment
 from compare.run.processes import run_job
 from compare.workloads import Case
 from tests.helpers import fake_workloads

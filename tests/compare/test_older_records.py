@@ -6,11 +6,8 @@ import pytest
 
 from compare.errors import ResultsError
 from compare.records import results
-from compare.records.compilations import Compilations
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Compilations, Memory, Parity, Time
 from compare.records.record import of
-from compare.records.time import Time
 
 
 def line(process, **eager):

@@ -22,8 +22,8 @@ from compare.own.case import case_of
 from compare.own.question import Question
 from compare.page.figures import lines as figure
 from compare.page.summary import summarise
+from compare.records.breakdowns import SourceLines
 from compare.records.job import Job
-from compare.records.lines import SourceLines
 from compare.records.own import FunctionLook
 from compare.records.record import of
 from compare.words import text

@@ -17,10 +17,10 @@ from compare.own.question import SIZE
 from compare.own.result import Result
 from compare.own.verdict import verdict
 from compare.page import verdicts
+from compare.records.cells import Time
 from compare.records.job import Budget, Job
 from compare.records.record import of
 from compare.records.runs import Failure, Run
-from compare.records.time import Time
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
 from tests.helpers.own_functions import MASKS, QUICK, STREAM

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths import layouts, probe, sampling, trace
 from compare.instruments.lengths.strategies import STRATEGIES
-from compare.records.lengths import LengthsProbe
 from compare.records.record import JobName
 from compare.records.runs import Failure
+from compare.records.sweeps import LengthsProbe
 from tests.helpers.slow import examples
 
 

@@ -11,8 +11,7 @@ from compare import workloads
 from compare.instruments.parity import measure as parity
 from compare.own import run
 from compare.own.question import asked_of
-from compare.records.compilations import Compilations
-from compare.records.parity import Parity
+from compare.records.cells import Compilations, Parity
 from compare.records.record import of
 from graphs import op as registry
 from graphs.testing import samples

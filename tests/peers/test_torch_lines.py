@@ -7,8 +7,8 @@ from compare.instruments.lines import measure
 from compare.instruments.runnables import FunctionRunnable
 from compare.own import run, show
 from compare.own.question import asked_of
+from compare.records.breakdowns import SourceLines
 from compare.records.job import Job
-from compare.records.lines import SourceLines
 from compare.records.record import of
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,7 @@ from compare.engines.torch import dynamo
 from compare.errors import InputsError
 from compare.own import origin, run
 from compare.own.question import asked_of
-from compare.records.compilations import Compilations
-from compare.records.parity import Parity
+from compare.records.cells import Compilations, Parity
 from compare.records.record import of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself

@@ -9,8 +9,7 @@ from compare import engines
 from compare.engines.torch import dynamo
 from compare.own import run
 from compare.own.question import asked_of
-from compare.records.compilations import Compilations
-from compare.records.parity import Parity
+from compare.records.cells import Compilations, Parity
 from compare.records.record import of
 
 torch = pytest.importorskip("torch")

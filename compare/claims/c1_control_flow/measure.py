@@ -34,7 +34,7 @@ from compare.engines.limit import LimitError, within
 from compare.errors import described, without_folders
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
-from compare.records.control_flow import ProgramRow, Programs
+from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job
 from graphs import tree
 from graphs.testing import check_grads

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.records.control_flow import ProgramRow, Programs
+from compare.records.checks import ProgramRow, Programs
 from compare.records.kinds import KINDS
 from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, geometric_mean, proportion_interval

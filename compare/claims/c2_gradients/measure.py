@@ -20,7 +20,7 @@ from compare import engines, steps
 from compare.engines import Engine
 from compare.engines.base import Function
 from compare.engines.limit import within
-from compare.records.gradients import Gradients
+from compare.records.checks import Gradients
 from compare.records.job import Job
 from graphs import tree
 from graphs.testing import Sample, check_grads, samples

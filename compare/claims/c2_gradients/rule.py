@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.records.gradients import Gradients
+from compare.records.cells import Parity, ParityArm
+from compare.records.checks import Gradients
 from compare.records.kinds import KINDS
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, proportion_interval
 

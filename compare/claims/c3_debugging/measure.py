@@ -16,7 +16,7 @@ from compare import engines, steps
 from compare.claims.c3_debugging import base, catalogue
 from compare.claims.c3_debugging.base import Fault
 from compare.engines.debugging import Attempt, Event, SourceLine, ToolReport, Tools, Training, same, same_results
-from compare.records.debugging import EngineName, FaultRow, Faults, Phase
+from compare.records.checks import EngineName, FaultRow, Faults, Phase
 from compare.records.job import Job
 
 IMMUNE: Phase = "cannot happen"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
-from compare.records.debugging import FaultRow, Faults
+from compare.records.checks import FaultRow, Faults
 from compare.records.kinds import KINDS
 from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, proportion_interval

@@ -25,11 +25,9 @@ from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES
 from compare.claims.evidence import Evidence, Read, cells, left_out, unsteady
 from compare.claims.literature import Cited
-from compare.records.lengths import Lengths
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
 from compare.records.record import Cell, Records
-from compare.records.time import Time
+from compare.records.sweeps import Lengths
 from compare.words import text
 
 KIND = "sequences of varying length"

@@ -19,10 +19,9 @@ from compare.claims.base import (
 )
 from compare.claims.evidence import Evidence, cells, left_out
 from compare.claims.literature import Cited
-from compare.records.crossover import CrossoverMemory
-from compare.records.memory import Memory, MemoryArm
-from compare.records.parity import Parity
+from compare.records.cells import Memory, MemoryArm, Parity
 from compare.records.record import Cell, Records, grouped
+from compare.records.sweeps import CrossoverMemory
 from compare.stats import Interval, geometric_mean_interval
 from compare.words import text
 

@@ -22,11 +22,9 @@ from compare.claims.base import (
 from compare.claims.break_even import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.claims.literature import Cited
-from compare.records.crossover import Crossover
-from compare.records.memory import Memory
-from compare.records.parity import Parity
+from compare.records.cells import Memory, Parity, Time
 from compare.records.record import Cell, Records, grouped
-from compare.records.time import Time
+from compare.records.sweeps import Crossover
 from compare.stats import Interval, geometric_mean_interval
 from compare.words import text
 

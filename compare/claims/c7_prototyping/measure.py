@@ -21,8 +21,8 @@ from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import collected, orders
+from compare.records.checks import ModelCost, Prototypes, TaskRow
 from compare.records.job import Job
-from compare.records.prototyping import ModelCost, Prototypes, TaskRow
 from compare.workloads import Case
 
 REPEATS = 3

@@ -11,10 +11,8 @@ from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, judged, not_measured
 from compare.claims.literature import Cited
-from compare.records.control_flow import Programs
-from compare.records.debugging import FaultRow, Faults
+from compare.records.checks import FaultRow, Faults, Programs, Prototypes, TaskRow
 from compare.records.kinds import KINDS
-from compare.records.prototyping import Prototypes, TaskRow
 from compare.records.record import Records, kind_of, of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
 from compare.words import text

@@ -22,8 +22,8 @@ from compare.claims.c8_structure.base import STEPS, Edit, Version
 from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
+from compare.records.checks import EditCost, EditRow, Edits, Way
 from compare.records.job import Job
-from compare.records.structure import EditCost, EditRow, Edits, Way
 from graphs import tree
 
 RATE = np.float32(0.1)

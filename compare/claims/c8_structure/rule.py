@@ -11,9 +11,9 @@ from statistics import median
 
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, combine, not_measured
 from compare.claims.literature import Cited
+from compare.records.checks import EditRow, Edits
 from compare.records.kinds import KINDS
 from compare.records.record import Records, kind_of, of
-from compare.records.structure import EditRow, Edits
 from compare.stats import geometric_mean_interval
 from compare.words import text
 

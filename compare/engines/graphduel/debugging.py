@@ -24,7 +24,7 @@ from compare.engines.debugging import (
     ops_of,
     zero_gradient,
 )
-from compare.records.debugging import Phase
+from compare.records.checks import Phase
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
 from graphs.ir import Graph, Node

@@ -18,8 +18,8 @@ from compare.instruments.memory import measure as memory
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
-from compare.records.crossover import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.records.job import Budget, Job
+from compare.records.sweeps import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.workloads.base import Case
 
 Array = Any

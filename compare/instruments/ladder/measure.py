@@ -23,7 +23,7 @@ from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
-from compare.records import ladder as schema
+from compare.records import breakdowns as schema
 from compare.records.job import Job
 from compare.workloads.base import Case
 

@@ -12,7 +12,7 @@ import dynamic
 import static
 from compare.engines import cases
 from compare.engines.graphduel import functions
-from compare.records.ledger import LedgerCount
+from compare.records.breakdowns import LedgerCount
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Graph, Node

@@ -13,8 +13,8 @@ from compare.instruments.ledger.attribution import counts
 from compare.instruments.ledger.timeline import Timeline, thinned
 from compare.instruments.memory.measure import nbytes_of, resident_growth
 from compare.instruments.memory.tracing import numpy_memory
+from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.job import Job
-from compare.records.ledger import Ledger, LedgerArm
 from compare.workloads.base import Case
 
 WARM_STEPS = 2

@@ -15,7 +15,7 @@ import dynamic
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
 from compare.instruments.memory.tracing import numpy_memory
-from compare.records.ledger import Moment
+from compare.records.breakdowns import Moment
 from compare.workloads.base import Case
 from dynamic import tapes
 from graphs import dispatch, tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compare.records.ledger import Moment, Phase
+from compare.records.breakdowns import Moment, Phase
 
 PHASES = ("trace", "compile", "forward", "backward")
 MOMENTS = 240

@@ -27,7 +27,7 @@ from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import timed
 from compare.instruments.time.rounds import collected, orders, paired_rounds
 from compare.records.job import Job
-from compare.records.lengths import GroupCall, Lengths, StrategyArm
+from compare.records.sweeps import GroupCall, Lengths, StrategyArm
 from graphs import tree
 
 CHECKED = 8

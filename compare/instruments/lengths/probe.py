@@ -16,9 +16,9 @@ from compare.instruments.lengths.sampling import LEAST_SIZES, TraceSample, sampl
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
 from compare.records.job import Job
-from compare.records.lengths import LengthsProbe
 from compare.records.record import Record
 from compare.records.runs import Failure
+from compare.records.sweeps import LengthsProbe
 
 KEPT = (1, 0.99, 0.95, 0.9, 0.75, 0.5)
 """Shares of a trace, its shortest lengths, of which the largest is taken that fits."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
-from compare.records.lines import SourceLinesArm
+from compare.records.breakdowns import SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node

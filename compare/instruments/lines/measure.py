@@ -15,8 +15,8 @@ from compare.engines.base import Step
 from compare.errors import described
 from compare.instruments.lines import graph, tape, ticks
 from compare.instruments.runnables import Runnable
+from compare.records.breakdowns import SourceLines, SourceLinesArm
 from compare.records.job import Job
-from compare.records.lines import SourceLines, SourceLinesArm
 from compare.workloads.base import Case
 from graphs.errors import is_internal
 

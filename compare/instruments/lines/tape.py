@@ -17,7 +17,7 @@ from compare.engines.base import LineOp
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
-from compare.records.lines import SourceLinesArm
+from compare.records.breakdowns import SourceLinesArm
 from compare.workloads.base import Case
 from dynamic.anomaly import forward_lines
 from graphs import dispatch, tree

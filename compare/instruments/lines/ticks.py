@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from compare.engines.base import LineOp
-from compare.records.lines import LineCost, SourceLinesArm
+from compare.records.breakdowns import LineCost, SourceLinesArm
 
 PASSES = 15
 WARM_PASSES = 2

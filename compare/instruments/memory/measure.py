@@ -34,8 +34,8 @@ from compare.errors import described
 from compare.instruments import thin
 from compare.instruments.memory.tracing import numpy_memory
 from compare.instruments.parity import measure as parity
+from compare.records.cells import Memory, MemoryArm
 from compare.records.job import Job
-from compare.records.memory import Memory, MemoryArm
 from compare.workloads.base import Case
 from graphs import tree
 

@@ -31,8 +31,8 @@ from compare.engines.graphduel import functions
 from compare.engines.limit import within
 from compare.errors import described
 from compare.instruments import thin
+from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
-from compare.records.parity import Parity, ParityArm
 from compare.records.record import Status
 from compare.workloads.base import Case
 from graphs.errors import GraphError

@@ -15,8 +15,8 @@ from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.parts.programs import dynamic_programs, static_programs
 from compare.instruments.time.rounds import own_rounds
+from compare.records.breakdowns import Parts
 from compare.records.job import Job
-from compare.records.parts import Parts
 from compare.workloads.base import Case
 from static.call.executable import Executable
 from static.passes import pipeline

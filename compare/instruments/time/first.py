@@ -20,11 +20,8 @@ from compare.errors import UnsupportedError
 from compare.instruments.parity.measure import tree_error
 from compare.instruments.runnables import TOLERANCE, Runnable
 from compare.instruments.time.rounds import collected
-from compare.records.compilations import CompiledArm, Made
-from compare.records.memory import MemoryArm
-from compare.records.parity import ParityArm
+from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
 from compare.records.record import Status
-from compare.records.time import Call, TimeArm
 from compare.steps import now
 
 LARGEST = 1e300  # JSON has no infinity

@@ -22,13 +22,10 @@ from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
 from compare.instruments.time.clock import CLOCK, NAME, Clock
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
 from compare.instruments.time.rounds import TimedCall, paired_rounds, turned
-from compare.records.compilations import Compilations
+from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Budget, Job
-from compare.records.memory import Memory
-from compare.records.parity import Parity
 from compare.records.record import Record
 from compare.records.results import to_json
-from compare.records.time import Time, TimeArm
 from compare.workloads.base import Case, Example
 
 COLD = 0

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary, largest
+from compare.records.cells import Call
 from compare.records.record import Cell
-from compare.records.time import Call
 from compare.words import text
 
 _DASHES = (0, (4, 3))

@@ -8,7 +8,7 @@ from compare.instruments.ledger.attribution import attributed
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary
-from compare.records.ledger import Ledger, LedgerArm
+from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.record import of
 from compare.words import text
 

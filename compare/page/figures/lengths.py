@@ -11,8 +11,8 @@ from compare.page.figures import drawing
 from compare.page.lengths_table import computed, ordered, table
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary
-from compare.records.lengths import StrategyArm
 from compare.records.record import DYNAMIC
+from compare.records.sweeps import StrategyArm
 from compare.stats import Interval
 from compare.words import text
 

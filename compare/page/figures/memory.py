@@ -9,7 +9,7 @@ from compare.page.blocks import Table
 from compare.page.figures import drawing
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary, largest
-from compare.records.memory import Memory, MemoryArm
+from compare.records.cells import Memory, MemoryArm
 from compare.records.record import Cell, of
 from compare.words import text
 

@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
-from compare.records.parts import Parts
+from compare.records.breakdowns import Parts
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean, sum_interval
 

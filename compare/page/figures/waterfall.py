@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder.rungs import NATIVE, RUNGS, TAPE
-from compare.records.ladder import Ladder
+from compare.records.breakdowns import Ladder
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean
 

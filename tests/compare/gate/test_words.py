@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement
 from compare.own.result import Result
+from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
-from compare.records.parity import Parity, ParityArm
 
 
 def test_markdown_shows_signs_as_they_are():

@@ -11,7 +11,7 @@ import compare
 from compare.claims.break_even import course
 from compare.claims.evidence import cells
 from compare.own.calculator import calculator
-from compare.records.time import Time
+from compare.records.cells import Time
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 

@@ -12,10 +12,10 @@ from compare.own import page, policies
 from compare.own.case import case_of
 from compare.page.blocks import Table
 from compare.records import results
+from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import of
-from compare.records.time import Time
 from static.call.jit import LIMIT
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, cell

@@ -1,0 +1,140 @@
+"""What is measured of the arms of a cell: whether they agree, their times, their bytes and their compilations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compare.records.record import Arm, Block, OfArms, Seconds
+
+
+class ParityArm(Arm):
+    """How far an arm is from the references, scaled as in `compare.instruments.parity.measure`; null if not finite."""
+
+    output_error: float | None
+    gradient_error: float | None
+    tolerance: float
+
+
+class Parity(OfArms, tag="parity"):
+    """The gate of a cell. `same_graph` is null where the function cannot be traced, or has branches or loops."""
+
+    agree: bool
+    arms: dict[str, ParityArm]
+    same_graph: bool | None
+    kernel_calls: dict[str, dict[str, int]]
+
+
+class Call(Struct):
+    """One call of the first epoch: `new` marks a shape or structure not met before, `compiled` a call that compiled."""
+
+    length: int
+    seconds: Seconds
+    new: bool
+    compiled: bool = False
+
+
+class TimeArm(Arm):
+    """What one arm took in one process; only `status` and `reason` where it was refused at the gate.
+
+    `blocks` are seconds per call, or per example of a stream, from where all arms are steady; block i of every arm
+    belongs to one round. `warmup` are the blocks before, and `steady` is false where the arm never became so: then its
+    blocks are all there are. `stream` is the first epoch, null where the input never varies. `useful` and `computed`
+    count the elements asked for and computed in an epoch, which differ where an arm pads. `whole` is false where the
+    first epoch was ended at a limit: the last call of `stream` is then the interrupted one, and there are no blocks.
+    """
+
+    build: Seconds = 0.0
+    first: Seconds = 0.0
+    calls_per_block: int = 0
+    warmup: list[float] = []
+    steady: bool = True
+    blocks: list[Block] = []
+    stream: list[Call] | None = None
+    compiles: int = 0
+    compile_seconds: float = 0.0
+    useful: int = 0
+    computed: int = 0
+    whole: bool = True
+
+
+class Time(OfArms, tag="time"):
+    """The times of a cell in one worker process.
+
+    Blocks are seconds of the processor that the process had, `cpu`, or of the `wall`; first calls are of the wall. A
+    `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
+    """
+
+    process: int
+    arms: dict[str, TimeArm]
+    cache: Literal["cold", "warm"] | None = None
+    clock: Literal["cpu", "wall"] = "wall"
+
+
+class MemoryArm(Arm):
+    """What one arm held and reached, in bytes: of NumPy's buffers where nothing else is said, or else of all of malloc.
+
+    peak             what a warm step reaches above what is there before it; of a stream, its largest step
+    held             what is there between steps that was not there before the arm was built. Of malloc that is code and
+                     caches of a compiler too, of NumPy's buffers arena, constants and every cached shape
+    resident_growth  how far the system's resident peak of the process rises from before the build to after warm steps;
+                     0 where it was not read
+    kept             Python objects and NumPy's buffers that each further epoch leaves behind: what leaks
+    classes          what is in `peak` and `held` by what it is for, and the Python objects of tape, graph and plan
+    nodes            the nodes of the tape or of the largest graph, a number
+    """
+
+    peak: int = 0
+    held: int = 0
+    resident_growth: int = 0
+    kept: int = 0
+    classes: dict[str, int] = {}
+    nodes: int = 0
+
+
+class Memory(OfArms, tag="memory"):
+    """The memory of a cell, each arm in a process of its own.
+
+    Where `checked`, all arms were counted in one process, which has also compared their outputs and gradients, as the
+    gate does, and refused those that were wrong. `counted` says whose bytes these are: of NumPy's buffers, or all of
+    malloc's.
+    """
+
+    arms: dict[str, MemoryArm]
+    checked: bool = False
+    counted: Literal["NumPy", "malloc"] = "NumPy"
+
+
+class Made(Struct):
+    """One compilation: why there was one, and its seconds where the engine says them."""
+
+    reason: str
+    seconds: Seconds | None
+
+
+class CompiledArm(Arm):
+    """What an engine tells of an arm.
+
+    `breaks` are graph breaks by reason, and `limits` says what runs eager since it was compiled too often.
+    """
+
+    made: list[Made] = []
+    breaks: dict[str, int] = {}
+    limits: list[str] = []
+
+
+class Compilations(OfArms, tag="compilations"):
+    """What an engine tells of its arms, from nothing. A function is `random` where another seed gives another result.
+
+    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. One that
+    `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
+    how far eager itself is off, as `compare.instruments.parity.measure` scales errors.
+    """
+
+    version: str
+    arms: dict[str, CompiledArm]
+    random: bool = False
+    undoubled: str | None = None
+    trains: bool = False
+    conditioning: float = 0.0
