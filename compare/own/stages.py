@@ -122,9 +122,8 @@ def merged(records: Records) -> Iterator[Record]:
     gate = together[Parity]
     rows = {} if gate is None else {mode: row for mode, row in gate.arms.items() if row.status != "ok"}
     bad = {mode: Arm(row.status, row.reason) for mode, row in rows.items()}
-    for record in records:
-        if type(record) in TOGETHER:
-            record = together.pop(type(record), None)
+    for told in records:
+        record = together.pop(type(told), None) if isinstance(told, OfArms) and type(told) in TOGETHER else told
         if isinstance(record, Parity):
             record.agree = all(row.status == "unsupported" for row in bad.values())
         elif isinstance(record, Memory):

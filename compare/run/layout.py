@@ -21,7 +21,7 @@ from static import memory
 
 PAGE = 4096
 """Bytes by which the environment may grow, and arenas may move: after a page all is where it was."""
-COUNTED = ("memory", "selftest memory", "crossover memory", "returned memory", "ledger", "ladder")
+COUNTED = ("memory", "selftest memory", "crossover memory", "ledger", "ladder")
 """Jobs whose bytes are counted, to the last of them."""
 MOST_HEAP = 1 << 16
 """Bytes of each block: less than what malloc takes from the system by itself."""

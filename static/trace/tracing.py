@@ -107,13 +107,24 @@ class tracing(Block):  # noqa: N801
         self._builder = builder
 
     def __enter__(self) -> None:
-        append_to(self._builder, self.hold())
+        hold = self.hold()
+        append_to(self._builder, hold)
+        enter(dispatch.detours, hold, _appending)
 
     @staticmethod
     def finish(_kind: Any, error: Any, _trace: Any, /) -> None:
         """Raise what is wrong where NumPy says "setting an array element with a sequence" for it."""
         if isinstance(error, ValueError) and isinstance(error.__cause__, GraphError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
+
+
+def _appending(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+    """Ops on tensors that the function reads are nodes too: run now, they would never see what tensors hold later."""
+
+    def append(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        return interpreter(op, args, attrs) if current() is None else bind(op, args, attrs)
+
+    return append
 
 
 def append_to(builder: Builder, hold: Hold) -> None:

@@ -130,8 +130,35 @@ def test_batch_norm_runs_in_evaluation_and_says_why_not_in_training():
     model[2].running_mean.add_(1)
     np.testing.assert_allclose(step(X, Y), eager(model), rtol=1e-6)
     assert step(X, Y) != before
+    with torch.no_grad():
+        model[2].running_var.add_(1)
+        model[2].weight.mul_(3)
+    np.testing.assert_allclose(step(X, Y), eager(model), rtol=1e-6)
     free = net(nn.BatchNorm1d(8, track_running_stats=False))
     np.testing.assert_allclose(static.jit(closing_over(free))(X, Y), eager(free), rtol=1e-6)
+
+
+def test_what_is_made_of_tensors_alone_is_made_anew_in_each_call():
+    """An op on tensors that the function reads is a node: run as it is traced, it kept what they held then."""
+    w = torch.tensor(np.ones(3, np.float32))
+    mask = torch.tensor(np.array([True, False, True]))
+
+    def f(x):
+        scaled = torch.where(mask, w * 2, w.T.exp())
+        return (scaled * x).sum(), w.mean()
+
+    step, x = static.jit(f), np.arange(3, dtype=np.float32)
+    for change in (lambda: None, lambda: w.add_(1), lambda: mask.copy_(torch.tensor([False, True, True]))):
+        change()
+        for compiled, plain in zip(step(x), f(torch.tensor(x)), strict=True):
+            np.testing.assert_allclose(compiled, plain.numpy(), rtol=1e-6)
+    assert step.stats.compiles == 1
+
+
+def test_a_trace_decides_by_no_value_of_a_tensor():
+    w = torch.tensor(np.ones(3, np.float32))
+    with pytest.raises(GraphError, match="if"):
+        static.jit(lambda x: x * 2 if w.sum() > 0 else x)(np.ones(3, np.float32))
 
 
 def test_what_cannot_be_is_refused(tmp_path):
