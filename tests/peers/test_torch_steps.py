@@ -161,5 +161,22 @@ def test_what_is_no_loss_is_refused_with_what_to_return(adapter, loss, said):
 
     with pytest.raises(InputsError, match=said):
         adapter.build("torch-eager", loss, 0)(torch.nn.Linear(3, 1), torch.ones(2, 3))
-    with pytest.raises(InputsError, match="the first argument holds nothing to differentiate"):
+    with pytest.raises(InputsError, match="neither the first argument nor the loss holds a parameter"):
         adapter.build("torch-eager", lambda n, x: x.sum(), 0)(3, torch.ones(2, 3))
+
+
+def test_a_loss_of_integers_is_differentiated_in_the_modules_that_it_closes_over(adapter):
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.Linear(3, 2))
+
+    def loss(tokens):
+        return model(tokens).square().mean()
+
+    tokens = torch.tensor([[0, 1], [1, 4]])
+    value, (gradients,) = adapter.build("torch-eager", loss, 0)(tokens)
+    expected = torch.autograd.grad(loss(tokens), list(model.parameters()))
+    assert value == loss(tokens).detach()
+    assert list(gradients) == [name for name, _ in model.named_parameters()]
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(gradients.values(), expected, strict=True))
+    assert any(gradient.abs().max() > 0 for gradient in gradients.values())

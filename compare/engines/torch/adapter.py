@@ -18,7 +18,7 @@ from compare.engines.torch import counting, dynamo
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import stepped
-from compare.engines.torch.training import TorchTraining, is_training
+from compare.engines.torch.training import TorchTraining, is_training, modules_in
 from compare.records.device import Device
 from compare.records.work import RanOp
 
@@ -99,7 +99,7 @@ class Torch(Framework):
         if argnum is None:
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
-        return stepped(run, argnum)
+        return stepped(run, argnum, modules_in(loss))
 
     def _run(self, arm: str, function: Function) -> Function:
         return function if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import optree
@@ -10,11 +11,12 @@ from compare.engines.base import LOSS, Function, loss_in
 from compare.errors import InputsError
 
 
-def stepped(run: Function, argnum: int) -> Function:
+def stepped(run: Function, argnum: int, reached: Sequence[Any] = ()) -> Function:
     """`step(*args) -> (what run returns, gradients)` in one argument: a module, float tensors, or containers of them.
 
     The gradients of a module are those of its parameters, by their names; what is neither has (). Parameters are looked
-    up once a module. Raises InputsError where there is no loss, or it has no gradients.
+    up once a module. An argument without either leaves the modules that the loss has `reached` by itself: gradients are
+    then theirs. Raises InputsError where there is no loss, or it has no gradients.
     """
     import torch
 
@@ -32,6 +34,8 @@ def stepped(run: Function, argnum: int) -> Function:
         leaves, structure = optree.tree_flatten(args[argnum])
         leaves = [leaf.detach().requires_grad_() if _is_float(leaf) else leaf for leaf in leaves]
         value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
+        if not any(isinstance(leaf, torch.nn.Module) or _is_float(leaf) for leaf in leaves):
+            leaves, structure = optree.tree_flatten(list(reached))  # type: ignore[arg-type]
         wanted: Any = [differentiated(leaf) for leaf in leaves]
         parts, shape = optree.tree_flatten(wanted)
         arrays_alone = not any(isinstance(leaf, torch.nn.Module) for leaf in leaves)
@@ -64,7 +68,7 @@ def _gradients(value: Any, parts: list[Any], *, may_be_none: bool) -> Any:
     if parts and may_be_none and not loss.requires_grad:
         return [torch.zeros_like(part) for part in parts]
     if not parts or not loss.requires_grad:
-        what = "the loss has no gradient" if parts else "the first argument holds nothing to differentiate"
+        what = "the loss has no gradient" if parts else "neither the first argument nor the loss holds a parameter"
         raise InputsError(f"{what}; return the loss of a module or of float tensors, before backward() and item()")
     try:
         return torch.autograd.grad(loss, parts, materialize_grads=True)

@@ -20,6 +20,14 @@ def is_training(function: Any) -> bool:
     return any(BACKWARD in code.co_names for code in _codes(function, set()))
 
 
+def modules_in(function: Any) -> list[Any]:
+    """The modules that a function closes over, or names as globals, each once."""
+    import torch
+
+    modules = (leaf for leaf in _values(function, ()) if isinstance(leaf, torch.nn.Module))
+    return list({id(module): module for module in modules}.values())
+
+
 class TorchTraining(TrainingFunction):
     """The modules, tensors and optimizers that a training step is given, closes over, or names as globals.
 
