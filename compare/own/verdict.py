@@ -196,10 +196,19 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
     outcome = {
         "wins": f"{leaders} is ahead",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": f"{leaders} cannot be told apart"
-        + ("" if all(ratio.known for ratio in contest.ratios.values()) else f", as {NO_INTERVAL}"),
+        "cannot tell": f"{leaders} cannot be told apart{_without_interval(contest, less)}",
     }[contest.outcome]
     return f"{where}, {outcome}{f': {compared}' if compared else ''}"
+
+
+def _without_interval(contest: Contest, less: str) -> str:
+    """Why there is no interval where there is none, and what was seen all the same."""
+    others = {mode: ratio for mode, ratio in contest.ratios.items() if mode != contest.leaders[0]}
+    if not others or all(ratio.known for ratio in others.values()):
+        return ""
+    mode, ratio = max(others.items(), key=lambda item: item[1].estimate)
+    seen = f"{contest.leaders[0]} {less.format(text.ratio(ratio.estimate))} {mode}"
+    return f", as {NO_INTERVAL}; in what was measured, {seen}"
 
 
 def _compared(contest: Contest, less: str, more: str) -> str:

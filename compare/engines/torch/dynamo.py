@@ -123,7 +123,14 @@ def observed() -> Observed:
 
 
 def _compilation(metrics: Any) -> Compilation:
-    return Compilation(_reason(metrics) or FIRST, metrics.entire_frame_compile_time_s)
+    reason = _reason(metrics)
+    return Compilation(f"{reason}{_function(metrics)}" if reason else FIRST, metrics.entire_frame_compile_time_s)
+
+
+def _function(metrics: Any) -> str:
+    """The user's function that was compiled again: ` (step.py:12: loss)`; "" for one of PyTorch's."""
+    file = metrics.co_filename
+    return f" ({_written(file, metrics.co_firstlineno, metrics.co_name)})" if file and not _is_torchs(file) else ""
 
 
 def _reason(metrics: Any) -> str:
@@ -142,11 +149,14 @@ def _break(reason: str, line: str) -> str:
 
 def _users_line(stack: Iterable[FrameSummary]) -> str:
     """The innermost line of a stack that is not PyTorch's own; "" where all are."""
+    users = [frame for frame in stack if not _is_torchs(frame.filename)]
+    return _written(users[-1].filename, users[-1].lineno, users[-1].line or "") if users else ""
+
+
+def _is_torchs(file: str) -> bool:
     import torch
 
-    own = str(Path(torch.__file__).parent)
-    users = [frame for frame in stack if not frame.filename.startswith(own)]
-    return _written(users[-1].filename, users[-1].lineno, users[-1].line or "") if users else ""
+    return file.startswith(str(Path(torch.__file__).parent))
 
 
 def _written(file: str, line: Any, code: str) -> str:
