@@ -24,12 +24,12 @@ def sentences(records: Records) -> list[str]:
 def reasons(records: Records) -> Section | None:
     """All reasons, each with the modes that met it, how often."""
     rows = [
-        (what, reason, _by(by))
+        (what, reason, _by(by), _seconds(record, reason) if what == COMPILED else "")
         for record in of(records, Compilations)
         for what, counts in (*_counts(record), ("ran eager what was new after", _limits(record)))
         for reason, by in grouped(counts).items()
     ]
-    table = Table(("what", "why", "in"), tuple(rows), "lll")
+    table = Table(("what", "why", "in", "took, with no code on the disk"), tuple(rows), "lllr")
     return section("Compilations and graph breaks", table) if rows else None
 
 
@@ -59,6 +59,13 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         yield from _each(what, counts)
 
 
+def _seconds(record: Compilations, reason: str) -> str:
+    """What the compilations for a reason took in all modes, where the engine says it."""
+    made = [piece for arm in record.arms.values() for piece in arm.made if _alike(piece.reason) == _alike(reason)]
+    taken = [piece.seconds for piece in made if piece.seconds is not None]
+    return text.seconds(sum(taken)) if taken else ""
+
+
 def _counts(record: Compilations) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:
     yield COMPILED, {mode: _tally([made.reason for made in arm.made]) for mode, arm in record.arms.items()}
     yield BROKE, {mode: arm.breaks for mode, arm in record.arms.items()}
@@ -86,10 +93,19 @@ def grouped(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]
     groups: dict[str, dict[str, int]] = {}
     for mode, met in counts.items():
         for reason, count in met.items():
-            line = " ".join(reason.partition("\n")[0].split())
-            by = groups.setdefault(first.setdefault(re.sub(r"\d+", "#", line), line), {})
+            line = _line(reason)
+            by = groups.setdefault(first.setdefault(_alike(line), line), {})
             by[mode] = by.get(mode, 0) + count
     return groups
+
+
+def _line(reason: str) -> str:
+    return " ".join(reason.partition("\n")[0].split())
+
+
+def _alike(reason: str) -> str:
+    """The same for reasons that differ in numbers alone."""
+    return re.sub(r"\d+", "#", _line(reason))
 
 
 def _by(by: Mapping[str, int]) -> str:

@@ -41,8 +41,8 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = tuple(show.notes_of(measured))
-    first = (*show.answer(measured), show.heading(measured), table, suite.claims(judged))
-    further = (suite.EXPLAINED, _roles(measured), Bullets(notes) if notes else None)
+    first = (*show.answer(measured), table, suite.claims(judged))
+    further = (show.heading(measured), suite.EXPLAINED, _roles(measured), Bullets(notes) if notes else None)
     return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)
 
 
@@ -83,7 +83,7 @@ def recompiles(records: Records) -> Section | None:
         usual = record.policies[policies.DEFAULT]
         calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
         each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
-        return section("Recompiles", policies.sentence(records), _POLICIES, _table(records, record), each)
+        return section("Recompiles", _POLICIES, _table(records, record), each)
     return None
 
 

@@ -50,13 +50,15 @@ def page(
     settled = [verdict for verdict in judged if verdicts.measured(verdict)]
     shown = {verdict.claim.id for verdict in settled}
     beside = {*shown, first.NAME, _PARITY}
-    bare = [picture for claim, pictures in drawn.pictures.items() if claim not in beside for picture in pictures]
+    shown_beside = {picture.name for claim in beside for picture in drawn.pictures.get(claim, ())}
+    rest = {picture.name: picture for pictures in drawn.pictures.values() for picture in pictures}
+    bare = [picture for name, picture in rest.items() if name not in shown_beside]
     parts = (
         answer or first.answer(summary, judged, drawn.pictures.get(first.NAME, ())),
         *sections,
         *(verdicts.section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
         frameworks.section(outside),
-        section("More figures", *bare),
+        section("More figures", *verdicts.folded(bare)),
         first.calculator(summary),
         section(
             "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), _parity_table(of(records, Parity))
@@ -129,7 +131,7 @@ def _environment(run: Run | None) -> Table | None:
     if memory := environment.get("memory"):
         environment["memory"] = text.size(memory)
     rows = (*_flat("setting", run.settings), *_flat("", environment))
-    return Table(("what", "value"), tuple(rows), "ll")
+    return Table(("what", "value"), tuple(rows), "ll", "Settings, processor and versions")
 
 
 def _flat(prefix: str, fields: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from compare.page import terms
-from compare.page.blocks import Block, Page, Picture, Section, Terms
+from compare.page.blocks import Block, Folded, Page, Picture, Section, Terms
 from compare.page.plots import style
 from compare.page.plots.compact import with_classes
 
@@ -43,8 +43,9 @@ def render(page: Page) -> str:
 
 def _defined(section: Section) -> Iterator[str]:
     for block in section.blocks:
-        if isinstance(block, Terms) and block.defines:
-            yield from (name for name, _ in block.rows)
+        for inner in block.blocks if isinstance(block, Folded) else (block,):
+            if isinstance(inner, Terms) and inner.defines:
+                yield from (name for name, _ in inner.rows)
 
 
 def _environment(unused: set[str]) -> Environment:

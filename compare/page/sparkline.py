@@ -1,4 +1,4 @@
-"""Small pictures in a row of a table: dots with their intervals, and the line of no difference.
+"""Small pictures in a row of a table: dots with their intervals, an axis, and the line of no difference.
 
 A dot is a claim's effect in a regime, or a value's ratio to that of the first run.
 """
@@ -14,12 +14,71 @@ from compare.claims.base import SMALLEST_EFFECT, Finding, Regime
 from compare.stats import Interval
 from compare.words import text
 
-_WIDTH, _HEIGHT, _EDGE = 160, 34, 4
+_WIDTH, _HEIGHT, _EDGE = 160, 42, 6
+_LABELS = 36
+"""What the axis takes on the right."""
 _MOST = 40
-_WIDEST = 4.0  # doublings that the scale shows on each side of a tie; what lies beyond stands at the edge
-_LEAST_REACH = math.log(1.1)
+_WIDEST = 16.0
+"""The ratio that the scale shows on each side of a tie; what lies beyond stands at the edge."""
+_LEAST_REACH = 1.1
 _SIDES = {"above": "no", "below": "yes", "tie": "open", "unclear": "open"}
 _TONES = {"supported": "yes", "refuted": "no", "depends": "mixed", "proxy only": "mixed"}
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The values at the bottom, on the dashed line and on top. Ratios lie on a log scale, shares on a linear one."""
+
+    low: float
+    middle: float
+    high: float
+    unit: str = "ratio"
+
+    @classmethod
+    def of_ratios(cls, reach: float) -> _Scale:
+        return cls(1 / reach, 1.0, reach)
+
+    def height(self, value: float) -> float:
+        """Where a value stands, from the top; at the edge where it lies beyond."""
+        bottom, here, top = map(self._place, (self.low, min(max(value, self.low), self.high), self.high))
+        return round(_HEIGHT - _EDGE - (here - bottom) / (top - bottom) * (_HEIGHT - 2 * _EDGE), 1)
+
+    def _place(self, value: float) -> float:
+        return value if self.unit == "share" else math.log(value)
+
+    def _label(self, value: float) -> str:
+        """`1/16×` for what is below a tie: a short label at a small size."""
+        below = self.unit == "ratio" and value < 1
+        return f"1/{text.ratio(1 / value)}" if below else text.quantity(value, self.unit)
+
+    def axis(self) -> Iterator[str]:
+        """The dashed line, and the three values that say what a height means."""
+        middle = self.height(self.middle)
+        yield f'<line class="tie" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>'
+        for value in (self.low, self.middle, self.high):
+            at = self.height(value) + 3
+            yield f'<text x="{_WIDTH + 3}" y="{at:g}">{self._label(value)}</text>'
+
+
+_SHARES = _Scale(0.0, 0.5, 1.0, "share")
+
+
+@dataclass(frozen=True)
+class _Dot:
+    """A value with its interval, the class of its colour, and what it says when a reader points at it."""
+
+    value: float
+    interval: Interval | None
+    tone: str
+    words: str
+
+    def marks(self, x: float, scale: _Scale) -> str:
+        bar = ""
+        if self.interval is not None and self.interval.known and self.interval.high > self.interval.low:
+            top, bottom = scale.height(self.interval.high), scale.height(self.interval.low)
+            bar = f'<line class="{self.tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
+        dot = f'<circle class="{self.tone}" cx="{x}" cy="{scale.height(self.value)}" r="2.2"/>'
+        return f"<g><title>{escape(self.words)}</title>{bar}{dot}</g>"
 
 
 def drawn(claim: str, finding: Finding) -> tuple[str, str]:
@@ -27,39 +86,19 @@ def drawn(claim: str, finding: Finding) -> tuple[str, str]:
     valued = [regime for regime in finding.regimes if regime.value is not None][:_MOST]
     if finding.effect is None or not valued:
         return "", ""
-    ratio = finding.effect.unit in text.RATIO_UNITS
-    ordered = sorted(valued, key=lambda regime: regime.value or 0.0)
-    low, high = (text.quantity(regime.value or 0.0, finding.effect.unit) for regime in (ordered[0], ordered[-1]))
-    words = f"{claim}: {text.counted(len(valued), 'regime')}, from {low} to {high}; the line is at {_zero(ratio)}"
-    marks = "".join(_marks(ordered, ratio))
-    head = f'<svg class="spark" role="img" aria-label="{escape(words)}" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
-    return f"{head}<title>{escape(words)}</title>{marks}</svg>", words
+    unit = finding.effect.unit
+    scale = _Scale.of_ratios(_WIDEST) if unit in text.RATIO_UNITS else _SHARES
+    dots = sorted((_of_regime(regime, unit) for regime in valued), key=lambda dot: dot.value)
+    low, high = (text.quantity(dot.value, unit) for dot in (dots[0], dots[-1]))
+    zero = "50%" if scale is _SHARES else "1×, no difference"
+    words = f"{claim}: {text.counted(len(valued), 'regime')}, from {low} to {high}; the line is at {zero}"
+    return _svg(words, dots, scale), words
 
 
-def _zero(ratio: bool) -> str:
-    return "1×, no difference" if ratio else "50%"
-
-
-def _marks(regimes: Sequence[Regime], ratio: bool) -> Iterator[str]:
-    middle = _height(1.0 if ratio else 0.5, ratio)
-    yield f'<line class="tie" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>'
-    step = (_WIDTH - 2 * _EDGE) / len(regimes)
-    for place, regime in enumerate(regimes):
-        x, tone = round(_EDGE + (place + 0.5) * step, 1), _TONES.get(regime.verdict, "open")
-        if regime.interval is not None and regime.interval.known:
-            top, bottom = _height(regime.interval.high, ratio), _height(regime.interval.low, ratio)
-            yield f'<line class="{tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
-        yield f'<circle class="{tone}" cx="{x}" cy="{_height(regime.value or 0.0, ratio)}" r="2"/>'
-
-
-def _height(value: float, ratio: bool) -> float:
-    """Where a value stands: ratios on a log scale around 1, shares from 0 to 1 upwards."""
-    if ratio:
-        doublings = math.log2(value) if value > 0 else -_WIDEST
-        share = (max(-_WIDEST, min(_WIDEST, doublings)) + _WIDEST) / (2 * _WIDEST)
-    else:
-        share = max(0.0, min(1.0, value))
-    return round(_HEIGHT - _EDGE - share * (_HEIGHT - 2 * _EDGE), 1)
+def _of_regime(regime: Regime, unit: str) -> _Dot:
+    value = regime.value or 0.0
+    tone = _TONES.get(regime.verdict, "open")
+    return _Dot(value, regime.interval, tone, f"{regime.name}: {text.quantity(value, unit)}")
 
 
 @dataclass(frozen=True)
@@ -81,30 +120,20 @@ def over_runs(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
     The scale reaches as far as the farthest dot, and by 10% each way at least.
     """
     words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
-    reach = max([_LEAST_REACH, *(point.far for point in points if point)])
-    step = (_WIDTH - 2 * _EDGE) / max(len(points), 1)
-    marks = "".join(
-        _run_mark(round(_EDGE + (place + 0.5) * step, 1), point, reach) for place, point in enumerate(points) if point
-    )
-    middle = _log_height(1.0, reach)
-    tie = f'<line class="tie" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>'
-    said = escape(f"{label}, each run divided by the first: {words}")
-    head = f'<svg class="spark" role="img" aria-label="{said}" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
-    return f"{head}{tie}{marks}</svg>", words
+    reach = max([_LEAST_REACH, *(math.exp(point.far) for point in points if point)])
+    dots = [_of_run(point) if point else None for point in points]
+    return _svg(f"{label}, each run divided by the first: {words}", dots, _Scale.of_ratios(reach)), words
 
 
-def _run_mark(x: float, point: RunPoint, reach: float) -> str:
-    ratio = point.ratio
-    tone = _SIDES[ratio.side(SMALLEST_EFFECT)]
-    bar = ""
-    if ratio.known and ratio.high > ratio.low:
-        top, bottom = _log_height(ratio.high, reach), _log_height(ratio.low, reach)
-        bar = f'<line class="{tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
-    said = escape(f"{point.run}: {text.ratio(ratio.estimate)}")
-    dot = f'<circle class="{tone}" cx="{x}" cy="{_log_height(ratio.estimate, reach)}" r="2.5"/>'
-    return f"<g><title>{said}</title>{bar}{dot}</g>"
+def _of_run(point: RunPoint) -> _Dot:
+    said = f"{point.run}: {text.ratio(point.ratio.estimate)}"
+    return _Dot(point.ratio.estimate, point.ratio, _SIDES[point.ratio.side(SMALLEST_EFFECT)], said)
 
 
-def _log_height(ratio: float, reach: float) -> float:
-    share = (max(-1.0, min(1.0, math.log(ratio) / reach)) + 1) / 2
-    return round(_HEIGHT - _EDGE - share * (_HEIGHT - 2 * _EDGE), 1)
+def _svg(label: str, dots: Sequence[_Dot | None], scale: _Scale) -> str:
+    """The dots from left to right, a gap for None."""
+    step = (_WIDTH - 2 * _EDGE) / max(len(dots), 1)
+    marks = (dot.marks(round(_EDGE + (place + 0.5) * step, 1), scale) for place, dot in enumerate(dots) if dot)
+    box = f"0 0 {_WIDTH + _LABELS} {_HEIGHT}"
+    head = f'<svg class="spark" role="img" aria-label="{escape(label)}" viewBox="{box}">'
+    return f"{head}{''.join(scale.axis())}{''.join(marks)}</svg>"

@@ -33,13 +33,17 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a run with what follows from those whose outputs and gradients were right."""
+    """The records of a run with what follows from those whose outputs and gradients were right.
+
+    `streams` are first epochs, `cold` those of processes that found no compiled code on the disk, where there is such.
+    """
 
     records: Records
     memory: dict[tuple[Cell, str], MemoryArm]
     ratios: tuple[Ratio, ...]
     courses: dict[tuple[Cell, str], Course]
     streams: dict[tuple[Cell, str], list[Call]]
+    cold: dict[tuple[Cell, str], list[Call]]
     strategies: tuple[Evidence, ...]
     places: tuple[crossover.CostPlace, ...]
     times: tuple[crossover.Point, ...]
@@ -60,12 +64,18 @@ def summarise(records: Records) -> Summary:
         {(cell.cell, arm): cell.of(arm)[-1] for cell, arm in held_by},
         tuple(ratios),
         courses={(cell.cell, arm): course(cell, arm) for cell, arm in timed},
-        streams={(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)},
+        streams=_streams(timed),
+        cold=_streams([(cell.start, arm) for cell, arm in timed if cell.cold and cell.start.of(arm)]),
         strategies=tuple(length_table.tables(records)),
         places=tuple(crossover.places(records)),
         times=tuple(crossover.times(records)),
         sizes=tuple(crossover.sizes(records, held)),
     )
+
+
+def _streams(timed: Iterable[tuple[Evidence, str]]) -> dict[tuple[Cell, str], list[Call]]:
+    """The first epoch of each arm in the first process, where its inputs vary."""
+    return {(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)}
 
 
 def largest(cells: Iterable[Cell]) -> list[Cell]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from compare.page.blocks import Section, Table, Terms
+from compare.page.blocks import Folded, Section, Table, Terms
 
 WORDS: Mapping[str, str] = {
     "arena": "One block of memory, planned when a graph is compiled, that holds all values of a step.",
@@ -40,6 +40,7 @@ _FORMS = {"traced": "trace", "padded": "padding", "shape policies": "shape polic
 _ANY = "|".join(sorted(map(re.escape, (*WORDS, *_FORMS)), key=len, reverse=True))
 _WORD = re.compile(rf"(?<![-\w])(?:{_ANY})(?:s|es)?(?![-\w]| flow)", re.IGNORECASE)
 
+_EACH = "Each word with what it means here; pointing at a word says it too"
 NAME = "words"
 """The anchor of the section; each word has `words-WORD`."""
 
@@ -48,7 +49,7 @@ def section(sections: Iterable[Section]) -> Section | None:
     """The words that these sections use in their sentences, with their meanings; None where there are none."""
     used = {word for text in _texts(tuple(sections)) for _, word in words_in(text) if word}
     rows = tuple((word, WORDS[word]) for word in sorted(used))
-    return Section("The words of this page", (Terms(rows, NAME),), NAME) if rows else None
+    return Section("Words: what they mean on this page", (Folded(_EACH, (Terms(rows, NAME),)),), NAME) if rows else None
 
 
 def words_in(text: str) -> Iterator[tuple[str, str]]:

@@ -53,15 +53,27 @@ def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
     )
     lists = (("Not tested", claim.not_tested), ("Literature", judged.literature))
     rule = Terms(tuple((name, value) for name, value in said if value))
+    several = (Terms(tuple(_strongest(finding, unit))), _regimes(finding.regimes, unit))
     blocks: tuple[Block | None, ...] = (
         mark(judged),
-        Terms(tuple(_strongest(judged.finding, unit))),
-        *pictures,
-        _regimes(finding.regimes, unit),
+        *(() if _repeats(finding) else several),
+        *pictures[:1],
+        *folded(pictures[1:]),
         Bullets(judged.reasons, "Reasons") if judged.reasons else None,
         Folded(_RULE, (rule, *(Bullets(lines, name) for name, lines in lists if lines))),
     )
     return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
+
+
+def _repeats(finding: Finding) -> bool:
+    """Whether the regimes say nothing that the effect has not said: of a function there is one, itself."""
+    values = [regime.value for regime in finding.regimes]
+    return len(values) < 2 and finding.effect is not None and values == [finding.effect.value]
+
+
+def folded(pictures: Sequence[Picture]) -> Iterator[Folded]:
+    """Each picture under its title: who wants to know more than the first one says opens it."""
+    return (Folded(picture.title, (picture,)) for picture in pictures)
 
 
 def anchor(id: str) -> str:

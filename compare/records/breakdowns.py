@@ -59,11 +59,15 @@ class Parts(OfCell, tag="parts"):
 Phase = Literal["trace", "compile", "forward", "backward"]
 
 
-class Moment(Struct, rename={"classes": "bytes"}):
-    """The bytes by class once a kernel has run, and those that it needed for itself, which are in `workspace`."""
+class Moment(Struct, rename={"classes": "bytes"}, omit_defaults=True):
+    """The bytes by class once a kernel has run, and those that it needed for itself, which are in `workspace`.
+
+    `line` is the line of source that the kernel is of, `mine.py:7`; empty where nobody knows.
+    """
 
     phase: Phase
     classes: dict[str, int]
+    line: str = ""
 
     @property
     def total(self) -> int:

@@ -160,6 +160,45 @@ def test_the_calculator_answers_what_it_is_asked(opened):
     assert "It is paid back after " in answer.inner_text()
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("floats", "-5"), ("runs", "0"), ("ops", ""), ("shapes", "1.5"), ("floats", "1e")]
+)
+def test_the_calculator_says_what_it_cannot_take(opened, field, value):
+    page = opened()
+    page.fill(f"input[name={field}]", "") if value in ("", "1e") else page.fill(f"input[name={field}]", value)
+    if value == "1e":
+        page.type(f"input[name={field}]", value)
+    said = page.locator("output").inner_text()
+    assert said.endswith(" must be a whole number, 1 or more.")
+    assert page.get_attribute(f"input[name={field}]", "aria-invalid") == "true"
+    page.fill(f"input[name={field}]", "10")
+    assert "in all, static is" in page.locator("output").inner_text()
+    assert page.get_attribute(f"input[name={field}]", "aria-invalid") == "false"
+
+
+@pytest.mark.parametrize("name", ["run", "own", "reference"])
+def test_few_words_stand_before_the_claims(opened, name):
+    before = "document.body.innerText.split(document.querySelector('.verdicts').innerText.slice(0, 20))[0]"
+    assert len(opened(name).evaluate(before).split()) <= 120
+
+
+@pytest.mark.parametrize("name", ["run", "own", "reference"])
+def test_marks_of_a_figure_say_their_values(opened, name):
+    titles = "[...document.querySelectorAll('figure svg title')].map(title => title.textContent)"
+    said = opened(name, java_script_enabled=True).evaluate(titles)
+    assert said
+    assert all(any(letter.isdigit() for letter in title) for title in said)
+
+
+def test_what_is_folded_is_closed_on_a_screen_and_open_on_paper(opened):
+    folds = "[...document.querySelectorAll('details.more > :not(summary)')]"
+    shown = f"{folds}.filter(inside => inside.checkVisibility()).length"
+    page = opened()
+    assert page.evaluate(shown) == 0
+    page.emulate_media(media="print")
+    assert page.evaluate(shown) == page.evaluate(f"{folds}.filter(inside => !inside.matches('.more *')).length") > 3
+
+
 def test_the_page_is_complete_without_a_script(opened):
     page = opened(java_script_enabled=False)
     assert page.locator("form").is_hidden()

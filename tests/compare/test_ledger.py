@@ -185,6 +185,25 @@ def test_each_count_is_that_of_a_graph_known_by_hand():
 # The figure
 
 
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_moment_has_the_line_whose_kernel_ran(record, arm):
+    first = chain_loss.__code__.co_firstlineno
+    lines = [m["line"] for m in record["arms"][arm]["moments"] if m.get("line")]
+    tanh, total = (f"test_ledger.py:{first + offset}" for offset in (3, 4))
+    assert tanh in lines
+    assert lines.index(tanh) < lines.index(total)  # forward goes down the function
+    assert lines[::-1].index(tanh) < lines[::-1].index(total)  # and backward up again
+
+
+def test_the_figure_says_which_line_made_the_peak(record):
+    picture = figure.draw(summarise(typed([record])))
+    marked = [words.get_text() for axes in picture.figure.axes for words in axes.texts]
+    assert len(marked) == len(ARMS)
+    assert all(words.startswith("peak ") for words in marked)
+    peak = max(record["arms"]["dynamic"]["moments"], key=lambda m: sum(m["bytes"].values()))
+    assert marked[0] == f"peak at {peak['line']}, {peak['phase']}"
+
+
 def test_the_figure_shows_both_engines_and_the_table_adds_up(record):
     drawing = figure.draw(summarise(typed([record])))
     assert drawing.figure is not None

@@ -25,7 +25,7 @@ def test_the_first_use_of_a_word_links_to_its_meaning():
 
 def test_only_words_that_a_sentence_uses_are_listed():
     (section,) = page("Padded sizes.", Table(("arm",), (("tape",),), "l")).sections[1:]
-    assert section.blocks[0].rows == (("padding", terms.WORDS["padding"]),)
+    assert section.blocks[0].blocks[0].rows == (("padding", terms.WORDS["padding"]),)
     assert terms.section([Section("x", ("nothing of the kind",))]) is None
 
 

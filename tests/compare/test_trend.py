@@ -90,6 +90,9 @@ def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():
     assert float(dots[1].get("cx")) - float(dots[0].get("cx")) > 60  # the run that has it not keeps its place
     assert [title.text for title in picture.findall(".//title")] == ["a<b: 1×", "c: 2×"]
     assert words == "1×, not measured, 2×"
+    assert [(label.text, float(label.get("y"))) for label in picture.findall("text")] == [
+        ("1/2×", 39.0), ("1×", 24.0), ("2×", 9.0),
+    ]  # fmt: skip
     assert "w &amp; v" in svg
 
 

@@ -24,6 +24,7 @@ from graphs.spec import TupleSpec
 from static.call.executable import Executable
 from static.memory import sharing
 from static.passes import pipeline
+from static.passes.iteration_space import result
 from static.trace.tracing import trace_function
 
 
@@ -95,7 +96,7 @@ def _moments(
         inside, beside = living[step[node] if node is not None else len(step) - 1]
         classes = Counter(held) + Counter(inside) + Counter(beside)
         classes["slack"] -= sum(inside.values())
-        yield moment(phase, +classes, reading, before)
+        yield moment(phase, +classes, reading, before, line_of(node) if node is not None else "")
         before = reading.current
 
 
@@ -172,6 +173,15 @@ def forward_of(executable: Executable, case: Case) -> set[Node]:
             forward.add(node)
             stack.extend(node.inputs)
     return forward
+
+
+def line_of(node: Node) -> str:
+    """The line that a node came from: of a group that of its last result, of one of its results that of its own."""
+    if node.op is result:
+        return line_of(node.inputs[0].subgraphs[0].outputs[node.attrs["number"]])
+    if not node.source and node.subgraphs:
+        return line_of(node.subgraphs[-1].outputs[-1])
+    return node.source
 
 
 def _plan_bytes(executable: Executable) -> int:

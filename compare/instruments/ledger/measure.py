@@ -11,6 +11,7 @@ from compare.errors import described
 from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
 from compare.instruments.ledger.timeline import Timeline, thinned
+from compare.instruments.lines import tape as tape_lines
 from compare.instruments.memory.measure import nbytes_of, resident_growth
 from compare.instruments.memory.tracing import numpy_memory
 from compare.records.breakdowns import Ledger, LedgerArm
@@ -36,6 +37,7 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         growth = resident_growth(arm, case)
         counted = counted_peak(arm, case)
         timeline = ENGINES[arm](case)
+        _name_lines(timeline, case)
         switched = counts(case) if ENGINES[arm] is graph.timeline else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
@@ -52,6 +54,14 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         notes=disagreements(timeline, counted, growth),
         counts=switched,
     )
+
+
+def _name_lines(timeline: Timeline, case: Case) -> None:
+    """Give the moments of a tape their lines, by a second run that looks where each kernel is called from."""
+    if timeline.made:
+        kernels = tape_lines.recorded(case, (case.params, *case.examples[0]))
+        for moment, line in zip(timeline.moments, tape_lines.aligned(kernels, timeline.made), strict=False):
+            moment.line = str(line)  # the last moment is no kernel's: what the step hands out
 
 
 def counted_peak(arm: str, case: Case) -> int:

@@ -44,6 +44,7 @@ class _Watch:
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.arrays: list[_Array] = []
         self.readings: list[Reading] = []
+        self.made: list[tuple[Any, ...]] = []
         self.held = tracemalloc.get_traced_memory()[0]
         self.mark: int | None = None
         self.saved: set[_Array] = set()
@@ -53,6 +54,7 @@ class _Watch:
     def __call__(self, out: Any) -> None:
         self._know(out)
         self._read()
+        self.made.append((out.shape, out.dtype))
 
     def finish(self, arrays: Sequence[Any]) -> None:
         """Add what the step has handed out: gradients of what it did not use are made by no kernel."""
@@ -139,7 +141,7 @@ def timeline(case: Case) -> Timeline:
         leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
         watch.finish(leaves)
         moments = list(watch.moments({id(owner(leaf)) for leaf in leaves}))
-    return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
+    return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes, watch.made)
 
 
 def owner(array: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compare.records.breakdowns import Moment, Phase
 
@@ -15,12 +15,13 @@ MOMENTS = 240
 class Timeline(NamedTuple):
     """The moments of one step in order, and the bytes of Python objects that are there beside them.
 
-    `read` are the bytes that tracemalloc counted at each moment.
+    `made` are the shape and dtype that each kernel of a tape has made, by which its moments find their lines.
     """
 
     moments: Sequence[Moment]
     objects: Mapping[str, int]
     nodes: int
+    made: Sequence[tuple[Any, ...]] = ()
 
     @property
     def peak(self) -> Moment:
@@ -39,12 +40,12 @@ class Reading(NamedTuple):
         return max(0, self.peak - max(before, self.current))
 
 
-def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int) -> Moment:
+def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int, line: str = "") -> Moment:
     """A moment of known bytes by class, with what the kernel needed for itself, and what nobody knows about."""
     classes = dict(told)
     classes["workspace"] = classes.get("workspace", 0) + reading.beyond(before)
     untold = reading.current - sum(told.values())
-    return Moment(phase, classes | ({"untold": untold} if untold > 0 else {}))
+    return Moment(phase, classes | ({"untold": untold} if untold > 0 else {}), str(line))
 
 
 def thinned(moments: Sequence[Moment], most: int = MOMENTS) -> list[Moment]:

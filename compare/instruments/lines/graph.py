@@ -11,9 +11,7 @@ from compare.instruments.lines import ticks
 from compare.records.breakdowns import SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
-from graphs.ir import Node
 from static.call.executable import Executable
-from static.passes.iteration_space import result
 
 
 def lines(executable: Executable, case: Case) -> SourceLinesArm:
@@ -34,25 +32,16 @@ def counts(executable: Executable, case: Case) -> ticks.Counted:
     for program in executable.program.nested():
         for node in dict.fromkeys(program.lines):
             if node is not None and not node.subgraphs:
-                counted.at(line_of(node)).kernels += 1
+                counted.at(ledger.line_of(node)).kernels += 1
     saved = ledger.saved_nodes(executable, case)
     for node in ledger.owners(executable):
         size = dims.evaluate(node.spec.nbytes, executable.sizes)
-        line = counted.at(line_of(node))
+        line = counted.at(ledger.line_of(node))
         line.made += size
         line.saved += node in saved
         line.saved_bytes += size * (node in saved)
     counted.lines.pop("", None)
     return counted
-
-
-def line_of(node: Node) -> str:
-    """The line that a node came from: of a group that of its last result, of one of its results that of its own."""
-    if node.op is result:
-        return line_of(node.inputs[0].subgraphs[0].outputs[node.attrs["number"]])
-    if not node.source and node.subgraphs:
-        return line_of(node.subgraphs[-1].outputs[-1])
-    return node.source
 
 
 class _Follower:
@@ -79,7 +68,7 @@ class _Follower:
             self.stack.pop()
         elif event == "line":
             node = program.lines[frame.f_lineno - 2]
-            self.stack[-1] = line_of(node) if node is not None else self.stack[-2] if len(self.stack) > 1 else ""
+            self.stack[-1] = ledger.line_of(node) if node is not None else self.stack[-2] if len(self.stack) > 1 else ""
         self.last = perf_counter()
         return self
 

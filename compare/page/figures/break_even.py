@@ -90,7 +90,8 @@ def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:
     runs = np.array([np.ceil(point.runs)])
     spent = course.total(runs)
     ring: dict[str, Any] = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
-    axes.plot(runs, spent, color=style.INK, zorder=4, **ring)
+    (mark,) = axes.plot(runs, spent, color=style.INK, zorder=4, **ring)
+    style.said(mark, f"pays {_words(point)}")
     if point.low is not None and point.high is not None:
         ends = [point.low, min(point.high, last)]
         axes.plot(ends, [*spent, *spent], color=style.INK, linewidth=1.2, zorder=4)

@@ -66,7 +66,10 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
         for shapes, dashes in _SHAPES:
             share = saved(place, runs, shapes)
             seen = (share >= _LOWEST) & (runs >= shapes)
-            axes.plot(runs[seen], share[seen], color=colour, linestyle=dashes, linewidth=1.7)
+            (line,) = axes.plot(runs[seen], share[seen], color=colour, linestyle=dashes, linewidth=1.7)
+            style.said(
+                line, f"{size:,} floats an op, {text.counted(shapes, 'shape')}: pays after {pays(place, shapes)} runs"
+            )
         axes.plot(runs[-1], saved(place, runs, 1)[-1], color=colour, marker=marker, markersize=6, clip_on=False)
     axes.axhline(0, color=style.INK, linewidth=1.2)
     axes.set_xscale("log")

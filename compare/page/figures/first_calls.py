@@ -15,13 +15,15 @@ from compare.records.record import Cell
 from compare.words import text
 
 _DASHES = (0, (4, 3))
+_NEW: dict[str, Any] = {"marker": "D", "s": 18, "color": style.INK, "linewidths": 0, "zorder": 3}
 _TITLE = "Latency by input length, first epoch"
 _CAPTION = (
-    "Every call of the first epoch in one worker process, against the useful length of its input. Times "
-    "are on a log scale. A filled diamond is the first call with a shape or structure that is new to this arm: a "
-    "static arm may compile there, a dynamic arm never does. The dashed line is a typical call once the arm is warm. "
-    "The height of the diamonds above the circles is the cost of the slowest calls. Their number is the cost of the "
-    f"epoch. {style.ONE_SIZE}"
+    "Every call of the first epoch in one worker process, against the useful length of its input. Times are "
+    "on a log scale. A filled diamond is the first call with a shape or structure that is new to this arm: a "
+    "static arm may compile there, a dynamic arm never does. A hollow diamond is such a call where no earlier "
+    "process has left compiled code. The dashed line is a typical call once the arm is warm. The height of "
+    "the diamonds above the circles is the cost of the slowest calls, their number that of the epoch. "
+    f"{style.ONE_SIZE}"
 )
 
 
@@ -39,7 +41,7 @@ def draw(summary: Summary) -> Drawing:
         _row(list(row), cell, arms, summary)
     figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
     figure.supylabel("time of one call (log scale)", fontsize=9.5)
-    figure.legend(handles=_key(), loc="outside upper center", ncols=style.columns(3))
+    figure.legend(handles=_key(summary), loc="outside upper center", ncols=style.columns(4))
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 
@@ -54,31 +56,33 @@ def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None
             continue
         axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
         if calls := summary.streams.get((cell, arm)):
-            _panel(axes, calls, summary.courses[cell, arm].steady, style.colour(arm))
+            cold = [call for call in summary.cold.get((cell, arm), ()) if call.new]
+            _panel(axes, calls, cold, summary.courses[cell, arm].steady, style.colour(arm))
         else:
             axes.set_axis_off()
             axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
 
 
-def _panel(axes: Axes, calls: list[Call], steady: float, colour: str) -> None:
-    for new in (False, True):
-        points = [(call.length, call.seconds) for call in calls if call.new is new and call.seconds > 0]
+def _panel(axes: Axes, calls: list[Call], cold: list[Call], steady: float, colour: str) -> None:
+    seen, new = ([call for call in calls if call.new is which] for which in (False, True))
+    for shown, look in ((seen, _hollow("o", colour)), (new, _NEW), (cold, _hollow("D", style.INK))):
+        points = [(call.length, call.seconds) for call in shown if call.seconds > 0]
         if points:
-            axes.scatter(*zip(*points, strict=True), **_look(new, colour))
+            axes.scatter(*zip(*points, strict=True), **look)
     axes.axhline(steady, color=style.INK, linestyle=_DASHES, linewidth=1)
     axes.set_yscale("log")
     style.seconds_axis(axes)
 
 
-def _look(new: bool, colour: str) -> dict[str, Any]:
-    if new:
-        return {"marker": "D", "s": 18, "color": style.INK, "linewidths": 0, "zorder": 3}
-    return {"marker": "o", "s": 14, "facecolors": "none", "edgecolors": colour, "linewidths": 0.9}
+def _hollow(marker: str, colour: str) -> dict[str, Any]:
+    return {"marker": marker, "s": 16, "facecolors": "none", "edgecolors": colour, "linewidths": 0.9}
 
 
-def _key() -> list[Line2D]:
+def _key(summary: Summary) -> list[Line2D]:
     point: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+    cold = Line2D([], [], marker="D", color=style.INK, fillstyle="none", label="the same, no code on the disk", **point)
     return [
+        *([cold] if summary.cold else []),
         Line2D([], [], marker="D", color=style.INK, label="first call with this shape", **point),
         Line2D([], [], marker="o", color=style.FAINT, fillstyle="none", label="shape seen before", **point),
         Line2D([], [], color=style.INK, linestyle=_DASHES, linewidth=1, label="typical call once warm"),
@@ -94,7 +98,9 @@ def _alt(summary: Summary) -> str:
 
 
 def _table(summary: Summary) -> Table | None:
-    return Table.of("lllrrrrrr", [_counts(cell, arm, calls) for (cell, arm), calls in summary.streams.items()])
+    named = [(cell, arm, calls) for (cell, arm), calls in summary.streams.items()]
+    named += [(cell, f"{arm}, no code on the disk", calls) for (cell, arm), calls in summary.cold.items()]
+    return Table.of("lllrrrrrr", [_counts(*epoch) for epoch in named])
 
 
 def _counts(cell: Cell, arm: str, calls: list[Call]) -> dict[str, str]:

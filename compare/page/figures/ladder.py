@@ -46,7 +46,8 @@ def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
     for row, landing in enumerate(landings):
         base = seconds.get(landing.base or "", 0.0)
         low, high = sorted((base, landing.seconds))
-        axes.barh(row, high - low, left=low, height=0.62, color=_colour(landing))
+        (bar,) = axes.barh(row, high - low, left=low, height=0.62, color=_colour(landing))
+        style.said(bar, f"{landing.rung}: {text.seconds(landing.seconds)}")
         axes.plot([landing.seconds] * 2, [row - 0.4, row + 0.4], color=style.INK, linewidth=1.8)
         axes.text(high + 0.02 * most, row, _words(landing), va="center", fontsize=7.5)
         if landing.base in seconds:

@@ -1,6 +1,7 @@
 """Live bytes over one step by class, in both engines, and what separates their peaks."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -15,7 +16,8 @@ from compare.words import text
 _TITLE = "Memory, byte by byte, over one step"
 _CAPTION = (
     "The bytes of NumPy data that are live after each kernel of one warm training step, stacked by their class. The "
-    "dotted line marks the start of backward. The first two moments of the static engine are the trace and the "
+    "dotted line marks the start of backward. A triangle marks the moment of the most bytes, with the line of source "
+    "whose kernel ran then. The first two moments of the static engine are the trace and the "
     "compilation; its slack is the part of the arena that holds nothing live. The dashed line is the peak that "
     "tracemalloc counts. The picture shows the cells that hold most. The table attributes the difference of the peaks: "
     "each row switches one thing. Only the first and the last row of a cell are measured; the rows between are counts, "
@@ -67,13 +69,35 @@ def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
     bottom = [0.0] * len(moments)
     for name, each in zip(names, heights, strict=True):
         top = [low + height for low, height in zip(bottom, each, strict=True)]
-        axes.fill_between(range(len(moments)), bottom, top, step="mid", **style.class_patch(name))
+        area = axes.fill_between(range(len(moments)), bottom, top, step="mid", **style.class_patch(name))
+        style.said(area, f"{name}: at most {text.size(max(moment.classes.get(name, 0) for moment in moments))}")
         bottom = top
     axes.axhline(row.counted_peak / scale, color=style.INK, linewidth=0.9, linestyle="--")
     begins = next((i for i, moment in enumerate(moments) if moment.phase == "backward"), None)
     if begins is not None:
         axes.axvline(begins - 0.5, color=style.INK, linewidth=0.9, linestyle=":")
     axes.set_xlim(-0.5, len(moments) - 0.5)
+    _peak_mark(axes, row, scale)
+
+
+def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
+    """The moment of the most bytes, and the line that allocated it; on the side on which there is more room."""
+    at = max(range(len(row.moments)), key=lambda i: row.moments[i].total)
+    peak = row.moments[at]
+    (mark,) = axes.plot(at, peak.total / scale, marker="v", color=style.INK, markersize=6, zorder=5)
+    classes = ", ".join(f"{name} {text.size(size)}" for name, size in peak.classes.items() if size)
+    style.said(mark, f"{_where(row)}: {text.size(peak.total)}, {classes}")
+    right = at > len(row.moments) / 2
+    beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right" if right else "left", "va": "bottom"}
+    axes.annotate(style.clean(_where(row)), (at, peak.total / scale), (-6 if right else 6, 3), fontsize=8, **beside)
+
+
+def _where(row: LedgerArm) -> str:
+    """`peak at mine.py:7, backward`; what a step hands out last is of no line."""
+    peak = max(row.moments, key=lambda moment: moment.total)
+    if not peak.line:
+        return "peak where the step returns" if peak is row.moments[-1] else f"peak in {peak.phase}"
+    return f"peak at {peak.line}, {peak.phase}"
 
 
 def _classes(row: LedgerArm) -> list[str]:
@@ -82,7 +106,7 @@ def _classes(row: LedgerArm) -> list[str]:
 
 def _alt(lines: Sequence[Ledger]) -> str:
     parts = (
-        f"{line.cell.title} {arm} {text.size(row.peak)}"
+        f"{line.cell.title} {arm} {text.size(row.peak)} ({_where(row)})"
         for line in lines
         for arm, row in line.arms.items()
         if row.status == "ok"

@@ -67,7 +67,8 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
     colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
     marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-    axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
+    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
+    style.said(dot, f"{name}: {' '.join(drawing.ratio_cells(interval))}")
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     words = f"{measured[0].compiles} · {computed(measured):.2f}"
     axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)

@@ -46,7 +46,11 @@ def _bars(record: SourceLines) -> Figure | None:
     height = 0.8 / len(arms)
     for place, (arm, row) in enumerate(arms.items()):
         seconds = [row.lines[name].seconds * 1e6 if name in row.lines else 0.0 for name in names]
-        axes.barh([i + place * height for i in range(len(names))], seconds, height, label=arm, color=style.colour(arm))
+        bars = axes.barh(
+            [i + place * height for i in range(len(names))], seconds, height, label=arm, color=style.colour(arm)
+        )
+        for bar, name, micros in zip(bars, names, seconds, strict=True):
+            style.said(bar, f"{arm}, {name}: {text.seconds(micros / 1e6)}")
     labels = [style.clean(f"{name}  {record.code.get(name, '')}", 60 if style.columns(2) > 1 else 30) for name in names]
     axes.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], labels)
     axes.invert_yaxis()

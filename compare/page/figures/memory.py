@@ -69,8 +69,8 @@ def _in_order(by_arm: Bars) -> Bars:
 def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
     totals = [sum(held.classes.values()) for held in bars.values()]
     scale, unit = text.byte_unit(max(totals))
-    for row, held in enumerate(bars.values()):
-        _stack(axes, row, [(name, held.classes.get(name, 0) / scale) for name in classes])
+    for row, (arm, held) in enumerate(bars.items()):
+        _stack(axes, row, arm, [(name, held.classes.get(name, 0)) for name in classes], scale)
         label = f" {text.size(totals[row])}"
         axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
     drawing.rows(axes, list(bars))
@@ -78,11 +78,12 @@ def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
     axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
 
 
-def _stack(axes: Axes, row: int, parts: Sequence[tuple[str, float]]) -> None:
-    left = 0.0
-    for name, width in parts:
-        axes.barh(row, width, left=left, height=0.72, **style.class_patch(name))
-        left += width
+def _stack(axes: Axes, row: int, arm: str, parts: Sequence[tuple[str, int]], scale: float) -> None:
+    left = 0
+    for name, size in parts:
+        (bar,) = axes.barh(row, size / scale, left=left / scale, height=0.72, **style.class_patch(name))
+        style.said(bar, f"{arm}, {name}: {text.size(size)}")
+        left += size
 
 
 def _alt(bars: Mapping[Cell, Bars]) -> str:

@@ -62,7 +62,8 @@ def _bar(axes: Axes, row: int, step: Parted) -> None:
     right = 0.0
     for part, share in drawn(step).items():
         fill, hatch = _LOOKS[part]
-        axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
+        (bar,) = axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
+        style.said(bar, f"{step.engine}, {part}: {share:.1%} of {text.seconds(step.seconds)}")
         right += share
     axes.text(right + 0.01, row, text.seconds(step.seconds), va="center", fontsize=8)
 

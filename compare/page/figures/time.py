@@ -11,7 +11,8 @@ from compare.page.blocks import Table
 from compare.page.figures import drawing
 from compare.page.plots import Drawing, style
 from compare.page.summary import Ratio, Summary, size_order
-from compare.records.record import Cell
+from compare.records.record import Cell, of
+from compare.records.runs import Run
 from compare.words import text
 
 _TITLE = "Steady-state time, relative to dynamic"
@@ -26,8 +27,13 @@ _CAPTION = (
 _COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points right of the axes
 
 
-def draw(summary: Summary) -> Drawing:
-    """Dot and whisker, one row an arm, workloads sorted by their best static arm."""
+def draw(summary: Summary) -> Drawing | None:
+    """Dot and whisker, one row an arm, workloads sorted by their best static arm; None for a function of the user's.
+
+    The first table of its page has these ratios, and the figure of its samples shows more.
+    """
+    if any(run.is_own for run in of(summary.records, Run)):
+        return None
     rows = _sorted(summary.ratios)
     if not rows:
         return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static arm.")
@@ -59,7 +65,8 @@ def _bands(axes: Axes, rows: Sequence[Ratio]) -> None:
 def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
-    axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
+    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
+    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(drawing.ratio_cells(interval))}, {ratio.words}")
     words = (*drawing.ratio_cells(interval), ratio.words)[: style.columns(3)]
     beside: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),

@@ -29,7 +29,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The pictures beside each claim, those of none under "", why others are missing, and the files written."""
+    """The pictures beside each claim, why others are missing, and the files written."""
 
     pictures: dict[str, list[Picture]]
     missing: tuple[str, ...]
@@ -43,7 +43,7 @@ def draw(summary: Summary, directory: Path) -> Drawn:
     pictures: dict[str, list[Picture]] = defaultdict(list)
     missing, files = [], []
     with rc_context(style.STYLE):
-        for name, claim in FIGURES.items():
+        for name, claims in FIGURES.items():
             module = import_module(f"{figures.__name__}.{name}")
             drawing = module.draw(summary)
             if drawing is None:  # the figure belongs to no run of this kind
@@ -56,7 +56,9 @@ def draw(summary: Summary, directory: Path) -> Drawn:
             files.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
             with style.narrow():
                 small = module.draw(summary).figure
-                pictures[claim].append(_picture(drawing, svg, style.rendered(small, "svg")))
+                picture = _picture(drawing, svg, style.rendered(small, "svg"))
+            for claim in claims:
+                pictures[claim].append(picture)
     return Drawn(dict(pictures), tuple(missing), files)
 
 

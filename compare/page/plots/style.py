@@ -3,17 +3,21 @@
 import io
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from PIL import Image
 
+from compare import engines
 from compare.page.plots.compact import compact
 from compare.stats import Interval
 from compare.words import text
@@ -24,6 +28,9 @@ INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
 TINT, EDGE = "#e3eef8", "#5a5a5a"  # of a box and an arrow in a drawing of a graph
 ON_DARK, ON_PALE = "#fffffe", "#1a1a1a"  # on a filled cell, whose colour is the same in every theme
 ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
+
+_SAID = "said: "
+_SAYING = re.compile(rf'<g id="{_SAID}([^"]*)">')
 
 _width: ContextVar[float] = ContextVar("width", default=WIDTH)
 
@@ -51,17 +58,18 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a name from the results is text, whatever dollar signs it holds
 }
 
-# Okabe and Ito's palette, told apart by readers with any colour vision.
-_ARMS = {
-    "dynamic": ("#d55e00", "o"),
-    "static-exact": ("#0072b2", "s"),
-    "static-symbolic": ("#cc79a7", "v"),
-    "static-bucket": ("#009e73", "D"),
-    "static-pad": ("#56b4e9", "^"),
-    "static-native": ("#e69f00", "P"),
-    "static-converted": ("#000000", "h"),
-}
+# Okabe and Ito's palette, told apart by readers with any colour vision: the mode that compiles nothing comes first.
+_LOOKS = (
+    ("#d55e00", "o"),
+    ("#0072b2", "s"),
+    ("#cc79a7", "v"),
+    ("#009e73", "D"),
+    ("#56b4e9", "^"),
+    ("#e69f00", "P"),
+    ("#000000", "h"),
+)
 _OTHER_ARM = ("#777777", "X")
+_POWERS = range(-10, 7)
 _STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))
 
 _CLASSES = {
@@ -79,14 +87,33 @@ _CLASSES = {
 _OTHER_CLASS = ("#f0e442", "++++")
 
 
+@cache
+def _modes() -> dict[str, int]:
+    """The place of each mode among those of its engine, by its name alone and by that of its arm."""
+    adapters = [engines.named(name) for name in engines.names()]
+    named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.arms)
+             for pair in enumerate(names)]  # fmt: skip
+    return {name: place for place, name in reversed(named)}
+
+
+def _look(arm: str) -> tuple[str, str]:
+    place = _modes().get(arm, len(_LOOKS))
+    return _LOOKS[place] if place < len(_LOOKS) else _OTHER_ARM
+
+
 def colour(arm: str) -> str:
     """The colour of an arm, the same in every figure."""
-    return _ARMS.get(arm, _OTHER_ARM)[0]
+    return _look(arm)[0]
 
 
 def marker(arm: str) -> str:
     """The marker of an arm, the same in every figure."""
-    return _ARMS.get(arm, _OTHER_ARM)[1]
+    return _look(arm)[1]
+
+
+def said(artist: Artist, words: str) -> None:
+    """Let a mark of a figure say its value when a reader points at it, in the page and in the file."""
+    artist.set_gid(f"{_SAID}{clean(words, 200)}")
 
 
 def ends(interval: Interval) -> list[float]:
@@ -95,8 +122,8 @@ def ends(interval: Interval) -> list[float]:
 
 
 def ordered_arms(arms: Iterable[str]) -> list[str]:
-    """Dynamic first, then the static policies in a fixed order, then arms not known here, by name."""
-    return _ordered(arms, _ARMS)
+    """The mode that compiles nothing first, then the others as their engine lists them, then other arms by name."""
+    return _ordered(arms, sorted(_modes(), key=_modes().__getitem__))
 
 
 def ordered_classes(names: Iterable[str]) -> list[str]:
@@ -158,23 +185,28 @@ def seconds_axis(axes: Axes) -> None:
 
 
 def ratio_axis(axes: Axes, low: float, high: float, label: float = 0.09) -> None:
-    """Make the x axis one of ratios, on a log scale; a label, with room around it, takes that share of it."""
+    """Make the x axis one of ratios, as `log_axis`."""
+    log_axis(axes, low, high, label, lambda value: f"{value:g}×")
+
+
+def log_axis(axes: Axes, low: float, high: float, label: float, written: Callable[[float], str]) -> None:
+    """Make the x axis one on a log scale; a label, with room around it, takes that share of it."""
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_xticks(_ticks(low, high, label if width() == WIDTH else 2.5 * label))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _ticks(low: float, high: float, label: float) -> list[float]:
-    """Round ratios between the limits: the finest set whose labels do not touch."""
+    """Round numbers between the limits: the finest set whose labels do not touch."""
     for steps in _STEPS:
-        ticks = [step * 10.0**power / 10 for power in range(-6, 7) for step in steps]
-        fitting = [tick for tick in ticks if low <= tick <= high]
+        rounded = [step * 10.0**power / 10 for power in _POWERS for step in steps]
+        fitting = [tick for tick in rounded if low <= tick <= high]
         gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
         if min(gaps, default=math.inf) >= label * math.log(high / low):
             return fitting
-    return [10.0**power for power in range(-6, 7) if low <= 10.0**power <= high]
+    return [10.0**power for power in _POWERS if low <= 10.0**power <= high]
 
 
 def clean(label: str, limit: int = 40) -> str:
@@ -192,7 +224,7 @@ def rendered(drawing: Figure, kind: str) -> bytes:
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
     drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
     if kind == "svg":
-        return compact(buffer.getvalue().decode()).encode()
+        return compact(_SAYING.sub(r"<g><title>\1</title>", buffer.getvalue().decode())).encode()
     small = io.BytesIO()
     Image.open(buffer).convert("RGB").quantize(256).save(small, "PNG", optimize=True, dpi=(DPI, DPI))
     return small.getvalue()
