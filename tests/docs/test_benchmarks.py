@@ -23,6 +23,7 @@ from benchmarks.rows import Row
 from benchmarks.workers import Settings, switches, told_threads, working
 from compare.errors import WorkerError
 from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.run import environment
 from static.backends.native import target
 
 
@@ -174,6 +175,9 @@ def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
 
 
 def test_every_arm_may_use_the_threads_that_the_table_asks_for():
+    pytest.importorskip("llvmlite", reason="machine code needs the extra native")
+    if len(environment.affinity() or ()) < 2:
+        pytest.skip("this process has one core")
     code = (
         "import json, os; from compare.run import environment; environment.pin(threads=2)\n"
         "from benchmarks.arms import ARMS, threads; from benchmarks.programs import PIECES; import threadpoolctl\n"
