@@ -23,6 +23,7 @@ _SIZES = (("#0072b2", "o"), ("#009e73", "s"), ("#d55e00", "D"))
 _DEEPEST = 64
 _LONGEST = 6
 _LOWEST = -1.0
+_NEVER = "never"
 
 
 def draw(summary: Summary) -> Drawing:
@@ -67,9 +68,7 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
             share = saved(place, runs, shapes)
             seen = (share >= _LOWEST) & (runs >= shapes)
             (line,) = axes.plot(runs[seen], share[seen], color=colour, linestyle=dashes, linewidth=1.7)
-            style.said(
-                line, f"{size:,} floats an op, {text.counted(shapes, 'shape')}: pays after {pays(place, shapes)} runs"
-            )
+            style.said(line, f"{size:,} floats an op, {text.counted(shapes, 'shape')}: {_paid(place, shapes)}")
         axes.plot(runs[-1], saved(place, runs, 1)[-1], color=colour, marker=marker, markersize=6, clip_on=False)
     axes.axhline(0, color=style.INK, linewidth=1.2)
     axes.set_xscale("log")
@@ -109,7 +108,13 @@ def pays(place: CostPlace, shapes: int) -> str:
     gain = place.dynamic.steady - place.static.steady
     late = shapes * (place.static.build + place.static.head[0] - place.static.steady)
     late -= place.dynamic.head[0] - place.dynamic.steady
-    return f"{max(1, int(np.ceil(late / gain))):,}" if gain > 0 else "never"
+    return f"{max(1, int(np.ceil(late / gain))):,}" if gain > 0 else _NEVER
+
+
+def _paid(place: CostPlace, shapes: int) -> str:
+    """`pays after 355 runs`, or `never pays`."""
+    after = pays(place, shapes)
+    return "never pays" if after == _NEVER else f"pays after {after} runs"
 
 
 def _row(place: CostPlace, shapes: int) -> dict[str, str]:
@@ -123,9 +128,9 @@ def _row(place: CostPlace, shapes: int) -> dict[str, str]:
 
 
 def _alt(shown: Sequence[CostPlace]) -> str:
-    parts = (f"{p.at.ops}, {p.at.elements:,} floats: {pays(p, 1)} runs for one shape" for p in shown)
+    parts = (f"{p.at.ops}, {p.at.elements:,} floats: {_paid(p, 1)} for one shape" for p in shown)
     return (
-        "The time that static saves as a share of the time of dynamic, against the runs of a step. It pays after: "
+        "The time that static saves as a share of the time of dynamic, against the runs of a step. "
         + "; ".join(parts)
         + "."
     )
