@@ -59,8 +59,9 @@ class Cores:
         return DEALT * self.pool.threads if self.pool else 1
 
     def _pays(self, recipe: Any) -> bool:
-        """Whether a kernel is long enough to be run by several cores."""
-        return self.pool is not None and recipe.operations >= OPERATIONS * PAYS * self.pool.nanoseconds
+        """Whether a kernel is long enough to be run by several cores; one that does nothing cannot be cut."""
+        least = OPERATIONS * PAYS * self.pool.nanoseconds if self.pool else math.inf
+        return bool(recipe.operations) and recipe.operations >= least
 
     def _group(self, recipe: Group, places: list[Location], room: Room) -> Work:
         partial = crossing(recipe)
