@@ -62,7 +62,8 @@ class Facts:
             if x not in self._reciprocals:
                 self._reciprocals[x] = call(elementwise.reciprocal, x, source=source)
             return self._reciprocals[x]
-        value = np.reciprocal(divisor)
+        with np.errstate(all="ignore"):
+            value = np.reciprocal(divisor)
         return _of_rank(value, x.spec.ndim, x.source) if _is_harmless(value) else None
 
 
@@ -99,7 +100,8 @@ def times(x: Node, y: Node, source: str) -> Node | None:
     x_value, y_value = value_of(x), value_of(y)
     if x_value is None or y_value is None:
         return call(elementwise.multiply, x, y, source=source)
-    value = np.multiply(x_value, y_value)
+    with np.errstate(all="ignore"):
+        value = np.multiply(x_value, y_value)
     if not _is_harmless(value) and x_value and y_value:
         return None
     return _of_rank(value, len(broadcast_shapes(x.spec.shape, y.spec.shape)), source)

@@ -15,8 +15,6 @@ and more only where an intermediate product leaves the range of its dtype.
 
 from __future__ import annotations
 
-import numpy as np
-
 from graphs import dims
 from graphs.ir import Graph, Node
 from graphs.ops import elementwise
@@ -39,8 +37,7 @@ def reassociate(graph: Graph) -> Graph:
             facts.note(node)
         return replacement
 
-    with np.errstate(all="ignore"):  # numbers that rules compute ahead; what left its dtype is not used
-        return rewrite(graph, rule, facts.uses)
+    return rewrite(graph, rule, facts.uses)
 
 
 def _gathered(node: Node, p: Node, x: Node, s: Node, t: Node, facts: Facts) -> Node | None:
