@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 
-from compare.engines.base import Engine, Step
+from compare.engines.base import Engine
+from compare.engines.step import Step
 from compare.errors import UnknownNameError
 from compare.workloads import nearest
 from compare.workloads.base import Case

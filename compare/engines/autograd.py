@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode
+from compare.engines.base import Mode
 from compare.engines.composed import composed, looped
 from compare.engines.framework import Framework
+from compare.engines.step import Function
 from compare.errors import InputsError
 from compare.records.device import Device
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import ModuleType
 
-from compare.engines.base import Engine, Step
+from compare.engines.base import Engine
 from compare.engines.cases import longest
 from compare.engines.framework_tools import FrameworkTools
 from compare.engines.source import Loader, namespace
+from compare.engines.step import Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case
 

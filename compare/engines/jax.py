@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode, Observed
+from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
+from compare.engines.step import Function, Observed
 from compare.records.device import Device
 from compare.records.work import RanOp
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import optree
 
-from compare.engines.base import Compilation, Observed
+from compare.engines.step import Compilation, Observed
 
 FIRST = "the first call"
 OTHER = "other containers, or another number of leaves in them"

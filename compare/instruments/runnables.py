@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Engine, Step, TrainingFunction
+from compare.engines.base import Engine
 from compare.engines.cases import signature
+from compare.engines.step import Step, TrainingFunction
 from compare.errors import described
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.records.record import Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from math import ceil, isfinite
@@ -203,24 +203,29 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
 
 def _without_interval(contest: Contest, less: str) -> str:
     """Why there is no interval where there is none, and what was seen all the same."""
-    others = {mode: ratio for mode, ratio in contest.ratios.items() if mode != contest.leaders[0]}
-    if not others or all(ratio.known for ratio in others.values()):
+    leader, ratios = contest.leaders[0], contest.ratios
+    other = _beside(contest, list(ratios))
+    if other is None or all(ratio.known for ratio in ratios.values()):
         return ""
-    mode, ratio = max(others.items(), key=lambda item: item[1].estimate)
-    seen = f"{contest.leaders[0]} {less.format(text.ratio(ratio.estimate))} {mode}"
-    return f", as {NO_INTERVAL}; in what was measured, {seen}"
+    seen = less.format(text.ratio(ratios[other].estimate))
+    return f", as {NO_INTERVAL}; in what was measured, {leader} {seen} {other}"
 
 
 def _compared(contest: Contest, less: str, more: str) -> str:
     """The leader beside the base; where the base leads or is not there, beside the nearest mode that is not level."""
-    leader, ratios, base = contest.leaders[0], contest.ratios, contest.base
-    other = base if base in ratios else next((mode for mode in ratios if mode not in contest.leaders), None)
+    leader, ratios = contest.leaders[0], contest.ratios
+    other = _beside(contest, [mode for mode in ratios if mode not in contest.leaders])
     if other is None or other in contest.leaders:
         return ""
     times = text.ratio(ratios[other].estimate)
-    if more and leader == base:
+    if more and leader == contest.base:
         return f"{other} {more.format(times)} {leader}"
     return f"{leader} {less.format(times)} {other}"
+
+
+def _beside(contest: Contest, others: Sequence[str]) -> str | None:
+    """What the leader is compared with: the base, or the first of some others."""
+    return contest.base if contest.base in contest.ratios else next(iter(others), None)
 
 
 def _from(even: BreakEven | None) -> str:

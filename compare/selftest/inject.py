@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compare import engines
-from compare.engines.base import Observed, Step
+from compare.engines.step import Observed, Step
 from compare.selftest.subjects import Divided
 from compare.workloads.base import Case
 

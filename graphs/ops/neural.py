@@ -77,7 +77,7 @@ def batch_norm(
     """
     if mean is None or variance is None:
         return normalized_batch(x, scale, shift, eps)[0]
-    return _standardised(add(x, _per_channel(negative(mean), x)), _per_channel(variance, x), scale, shift, eps)
+    return _standardised(less(x, _per_channel(mean, x)), _per_channel(variance, x), scale, shift, eps)
 
 
 def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[Array, Array, Array]:
@@ -87,7 +87,7 @@ def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[
     """
     axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
     means = mean(x, axis=axes)
-    centred = add(x, _per_channel(negative(means), x))
+    centred = less(x, _per_channel(means, x))
     variances = mean(square(centred), axis=axes)
     return _standardised(centred, _per_channel(variances, x), scale, shift, eps), means, variances
 
@@ -114,7 +114,7 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     _channelled(shape)
     check_groups(shape[1], groups)
     grouped = reshape(x, (shape[0], groups, dims.product(shape[1:]) // groups))
-    centred = add(grouped, negative(mean(grouped, axis=-1, keepdims=True)))
+    centred = less(grouped, mean(grouped, axis=-1, keepdims=True))
     return _affine(reshape(multiply(centred, inverse_root_mean_square(centred, -1, eps)), shape), scale, shift)
 
 
@@ -126,6 +126,11 @@ def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: fl
 def rms_norm(x: Array, scale: Array, /, eps: float = 1e-6) -> Array:
     """The last axis divided by its root mean square, then scaled (Zhang and Sennrich, 2019)."""
     return multiply(multiply(x, inverse_root_mean_square(x, -1, eps)), scale)
+
+
+def less(x: Array, smaller: Array) -> Array:
+    """x without an array that broadcasts to it, whose gradient sums before it turns the sign: `subtract` does after."""
+    return add(x, negative(smaller))
 
 
 def inverse_root_mean_square(x: Array, axis: int | tuple[int, ...], eps: float) -> Array:

@@ -1,6 +1,5 @@
 """The pages that people open, in a real Chromium: nothing asked of any network, readable on a phone, by anyone."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ from tests.helpers.records import typed
 
 pytestmark = pytest.mark.browser
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: make test-browser installs it"
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright",
+    reason="axe-playwright-python is not installed: make test-browser installs it",
 )
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PLACES = {
     (ops, depth, size): ratio
     for ops in ("elementwise", "matmul")
@@ -91,16 +89,6 @@ def pages(tmp_path_factory):
         return made[name]
 
     return page
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is on the PATH")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
-import graphs as g
 import static
 from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
 from graphs.drawing.viewer import Stage
+from tests.helpers.deep import deep
 
 pytestmark = pytest.mark.browser
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "</script><img src=x onerror=window.harmed=1>"
 ANSWER = 100
 """Milliseconds of the page's own thread that one answer may take."""
-
-
-def layer(w, h):
-    hidden = g.tanh(h @ w)
-    return h + hidden * hidden
-
-
-def deep(weights, x):
-    for w in weights:
-        x = layer(w, x)
-    return g.mean(x)
 
 
 def _traced(layers):
@@ -51,16 +36,6 @@ def _drawing(name):
         )
     items = tuple(Item(f"%{i}", HOSTILE, HOSTILE, "forward", (HOSTILE,), options=HOSTILE) for i in range(2))
     return GraphDrawing(Diagram(HOSTILE, items, (Link("%0", "%1"),)))
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is on the PATH")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

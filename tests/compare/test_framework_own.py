@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
-from compare.engines.base import Compilation, Observed, TrainingFunction
 from compare.engines.source import Loader, namespace
+from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.engines.torch.training import is_training
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled, run, workers

@@ -12,7 +12,7 @@ import pytest
 import graphs as g
 import static
 from compare import own
-from compare.engines.base import LineOp
+from compare.engines.step import LineOp
 from compare.instruments.ledger import graph as ledger
 from compare.instruments.lines import ticks
 from compare.instruments.lines.measure import measure_lines, texts

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import dynamic
 import static
-from benchmarks import handwritten, plain, programs, summary, table, trained
+from benchmarks import handwritten, plain, programs, summary, table, torch_programs, trained
 from benchmarks.arms import ARMS, Arm
 from benchmarks.programs import PIECES
 from benchmarks.rows import Row
@@ -117,6 +117,15 @@ def test_programs_that_people_train_are_the_same_in_both_engines(name):
     expected = table.reference(name)  # in float64
     for engine in (dynamic, static):
         assert tree_error(of_engine(engine, r, r.params, r.inputs), expected) < TOLERANCES["float32"]
+
+
+@pytest.mark.parametrize("name", torch_programs.PROGRAMS)
+def test_programs_of_pytorch_train_by_their_import_line(name):
+    dynamic.manual_seed(0)
+    step = torch_programs.PROGRAMS[name](dynamic)
+    losses = [float(step()) for _ in range(5)]
+    assert np.isfinite(losses).all()
+    assert name == "dcgan" or losses[-1] < losses[0]  # of two that play against each other neither need fall
 
 
 @pytest.mark.peers

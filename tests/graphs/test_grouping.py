@@ -18,19 +18,9 @@ from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_gra
 from graphs.drawing.folding import folded, groups_of, keys_of
 from graphs.drawing.grouping import LEVEL, ItemGroup, grouped, opened
 from graphs.ops.control import scan
+from tests.helpers.deep import deep, layer
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--{{data}}{{script}}"
-
-
-def layer(w, h):
-    hidden = g.tanh(h @ w)
-    return h + hidden * hidden
-
-
-def deep(weights, x):
-    for w in weights:
-        x = layer(w, x)
-    return g.mean(x)
 
 
 def loops(w, xs):
@@ -84,7 +74,7 @@ def test_layers_of_a_python_loop_are_one_group_of_alike_groups():
     assert (forward.title, backward.title) == ("layer", "∇ layer")
     line = layer.__code__.co_firstlineno
     (repeated,) = forward.parts
-    assert repeated.title == f"6 × test_grouping.py:{line + 1}, test_grouping.py:{line + 2}"
+    assert repeated.title == f"6 × deep.py:{line + 1}, deep.py:{line + 2}"
     assert [part.title.partition(":")[0] for part in repeated.parts] == [f"{number} of 6" for number in range(1, 7)]
     assert len({part.count for part in repeated.parts[1:]}) == 1  # the first has the input x as well
 
@@ -104,7 +94,7 @@ def test_groups_open_together_and_as_far_as_there_is_room():
 
 def test_lines_say_what_is_written_in_them_and_in_which_function():
     code = DIAGRAMS["layers"].code
-    line = f"test_grouping.py:{layer.__code__.co_firstlineno + 1}"
+    line = f"deep.py:{layer.__code__.co_firstlineno + 1}"
     assert code[line] == ("layer", "hidden = g.tanh(h @ w)")
 
 

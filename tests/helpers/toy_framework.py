@@ -11,8 +11,9 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.engines.base import Compilation, Mode, Observed
+from compare.engines.base import Mode
 from compare.engines.framework import Framework
+from compare.engines.step import Compilation, Observed
 from compare.records.work import RanOp
 from graphs.errors import ControlFlowError
 

@@ -29,8 +29,8 @@ from compare import engines, steps
 from compare.claims.c1_control_flow.corpus import programs, tokens
 from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
 from compare.engines import Engine
-from compare.engines.base import Compilation, Observed
 from compare.engines.limit import LimitError, within
+from compare.engines.step import Compilation, Observed
 from compare.errors import described, without_folders
 from compare.instruments.parity.measure import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks

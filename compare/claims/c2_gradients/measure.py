@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from compare import engines, steps
 from compare.engines import Engine
-from compare.engines.base import Function
 from compare.engines.limit import within
+from compare.engines.step import Function
 from compare.records.checks import Gradients
 from compare.records.job import Job
 from graphs import tree

@@ -17,13 +17,14 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import Compilation, Engine, Function, Mode, Observed
+from compare.engines.base import Engine, Mode
 from compare.engines.cases import signature, traced
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import transformed
 from compare.engines.source import Loader
+from compare.engines.step import Compilation, Function, Observed
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
 from compare.records.work import CallCounts

@@ -10,9 +10,9 @@ from typing import Any
 import dynamic
 import static
 from compare.engines import OWN, named
-from compare.engines.base import Compilation, Observed, Step
 from compare.engines.cases import converted, masked_dims, names, traced
 from compare.engines.graphduel.functions import transformed
+from compare.engines.step import Compilation, Observed, Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
 from graphs.errors import GraphError

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, Mode, Observed, loss_in
+from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
+from compare.engines.step import Function, Observed, loss_in
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.errors import without_folders
 from compare.records.device import Device

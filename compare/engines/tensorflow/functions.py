@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function
+from compare.engines.step import Function
 
 NUMBER: list[type[np.floating[Any]]] = [np.float32]
 """The dtype of numbers in the state of a loop, which TensorFlow keeps as tensors."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Function, LineOp, Mode, Observed, TrainingFunction
+from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
+from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions

@@ -11,7 +11,8 @@ from typing import Any
 
 import optree
 
-from compare.engines.base import Compilation, Function, Mode, Observed
+from compare.engines.base import Mode
+from compare.engines.step import Compilation, Function, Observed
 
 EXPORT = Mode("export", usual=False, traces=True)
 OPTIONS: dict[Mode, dict[str, Any]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.base import Function
 from compare.engines.composed import looped
+from compare.engines.step import Function
 from compare.records.device import Device
 
 

@@ -18,7 +18,7 @@ import optree
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compare.engines.base import LineOp
+from compare.engines.step import LineOp
 from compare.errors import is_users
 
 _is_users = cache(is_users)

@@ -7,7 +7,7 @@ from typing import Any
 
 import optree
 
-from compare.engines.base import LOSS, Function, loss_in
+from compare.engines.step import LOSS, Function, loss_in
 from compare.errors import InputsError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import optree
 
-from compare.engines.base import Function, TrainingFunction
+from compare.engines.step import Function, TrainingFunction
 
 BACKWARD = "backward"
 """What a loss that is differentiated outside does not call."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from compare import engines, workloads
 from compare.engines import cases
-from compare.engines.base import Step
+from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments.lines import graph, tape, ticks
 from compare.instruments.runnables import Runnable

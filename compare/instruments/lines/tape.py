@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dynamic
-from compare.engines.base import LineOp
 from compare.engines.graphduel.functions import transformed
+from compare.engines.step import LineOp
 from compare.instruments.ledger.tape import owner, watched
 from compare.instruments.lines import ticks
 from compare.records.breakdowns import SourceLinesArm

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-from compare.engines.base import LineOp
+from compare.engines.step import LineOp
 from compare.records.breakdowns import LineCost, SourceLinesArm
 
 PASSES = 15

@@ -28,8 +28,8 @@ import numpy as np
 
 import dynamic
 from compare import engines, workloads
-from compare.engines.base import Step
 from compare.engines.graphduel import functions
+from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import thin
 from compare.instruments.memory.tracing import numpy_memory

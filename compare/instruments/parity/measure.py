@@ -26,9 +26,9 @@ import graphs
 import static
 from compare import engines, steps, workloads
 from compare.engines import cases
-from compare.engines.base import Step
 from compare.engines.graphduel import functions
 from compare.engines.limit import within
+from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import thin
 from compare.records.cells import Parity, ParityArm

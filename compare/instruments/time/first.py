@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from compare.engines import heap
-from compare.engines.base import Observed, Step
 from compare.engines.limit import LimitError, within
+from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
 from compare.instruments.parity.measure import tree_error
 from compare.instruments.runnables import TOLERANCE, Runnable

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
-from compare.engines.base import Step
+from compare.engines.step import Step
 from compare.instruments import thin
 from compare.instruments.lines import measure as lines
 from compare.instruments.parity.measure import expectations

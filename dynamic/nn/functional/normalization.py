@@ -11,7 +11,7 @@ from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
-from graphs.ops.neural import inverse_root_mean_square, normalized_batch
+from graphs.ops.neural import inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of
 from graphs.torch.words import floats
@@ -90,7 +90,7 @@ def layer_norm(
     """The last axes together brought to mean 0 and variance 1, then scaled and shifted. Raises ShapeError."""
     check_dtypes(input, weight, bias)
     axes = _last(input, normalized_shape, "layer_norm")
-    centred = ops.add(input, ops.negative(ops.mean(input, axis=axes, keepdims=True)))
+    centred = less(input, ops.mean(input, axis=axes, keepdims=True))
     return _affine(ops.multiply(centred, inverse_root_mean_square(centred, axes, eps)), weight, bias)
 
 

@@ -111,11 +111,6 @@ def makes_quietly(kind: type) -> bool:
     return not any(_may_write(method, kind, True, frozenset()) for method in functions)
 
 
-def may_write(f: FunctionType) -> bool:
-    """Whether a function may write to anything outside of it."""
-    return _may_write(f, None, False, frozenset())
-
-
 Seen = frozenset[CodeType]
 
 
