@@ -168,7 +168,7 @@ def test_what_was_touched_last_is_near_and_what_the_tape_kept_is_far():
         (400, 0),
         (400, 800),
         (400, 0),
-    ]  # into the memory of the first, let go of just now
+    ]  # into the memory of the first, which was freed just before
 
 
 def test_a_view_is_memory_of_what_it_shows():

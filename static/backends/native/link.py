@@ -24,7 +24,7 @@ _gone: list[tuple[Any, Any]] = []  # compilers and libraries that nothing runs a
 
 
 def _unload(gone: list[tuple[Any, Any]]) -> None:
-    """Let go of libraries, each before its compiler; the lock is held."""
+    """Release libraries, each before its compiler; the caller holds the lock."""
     while gone:
         jit, loaded = gone.pop()
         del loaded
