@@ -128,7 +128,7 @@ def test_keys_alone_open_close_search_and_leave(opened):
     page.keyboard.press("Enter")
     assert shown(page) == first
     page.keyboard.press("/")
-    page.keyboard.type("test_viewer.py mean")
+    page.keyboard.type("deep.py mean")
     expect(page.locator("#count")).to_contain_text("match")  # a search waits for the next frame
     page.keyboard.press("Enter")
     assert "mean" in page.text_content("#panel h2")
