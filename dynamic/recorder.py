@@ -27,7 +27,7 @@ def record(f: Callable[..., Any], *args: Any) -> Graph:
     """
     recorder = _Recorder(getattr(f, "__name__", "f"))
     leaves, structure = tree.flatten(args)
-    paths = tree.paths(args)
+    paths = tree.paths(f, args)
     called = [recorder.input(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
     with forward_lines() as recorder.lines, dispatch.observed(recorder):
         result = f(*tree.unflatten(structure, called))

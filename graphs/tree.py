@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,8 +90,18 @@ def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     return optree.tree_map(function, tree, *others)
 
 
-def paths(args: tuple[Any, ...], names: Sequence[str] = ()) -> list[str]:
-    """A readable name for each leaf of positional arguments: `params['w']`, or `arg0['w']` without names."""
+def paths(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """A readable name for each leaf of positional arguments of `f`: `params['w']`, or `arg0['w']` of `*args`."""
     tree: Tree = args
+    names = _parameter_names(f)
     labels = [*names, *(f"arg{i}" for i in range(len(names), len(args)))]
     return [labels[path[0]] + "".join(f"[{key!r}]" for key in path[1:]) for path in optree.tree_paths(tree)]
+
+
+def _parameter_names(f: Callable[..., Any]) -> list[str]:
+    """Those of positional parameters; none where Python cannot tell."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -72,7 +72,7 @@ def _flat_problem(
             filled[i] = value
         return _weighted_sum(f(*tree.unflatten(structure, filled)), seed)
 
-    names = tree.paths(args)
+    names = tree.paths(f, args)
     return loss, [np.asarray(leaves[i], np.float64) for i in active], [names[i] for i in active]
 
 

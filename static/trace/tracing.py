@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -74,7 +73,7 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     builder.general = general
     builder.reads = {}
     leaves, structure = tree.flatten(tuple(args))
-    names = tree.paths(tuple(args), _parameter_names(f))
+    names = tree.paths(f, tuple(args))
     symbols = [
         Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
         for name, leaf in zip(names, leaves, strict=True)
@@ -90,14 +89,6 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     return Traced(
         lowered(builder.finish(nodes)), structure, static, out_structure, reads, tuple(builder.guards.values())
     )
-
-
-def _parameter_names(f: Callable[..., Any]) -> list[str]:
-    try:
-        kinds = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 class tracing(Block):  # noqa: N801

@@ -165,7 +165,7 @@ def test_a_wrong_gradient_is_found_and_named(engine, factor):
     with pytest.raises(AssertionError) as caught:
         check_grads(lambda p, x: g.sin(p["w"]) * x, [params, np.ones(2)], engine=wrong(engine, factor))
     message = str(caught.value)
-    assert message.startswith(f"{engine.__name__}: the gradient of order 1 in arg0['w'] is ")
+    assert message.startswith(f"{engine.__name__}: the gradient of order 1 in p['w'] is ")
     assert "by reverse mode but" in message
     assert message.endswith("by central differences, along the direction of seed (0, 1, 0)")
 
@@ -188,7 +188,7 @@ def test_a_wrong_second_derivative_is_found():
     grad = lambda f: lambda x: value_and_grad(f)(x)[1]  # noqa: E731
     engine = SimpleNamespace(__name__="dynamic", value_and_grad=value_and_grad, grad=grad)
     check_grads(g.sin, [np.array([0.3, 0.4])], engine=engine)
-    with pytest.raises(AssertionError, match="the gradient of order 2 in arg0"):
+    with pytest.raises(AssertionError, match="the gradient of order 2 in x"):
         check_grads(g.sin, [np.array([0.3, 0.4])], 2, engine=engine)
 
 
@@ -197,7 +197,7 @@ def test_only_the_chosen_arguments_are_checked(engine):
     check_grads(g.take, [np.ones(3), np.array([0, 2])], engine=engine)
     floor_kink = np.array([1.0])  # a difference across it would be huge
     check_grads(lambda x, y: x * g.floor(y), [np.ones(1), floor_kink], argnums=[0], engine=engine)
-    with pytest.raises(AssertionError, match="in arg1"):
+    with pytest.raises(AssertionError, match="in y"):
         check_grads(lambda x, y: x * g.floor(y), [np.ones(1), floor_kink], engine=engine)
 
 
