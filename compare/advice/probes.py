@@ -60,6 +60,15 @@ def branching(params: Params, x: Array) -> Array:
     return graphs.mean(graphs.square(x))
 
 
+def iterated(params: Params, x: Array) -> Array:
+    """A layer, again and again until a value says that it is enough, which Python reads after each turn."""
+    turns = params["most"]
+    while turns > 0:
+        x = graphs.tanh(x @ params["w"] + params["b"])
+        turns = turns - 1
+    return graphs.mean(graphs.square(x))
+
+
 def attention(params: Params, x: Array) -> Array:
     """Products of what has been turned, with a softmax between."""
     q, k, v = (x @ params[name] for name in "qkv")
@@ -86,6 +95,16 @@ def looked_up(params: Params, index: Array) -> Array:
     """Rows of a table, put beside each other and classified."""
     h = graphs.concat([graphs.take(params["table"], index, axis=0), params["table"]], axis=1)
     return graphs.cross_entropy(h @ params["w"], index)
+
+
+def reading(params: Params, index: Array) -> Array:
+    """Rows of a table, read in turn beside what has been read, each of which says what the next should be."""
+    h, losses = params["table"][:1], []
+    for i in range(index.shape[0] - 1):
+        h = graphs.concat([h, graphs.take(params["table"], index[i : i + 1], axis=0)])
+        mixed = graphs.softmax(h[-1] @ graphs.matrix_transpose(h)) @ h
+        losses.append(graphs.take(graphs.log_softmax(mixed @ params["w"]), index[i + 1]))
+    return -graphs.mean(graphs.stack(losses))
 
 
 def many(params: Params) -> Array:
@@ -143,9 +162,19 @@ def _branched(count: int, batch: int, width: int) -> Case:
     return replace(case, branches=True)
 
 
+def _iterated(most: int, batch: int, width: int) -> Case:
+    params = {"w": _array(width, width), "b": _array(width), "most": np.float32(most)}
+    return replace(_case(iterated, params, _array(batch, width)), branches=True)
+
+
 def _tabled(length: int, width: int) -> Case:
     params = {"table": _array(length, width), "w": _array(2 * width, length)}
     return _case(looked_up, params, np.arange(length))
+
+
+def _read(length: int, rows: int, width: int) -> Case:
+    params = {"table": _array(rows, width), "w": _array(width, rows)}
+    return _case(reading, params, np.arange(length) * 7 % rows)
 
 
 def _several(arrays: int, elements: int) -> Case:
@@ -187,7 +216,10 @@ MORE: dict[str, Probe] = {
     **_table(_recurred, "steps", (6, 4, 4), (9, 4), (12, 32, 4), (30, 64, 16), (40, 16)),
     **_table(_scaled, "gated", (3, 4, 4), (4, 48, 32), (10, 64, 64), loss=gated),
     **_table(_tabled, "table", (4, 3), (200, 16), (1000, 64)),
+    **_table(_read, "reading", (2, 5, 4), (5, 30, 16), (12, 60, 64)),
     **_table(_several, "many", (10, 4), (100, 4), (20, 2000)),
+    **_table(_iterated, "iterated", (4, 2, 4), (20, 8, 16), (12, 32, 64), (40, 4, 8)),
+    **_table(_branched, "branches", (1, 2, 4), (4, 8, 16), (9, 4, 8)),
     **_table(_filtered, "filters", (2, 4, 10), (8, 8, 14)),
     **_table(_scaled, "polynomial", (8, 3000), (5, 20_000), (30, 20_000), (4, 100_000), (10, 300_000)),
     **_table(_layered, "layers", (3, 32, 64), (4, 256, 128), (2, 400, 100)),

@@ -32,6 +32,8 @@ def _infer_take(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
 
 def _front(array: Array, axis: int, count: int = 1) -> Array:
     """`count` axes from `axis` on, moved to the front."""
+    if axis == 0:
+        return array
     return np.moveaxis(array, range(axis, axis + count), range(count))
 
 
@@ -75,6 +77,12 @@ def _even(indices: Array) -> Array | slice:
 
 def _add_rows(rows: Array, indices: Array, values: Array) -> None:
     """rows[indices] += values, each index as often as it occurs."""
+    if indices.size == 1:
+        try:
+            rows[indices.item()] += values.reshape(rows.shape[1:])
+        except IndexError:
+            raise outside(len(rows)) from None
+        return
     width = math.prod(rows.shape[1:])
     if rows.ndim > _MOST_AXES:
         merged = rows.reshape(len(rows), width)

@@ -17,6 +17,7 @@ from graphs.spec import broadcast_shapes
 Shape = tuple[int, ...]
 
 _FEW = 1024  # elements: so many NumPy chooses from as soon
+_SMALL = 256  # elements: for so many, to set up the arithmetic takes longer than what the processor did not foresee
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -25,7 +26,7 @@ def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     if type(x) is not type(y) and np.size(condition) > _FEW:  # a number beside an array is of its dtype
         x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
-    if bits is None:
+    if bits is None or max(condition.size, x.size, y.size) <= _SMALL:
         return _copied(condition, x, y, out)
     if out is None:
         out = np.empty(_shape(condition.shape, x.shape, y.shape), x.dtype)
@@ -40,8 +41,8 @@ def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
 
 
 def _shape(condition: Shape, x: Shape, y: Shape) -> Shape:
-    """The shape that all broadcast to; where one is a number and the others agree, without asking NumPy."""
-    if condition == (x or y) and not (x and y):
+    """The shape that all broadcast to; where all agree, or one is a number, without asking anybody."""
+    if condition == (x or y) and (y == condition or not (x and y)):
         return condition
     shape: Any = broadcast_shapes(condition, x, y)  # of numbers, as these are
     return shape
@@ -53,9 +54,13 @@ def _alike(condition: Array, x: Array, y: Array) -> bool:
 
 
 def _copied(condition: Array, x: Array, y: Array, out: Array) -> Array:
-    """The same for mixed dtypes, and for those that are wider than an integer."""
+    """The same for few elements, for mixed dtypes, and for those that are wider than an integer."""
     if out is None:
         return np.where(condition, x, y)
-    np.copyto(out, y)
-    np.copyto(out, x, where=np.asarray(condition, bool))
+    holds = np.asarray(condition, bool)
+    if np.may_share_memory(out, x):
+        np.copyto(out, y, where=~holds)
+    else:
+        np.copyto(out, y)
+        np.copyto(out, x, where=holds)
     return out

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops.control import part, scan_op
+from graphs.ops.control import part, scan_op, switch_op, while_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
@@ -102,7 +102,7 @@ class Writer:
         self.number = {node: i for i, node in enumerate(schedule.order)}
         self.fixed = self._fixed()
         self.fresh: set[Node] = set()
-        self._handed_out = Counter(self.owner[output] for output in graph.outputs)
+        self._handed_out = Counter(self._lender(output) for output in graph.outputs)
         self.slots: list[Slot] = []
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
@@ -251,15 +251,22 @@ class Writer:
 
     def _output(self, node: Node) -> str:
         # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
-        owner = self.owner[node]
-        kept = owner in self.fixed or owner.op is INPUT or self._handed_out[owner] > 1
+        lender = self._lender(node)
+        kept = lender in self.fixed or lender.op is INPUT or self._handed_out[lender] > 1
         if kept or not self._is_whole(node):
             return f"copy({self._name(node)})"
-        return self._name(node) if owner.spec.ndim and writer(owner) is owner else f"asarray({self._name(node)})"
+        return self._name(node) if lender.spec.ndim and writer(lender) is lender else f"asarray({self._name(node)})"
+
+    def _lender(self, node: Node) -> Node:
+        """Whose memory a node's is. What a branch or a while loop returns are arrays that nobody else has."""
+        while self.owner[node] is not node and not (node.op is part and node.inputs[0].op in (switch_op, while_op)):
+            node = node.inputs[0]
+        return node
 
     def _is_whole(self, node: Node) -> bool:
-        """Whether a node is all of its owner's memory, each byte once: not a part of it, and not repeated."""
-        while self.owner[node] is not node:
+        """Whether a node is all of its lender's memory, each byte once: not a part of it, and not repeated."""
+        lender = self._lender(node)
+        while node is not lender:
             if node.op is broadcast_to or not dims.same(node.spec.size, node.inputs[0].spec.size):
                 return False
             node = node.inputs[0]

@@ -20,6 +20,10 @@ SHAPES = [
     ((5, 4), (5, 4), ()),
     ((5, 1), (4,), (5, 4)),
     ((0, 3), (3,), ()),
+    ((50, 40), (50, 40), (50, 40)),
+    ((50, 40), (), (50, 40)),
+    ((50, 40), (50, 40), ()),
+    ((50, 1), (40,), (50, 40)),
 ]
 
 
@@ -45,13 +49,17 @@ def test_select_gives_the_bits_of_where(dtype, shapes):
                 assert got.tobytes() == expected.tobytes()
 
 
-def test_select_may_write_over_its_last_operand():
-    condition = np.arange(20) % 3 == 0
-    for x in (np.zeros((), np.float32), np.arange(20, dtype=np.float32) - 30):
-        y = np.arange(20, dtype=np.float32)
-        expected = np.where(condition, x, y)
-        assert select(condition, x, y, out=y) is y
-        np.testing.assert_array_equal(y, expected)
+@pytest.mark.parametrize("size", [20, 2000])
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float64", "float32"), ("int64", "int32")])
+def test_select_may_write_over_an_operand(dtypes, size):
+    condition = np.arange(size) % 3 == 0
+    for other in (np.zeros((), dtypes[1]), -np.arange(size).astype(dtypes[1]) - 30):
+        for swapped in (False, True):
+            over = np.arange(size).astype(dtypes[0])
+            operands = (over, other) if swapped else (other, over)
+            expected = np.where(condition, *operands)
+            assert select(condition, *operands, out=over) is over
+            np.testing.assert_array_equal(over, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "bool"])

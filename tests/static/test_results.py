@@ -128,6 +128,33 @@ def test_a_result_is_an_array_of_its_own_each_time():
     assert address(again) % 64 == 0
 
 
+def of_branches(x, y):
+    def nested():
+        return g.cond(g.sum(y) > 0, lambda: (x + 1, y, g.zeros(3)), lambda: (x * 2, x + y, x))
+
+    a, b, c = g.cond(g.sum(x) > 0, nested, lambda: (x, y * 3, g.ones(3)))
+    _, d, e = g.while_loop(lambda s: s[0] < g.sum(x), lambda s: (s[0] + 1, s[2], s[1] * 2), (g.zeros(()), a, y))
+    return a, a, b, c[::-1], c, d, e, g.sum(a)
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1)], ids=str)
+@pytest.mark.parametrize("arena", [True, False])
+def test_what_branches_and_loops_return_is_an_array_of_its_own_each_time(arena, signs):
+    x, y = (sign * np.arange(1.0, 4.0) for sign in signs)
+    exe = static.compile(of_branches, x, y, arena=arena)
+    expected = [np.array(value) for value in of_branches(x, y)]
+    calls = [exe(x, y), exe(x, y)]
+    owned = [array for call in calls for array in call]
+    for i, array in enumerate(owned):
+        assert type(array) is np.ndarray
+        assert not any(np.shares_memory(array, other) for other in (x, y, *owned[:i]))
+    for array in calls[0]:
+        array[...] = 99
+    for call in (calls[1], exe(x, y)):
+        for got, value in zip(call, expected, strict=True):
+            np.testing.assert_array_equal(got, value)
+
+
 def test_copies_are_copies():
     exe = adder()
     result = filled(exe, 3)

@@ -107,6 +107,12 @@ def _compiled(graph: Graph, trips: float) -> Terms:
             _add(terms, {**(_fused(node) if node.op is fused else _kernel(node)), **touched.far(node)}, times)
         elif owner(node).op is INPUT:  # a view of a planned buffer is made once
             _add(terms, {"static views": 1.0}, times)
+    for node, times in choices(graph, trips):
+        arrays = float(len(node.inputs))
+        if "branches" in node.attrs:
+            _add(terms, {"static branches": 1.0, "arrays of static branches": arrays}, times)
+        else:
+            _add(terms, {"static turns": 1.0, "arrays of static turns": arrays}, times)
     return terms
 
 
@@ -145,7 +151,8 @@ def _kernel(node: Node) -> Terms:
         return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
     gathers = op.name in ("take", "take_along_axis")
     moved = size_of(node) if gathers else max(map(size_of, (node, *node.inputs)))
-    return {"other kernels": 1.0, "elements that others move": moved / 4}
+    kind = "scattering" if op.name.startswith("scatter") else family
+    return {f"{kind} kernels": 1.0, "elements that others move": moved / 4}
 
 
 def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
@@ -156,6 +163,16 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
                 yield from ((part, turns * more) for part, more in calls(inner, trips))
         elif node.op.name != "part":
             yield node, 1.0
+
+
+def choices(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
+    """Every node of control flow at any depth, and how often it picks what to run next: a branch, or one more turn."""
+    for node in graph.calls:
+        if _is_control(node):
+            turns = _turns(node, trips)
+            yield node, max(count for _, count in turns)
+            for inner, count in turns:
+                yield from ((part, count * more) for part, more in choices(inner, trips))
 
 
 def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, float]]:
