@@ -51,11 +51,9 @@ class Arguments:
         return call
 
     def _constants(self, arg: Any) -> Any:
-        if type(arg) is np.ndarray:
-            return _data(arg)
-        leaves, structure = tree.flatten(arg)
-        self.plain = self.plain and Tensor not in map(type, leaves)
-        return tree.unflatten(structure, list(map(_data, leaves)))
+        value, held_tensor = constant(arg)
+        self.plain = self.plain and not held_tensor
+        return value
 
     def _differentiated(self, arg: Any) -> Any:
         leaves, grouped = tree.parted(arg)
@@ -83,6 +81,14 @@ class Arguments:
 
 def _dict(keys: tuple[Any, ...], values: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
+
+
+def constant(arg: Any) -> tuple[Any, bool]:
+    """An argument that is not differentiated, its arrays as tensors, and whether it held a tensor before."""
+    if type(arg) is np.ndarray:
+        return _data(arg), False
+    leaves, structure = tree.flatten(arg)
+    return tree.unflatten(structure, list(map(_data, leaves))), Tensor in map(type, leaves)
 
 
 def _data(leaf: Any) -> Any:

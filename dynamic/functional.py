@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynamic import grad_mode, tapes
-from dynamic.arguments import Arguments
+from dynamic.arguments import Arguments, constant
 from dynamic.gradients import pulled
 from dynamic.inplace import owned
 from dynamic.node import Node
@@ -151,14 +151,44 @@ def _stepped(
     f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
-    step = None if has_aux else tapes.step(f, args, positions)
+    compiled = None if has_aux else _compiled(f, args, positions) or _compiled_flat(f, args, positions)
+    return compiled or _by_parts(f, args, positions, has_aux)
+
+
+def _compiled(f: Callable[..., Any], args: Sequence[Any], positions: list[int]) -> tuple[Any, tuple[Any, ...]] | None:
+    """The same of arrays and dicts of arrays; None, and f has not run, where an argument is more than that."""
+    step = tapes.step(f, tuple(args), positions)
     if step is None:
-        return _by_parts(f, args, positions, has_aux)
+        return None
     output, gradients, parts = step
     if parts is None:
         return output, gradients
     call = Arguments.of(parts)
-    return transforms.differentiated(*_taped(call, *_leaves(output, call), False, True), has_aux)
+    return transforms.differentiated(*_taped(call, *_leaves(output, call), False, True), has_aux=False)
+
+
+def _compiled_flat(
+    f: Callable[..., Any], args: Sequence[Any], positions: list[int]
+) -> tuple[Any, tuple[Any, ...]] | None:
+    """The same where containers are nested, of a function that takes the leaves of an argument as a dict of arrays."""
+    if not tapes.is_compiled():
+        return None
+    parted = [tree.parted(args[position]) for position in positions]
+    constants = {i: constant(arg) for i, arg in enumerate(args) if i not in positions}
+    if any(held_tensor for _, held_tensor in constants.values()):
+        return None
+
+    def of_leaves(*leaves: dict[int, Any]) -> Any:
+        call = {i: arg for i, (arg, _) in constants.items()}
+        for position, (_, grouped), values in zip(positions, parted, leaves, strict=True):
+            call[position] = grouped(list(values.values()))
+        return f(*[call[i] for i in range(len(args))])
+
+    step = _compiled(of_leaves, [dict(enumerate(leaves)) for leaves, _ in parted], list(range(len(parted))))
+    if step is None:
+        return None
+    output, gradients = step
+    return output, tuple(grouped(list(values.values())) for (_, grouped), values in zip(parted, gradients, strict=True))
 
 
 _by_parts = transforms.step_of(functools.partial(_recorded, retain=False))

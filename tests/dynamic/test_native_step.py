@@ -56,6 +56,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a dict, and constants": (lambda p, c, n: g.sum(p["a"] * c @ p["b"]) * n, ({"a": _HALF, "b": np.eye(3)}, _HALF, 2)),
     "dict and array": (lambda p, c: g.sum(p["a"] * c), ({"a": _HALF}, np.arange(3))),
     "an argument that nothing depends on": (lambda p: g.sum(p["a"]), ({"a": _HALF, "b": np.ones(4)},)),
+    "nested containers and numbers": (
+        lambda p, c: g.sum(p["layers"][1] @ p["layers"][0][0] * c["scales"][0]) + g.sum(p["bias"]) * c["power"],
+        ({"layers": [(np.eye(3),), _HALF], "bias": np.ones(2)}, {"scales": [_HALF[:, :1]], "power": 2}),
+    ),
+    "a nested container without arrays": (lambda p, c: g.sum(c), ({"layers": [[], None]}, _HALF)),
     "one array twice": (lambda p: g.sum(p["a"] * p["b"]), ({"a": _HALF, "b": _HALF},)),
     "a gradient that is a view": (lambda p: g.sum(p["a"] + p["b"]), ({"a": _HALF, "b": np.ones((2, 3))},)),
     "read-only": (lambda x: g.sum(x * x), (_FIXED,)),
@@ -102,6 +107,17 @@ def test_a_step_in_one_call_is_the_step_by_parts(name: str, around: str) -> None
                 outcomes.append((type(error), str(error)))
     assert outcomes[0] == outcomes[1]
     assert len(calls) == 2 * (name != "ints")
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    "name", ["usual", "a dict, and constants", "nested containers", "nested containers and numbers"]
+)
+def test_arrays_in_any_containers_take_one_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, args = FUNCTIONS[name]
+    expected = _content(dynamic.value_and_grad(f)(*args))
+    monkeypatch.setattr(functional, "_by_parts", None)
+    assert _content(dynamic.value_and_grad(f)(*args)) == expected
 
 
 def _content(result: Any) -> Any:
