@@ -5,14 +5,13 @@ import pytest
 
 from compare import engines
 from compare.claims.c8_structure import measure
-from compare.claims.c8_structure.base import BLOCKS, HALF, STEPS, digits
-from compare.claims.c8_structure.catalogue import edits
+from compare.claims.c8_structure.edits import BLOCKS, EDITS, HALF, STEPS, digits
 from compare.claims.c8_structure.measure import TrainingRun
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 
-EDITS = {edit.name: edit for edit in edits()}
+BY_NAME = {edit.name: edit for edit in EDITS}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def trainings():
             "dynamic": measure.trained(engine, engine.arms[0], edit.plain),
             **{way: measure.trained(engine, arm, version) for way, version in measure.ways(edit).items()},
         }
-        for name, edit in EDITS.items()
+        for name, edit in BY_NAME.items()
     }
 
 
@@ -63,11 +62,11 @@ def test_widening_changes_nothing_at_first(trainings):
 
 
 def test_structures_are_told_apart_by_shapes_and_by_what_python_decides():
-    params, batch = EDITS["layer dropped"].plain.init(), digits(0)
+    params, batch = BY_NAME["layer dropped"].plain.init(), digits(0)
     one = measure.structure_of(params, (*batch, True))
     assert one == measure.structure_of(params, (*digits(1), True))
     assert one != measure.structure_of(params, (*batch, False))
-    dropped = EDITS["layer dropped"].plain.change(HALF, params)
+    dropped = BY_NAME["layer dropped"].plain.change(HALF, params)
     assert len(dropped["blocks"]) == BLOCKS - 1
     assert one != measure.structure_of(dropped, (*batch, True))
 

@@ -7,8 +7,8 @@ import pytest
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import CLAIMS
-from compare.claims.c8_structure import catalogue, measure
-from compare.claims.c8_structure.base import STEPS
+from compare.claims.c8_structure import edits, measure
+from compare.claims.c8_structure.edits import STEPS
 from compare.records.checks import Edits
 from compare.records.job import Job
 from compare.run.worker import perform
@@ -24,17 +24,14 @@ CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(measure, "REPEATS", 2)
-    chosen = catalogue.edits
-    monkeypatch.setattr(catalogue, "edits", lambda: [edit for edit in chosen() if edit.name in CHOSEN])
     frameworks.named.cache_clear()
-    loaded = frameworks.named("toy").load(catalogue.__name__)
-    theirs = loaded.edits
-    monkeypatch.setattr(loaded, "edits", lambda: [edit for edit in theirs() if edit.name in CHOSEN])
+    for module in (edits, frameworks.named("toy").load(edits.__name__)):
+        monkeypatch.setattr(module, "EDITS", [edit for edit in module.EDITS if edit.name in CHOSEN])
     yield
     frameworks.named.cache_clear()
 
 
-def edits(arm):
+def measured(arm):
     return measure.measure(check_of(arm))
 
 
@@ -63,7 +60,7 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
 def test_losses_that_are_not_ours_are_left_out(monkeypatch):
     told = []
     monkeypatch.setattr(steps, "now", told.append)
-    rows = edits("toy-wrong").edits
+    rows = measured("toy-wrong").edits
     assert told == [f"trained through {row.edit}" for row in rows]  # where a worker that is ended was
     assert not any(row.agree for row in rows)
     assert all(row.difference > 0.1 for row in rows)
@@ -72,7 +69,7 @@ def test_losses_that_are_not_ours_are_left_out(monkeypatch):
 
 
 def test_what_an_arm_refuses_is_named_with_its_reason():
-    (row, *_) = edits("toy-refusing").edits
+    (row, *_) = measured("toy-refusing").edits
     assert not row.agree
     assert row.engines.keys() == {"dynamic"}
     assert row.refused["retraced"] == "NotImplementedError: cannot be compiled: it prints"
@@ -81,14 +78,14 @@ def test_what_an_arm_refuses_is_named_with_its_reason():
 
 
 def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
-    rows = [*edits("toy-jit").edits, *edits("toy-refusing").edits[:1]]
+    rows = [*measured("toy-jit").edits, *measured("toy-refusing").edits[:1]]
     assert said(CLAIM.judge([Edits("C8", rows)]).to_dict(), "layer widened, retraced: not run, NotImplemented")
 
 
 def test_a_training_that_does_not_end_is_ended(monkeypatch):
     monkeypatch.setattr(measure, "LIMIT", 0.3)
     toy = frameworks.named("toy")
-    edit = next(edit for edit in toy.load(catalogue.__name__).edits() if not edit.foreseen)
+    edit = next(edit for edit in toy.load(edits.__name__).EDITS if not edit.foreseen)
     row = measure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
     assert row.refused["retraced"] == "it did not end in 0.3 s"
     assert row.engines["dynamic"].seconds > 0
@@ -97,7 +94,7 @@ def test_a_training_that_does_not_end_is_ended(monkeypatch):
 def test_eager_that_cannot_train_leaves_a_row_with_the_reason(monkeypatch):
     toy = frameworks.named("toy")
     monkeypatch.setattr(toy, "arrays", lambda tree: 1 / 0)
-    (row, *_) = edits("toy-jit").edits
+    (row, *_) = measured("toy-jit").edits
     assert row.refused == {"dynamic": "failed: ZeroDivisionError: division by zero"}
     assert (row.engines, row.ways, row.agree, row.difference) == ({}, {}, False, None)
     assert CLAIM.judge([Edits("C8", [row])]).finding.verdict == "inconclusive"
@@ -112,6 +109,6 @@ def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once
     train, arms, toy = measure.trained, [], frameworks.named("toy")
     monkeypatch.setattr(measure, "trained", counted)
     monkeypatch.setattr(measure, "BUDGET", budget)
-    (edit, *_) = toy.load(catalogue.__name__).edits()
+    (edit, *_) = toy.load(edits.__name__).EDITS
     measure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
     assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(measure.ways(edit)))

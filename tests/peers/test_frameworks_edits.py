@@ -8,7 +8,7 @@ import pytest
 from compare import engines as frameworks
 from compare.claims.c7_prototyping import measure as prototyping
 from compare.claims.c7_prototyping.edits import EDITS
-from compare.claims.c8_structure import catalogue
+from compare.claims.c8_structure import edits
 from compare.claims.c8_structure import measure as structure
 from compare.errors import InputsError
 
@@ -33,8 +33,8 @@ def of_arm(arm):
 @each_framework
 def test_every_edited_training_has_our_losses_in_eager(name):
     framework = started(name)
-    theirs = framework.load(catalogue.__name__).edits()
-    for ours, edit in zip(catalogue.edits(), theirs, strict=True):
+    theirs = framework.load(edits.__name__).EDITS
+    for ours, edit in zip(edits.EDITS, theirs, strict=True):
         expected = structure.reference(ours)
         run = structure.trained(framework, framework.arms[0], edit.plain)
         assert structure.apart(expected, run.losses) < structure.TOLERANCE, edit.name
@@ -48,8 +48,8 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
     monkeypatch.setattr(structure, "LIMIT", 300.0)
     monkeypatch.setattr(structure, "BUDGET", 0.0)
     chosen = {"layer widened": 1} if arm == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
-    theirs = {edit.name: edit for edit in framework.load(catalogue.__name__).edits()}
-    for ours in catalogue.edits():
+    theirs = {edit.name: edit for edit in framework.load(edits.__name__).EDITS}
+    for ours in edits.EDITS:
         if ours.name in chosen:
             expected = structure.reference(ours)
             row = structure.measured(framework, arm, theirs[ours.name], expected)

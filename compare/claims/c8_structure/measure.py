@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare import engines, steps
-from compare.claims.c8_structure import catalogue
-from compare.claims.c8_structure.base import STEPS, Edit, Version
+from compare.claims.c8_structure import edits
+from compare.claims.c8_structure.edits import STEPS, Edit, Version
 from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
@@ -56,9 +56,9 @@ def measure(job: Job) -> Edits:
     """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
     engine, arm = engines.compared(job.arm)
     session(arm)
-    theirs = engine.load(catalogue.__name__).edits()
+    theirs = engine.load(edits.__name__).EDITS
     gc.freeze()  # what is loaded now is not walked by each collection during a step
-    pairs = zip(steps.each("trained through", catalogue.edits()), theirs, strict=True)
+    pairs = zip(steps.each("trained through", edits.EDITS), theirs, strict=True)
     return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
 
 
