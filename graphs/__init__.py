@@ -41,7 +41,7 @@ def isomorphic(first: Graph, second: Graph) -> builtins.bool:
     return analysis.isomorphic(first, second)
 
 
-_LATER = ("integrate", "special", "stats")
+_LATER = ("integrate", "onnx", "special", "stats")
 
 
 def __getattr__(name: str) -> _Any:

@@ -4,8 +4,8 @@ import builtins
 from typing import Any as _Any
 
 from graphs import (
-    errors as errors, integrate as integrate, linalg as linalg, optim as optim, special as special, stats as stats,
-    tree as tree,
+    errors as errors, integrate as integrate, linalg as linalg, onnx as onnx, optim as optim, special as special,
+    stats as stats, tree as tree,
 )
 from graphs.custom import (
     custom_op as custom_op,

@@ -293,15 +293,21 @@ def max_pool_with_places(
     window = _pooling(x, rank, size, stride, padding, dilation)
     whole = _longer(window, _beyond(shape_of(x), window, ceil_mode))
     peak = window_max(x, window=whole)
-    tap: Array = astype(window_argmax(x, peak, window=whole), np.int64)
+    return peak, places_of(x, peak, whole)
+
+
+def places_of(x: Array, peak: Array, window: Window) -> Array:
+    """Where the maximum of each window lies in the last axes of x, row by row, as int64."""
+    tap: Array = astype(window_argmax(x, peak, window=window), np.int64)
     place: Array = np.zeros((), np.int64)
-    lengths, sizes = [part[0] for part in whole], _sizes_of(shape_of(x), whole)
-    for axis, (length, step, before, _, gap) in enumerate(whole):
+    lengths, sizes = [part[0] for part in window], _sizes_of(shape_of(x), window)
+    rank = len(window)
+    for axis, (length, step, before, _, gap) in enumerate(window):
         along = remainder(floor_divide(tap, math.prod(lengths[axis + 1 :])), length)
         first = subtract(multiply(arange(shape_of(peak)[axis - rank]), step), before)
         here = add(reshape(first, (-1, *(1,) * (rank - 1 - axis))), multiply(along, gap))
         place = add(multiply(place, sizes[axis]), here)
-    return peak, place
+    return place
 
 
 def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool, divisor: int | None = None) -> Array:

@@ -10,7 +10,7 @@
     products.py      vectors and matrices         numbers.py     what few programs use, by element
     quantiles.py     read off sorted elements     parts.py       written into a part
     linalg.py        torch.linalg                 systems.py     equations, and factors that solve them
-    special.py       torch.special
+    special.py       torch.special                sampling.py    read between elements: of nn.functional
 
 What stands here reads arrays and ops alone, and so works on symbols, too; the dynamic engine offers it to its users.
 Where PyTorch and the array API standard differ, these do what PyTorch does, and `graphs` what the standard says.

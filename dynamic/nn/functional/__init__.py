@@ -11,7 +11,6 @@ from dynamic.nn.functional import (
     margins,
     moving,
     normalization,
-    sampling,
     windows,
 )
 from dynamic.nn.functional.activations import *
@@ -23,10 +22,11 @@ from dynamic.nn.functional.losses import *
 from dynamic.nn.functional.margins import *
 from dynamic.nn.functional.moving import *
 from dynamic.nn.functional.normalization import *
-from dynamic.nn.functional.sampling import *
 from dynamic.nn.functional.windows import *
+from graphs.torch import sampling
 from graphs.torch.guard import guard
 from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
+from graphs.torch.sampling import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     *activations.__all__, *ctc.__all__, *dropping.__all__, *layers.__all__, *lookups.__all__, *losses.__all__,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array
 from graphs import dims, ops
 from graphs.errors import OptionError, ShapeError, located
+from graphs.op import Array
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = ["affine_grid", "grid_sample"]

@@ -1,0 +1,121 @@
+"""Control flow: branches and loops of a model are `cond`, `while_loop` and `scan`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphs import dispatch, ops
+from graphs.errors import ControlFlowError
+from graphs.onnx import sizes
+from graphs.onnx.sizes import Sizes
+from graphs.onnx.table import Body, translates
+from graphs.ops.shapes import shape_of
+
+
+@translates("If", since=1)
+def branch(condition: Any, *, then_branch: Body, else_branch: Body) -> Any:
+    return ops.cond(ops.reshape(condition, ()), lambda: _values(then_branch()), lambda: _values(else_branch()))
+
+
+def _values(results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results of a body: in a trace, sizes that are no numbers are tensors."""
+    return tuple(sizes.tensor(result) if sizes.is_symbolic(result) else result for result in results)
+
+
+@translates("Loop", since=11)
+def loop(limit: Any, condition: Any, *state: Any, body: Body) -> Any:
+    """`body(number, condition, *state)` while the condition holds, at most `limit` times.
+
+    What a turn gives besides the state is stacked. In a graph the number of turns must be known then, and the body may
+    not end the loop.
+    """
+    going = np.asarray(True) if condition is None else ops.reshape(condition, ())
+    if dispatch.tracer() is None:
+        return _looped(limit, going, state, body)
+    results = body(np.asarray(0, np.int64), going, *state)
+    if len(results) == len(state) + 1:
+        return _while(limit, going, state, body)
+    return _counted(limit, going, state, body)
+
+
+def _looped(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
+    rows: list[tuple[Any, ...]] = []
+    most = None if limit is None else int(np.asarray(limit).item())
+    while bool(going) and (most is None or len(rows) < most):
+        going, *results = body(np.asarray(len(rows), np.int64), going, *state)
+        going = ops.reshape(going, ())
+        rows.append(tuple(results[len(state) :]))
+        state = tuple(results[: len(state)])
+    return (*state, *(ops.stack(list(column)) for column in zip(*rows, strict=True)))
+
+
+def _while(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
+    def proceeds(carried: tuple[Any, ...]) -> Any:
+        inside = True if limit is None else ops.less(carried[0], ops.reshape(limit, ()))
+        return ops.logical_and(carried[1], inside)
+
+    def turn(carried: tuple[Any, ...]) -> tuple[Any, ...]:
+        number, ongoing, *values = carried
+        following, *results = body(number, ongoing, *values)
+        return (ops.add(number, np.asarray(1, np.int64)), ops.reshape(following, ()), *results)
+
+    return ops.while_loop(proceeds, turn, (np.asarray(0, np.int64), going, *state))[2:]
+
+
+def _counted(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
+    """A loop whose turns are counted before it begins, since what they give is stacked."""
+    if dispatch.interpreter_of(going) is not None or limit is None:
+        raise ControlFlowError(
+            "a Loop that stacks results ends where values decide, so that their number is unknown while a graph is "
+            "traced; run the model in the dynamic engine"
+        )
+    (count,) = sizes.numbers(limit)
+
+    def turn(carried: tuple[Any, ...], number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        following, *results = body(number, going, *carried)
+        if dispatch.interpreter_of(following) is not None or not bool(following):
+            raise ControlFlowError(
+                "the body of a Loop that stacks results may end it, so that their number is unknown while a graph is "
+                "traced; run the model in the dynamic engine"
+            )
+        return tuple(results[: len(carried)]), tuple(results[len(carried) :])
+
+    last, stacked = ops.scan(turn, state, ops.arange(count if bool(going) else 0))
+    return (*last, *stacked)
+
+
+@translates("Scan", since=9)
+def scan(
+    *values: Any, body: Body, num_scan_inputs: int, scan_input_axes: Sizes | None = None,
+    scan_input_directions: Sizes | None = None, scan_output_axes: Sizes | None = None,
+    scan_output_directions: Sizes | None = None,
+) -> Any:  # fmt: skip
+    """`body(*state, *slices)` for the slices of the last inputs along their axes; results are stacked along theirs."""
+    count = len(values) - num_scan_inputs
+    state, rows = values[:count], values[count:]
+    ahead = [
+        _turned(ops.moveaxis(x, axis, 0), backwards)
+        for x, axis, backwards in _each(rows, scan_input_axes, scan_input_directions)
+    ]
+
+    def turn(carried: tuple[Any, ...], slices: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        results = body(*carried, *slices)
+        return tuple(results[:count]), tuple(results[count:])
+
+    last, stacked = ops.scan(turn, state, tuple(ahead))
+    made = [
+        ops.moveaxis(_turned(y, backwards), 0, axis)
+        for y, axis, backwards in _each(stacked, scan_output_axes, scan_output_directions)
+    ]
+    return (*last, *made)
+
+
+def _each(values: Any, axes: Sizes | None, directions: Sizes | None) -> Any:
+    count = len(values)
+    return zip(values, axes or [0] * count, directions or [0] * count, strict=True)
+
+
+def _turned(x: Any, backwards: Any) -> Any:
+    return ops.flip(x, axis=0) if backwards and shape_of(x) else x

@@ -1,0 +1,129 @@
+"""Images of other sizes: along each axis the result is a matrix, of weights, times the elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import OptionError
+from graphs.onnx.sizes import Sizes, whole
+from graphs.onnx.table import translates
+from graphs.ops.shapes import dtype_of, shape_of
+
+Array = np.ndarray[Any, Any]
+
+
+@translates("Resize")
+def resize(
+    x: Any, roi: Any = None, scales: Any = None, sizes: Sizes | None = None, *, mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75, exclude_outside: bool = False, extrapolation_value: float = 0.0,
+    antialias: bool = False, axes: Sizes | None = None, keep_aspect_ratio_policy: str = "stretch",
+) -> Any:  # fmt: skip
+    """x at other sizes along some axes, which are given, or as multiples of what they are."""
+    ndim = len(shape_of(x))
+    at = [axis % ndim for axis in (range(ndim) if axes is None else whole(axes))]
+    have = [int(shape_of(x)[axis]) for axis in at]
+    factors, wanted = _wanted(have, scales, sizes, keep_aspect_ratio_policy)
+    crop = None if roi is None or not np.size(roi) else np.asarray(roi, np.float64)
+    for number, axis in enumerate(at):
+        window = (0.0, 1.0) if crop is None else (float(crop[number]), float(crop[number + len(at)]))
+        places = _places(coordinate_transformation_mode, have[number], wanted[number], factors[number], window)
+        if wanted[number] == have[number] and np.array_equal(places, np.arange(have[number])):
+            continue
+        if mode == "nearest":
+            x = ops.take(x, _nearest(places, have[number], nearest_mode), axis=axis)
+        else:
+            width = min(factors[number], 1) if antialias else 1.0
+            matrix = _weights(places, have[number], _kernel(mode, cubic_coeff_a), width, exclude_outside)
+            x = _along(matrix.astype(dtype_of(x)), x, axis)
+        if coordinate_transformation_mode == "tf_crop_and_resize":
+            outside = (places < 0) | (places > have[number] - 1)
+            shape = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
+            x = ops.where(outside.reshape(shape), np.asarray(extrapolation_value, dtype_of(x)), x)
+    return x
+
+
+def _wanted(have: list[int], scales: Any, sizes: Any, policy: str) -> tuple[list[float], list[int]]:
+    """The factor and the size of each axis."""
+    if sizes is None:
+        factors = np.asarray(scales).tolist()
+        return factors, [math.floor(size * factor) for size, factor in zip(have, factors, strict=True)]
+    factors = [want / size for want, size in zip(sizes, have, strict=True)]
+    if policy == "stretch":
+        return factors, [int(size) for size in sizes]
+    factor = min(factors) if policy == "not_larger" else max(factors)
+    return [factor] * len(have), [math.floor(size * factor + 0.5) for size in have]
+
+
+def _places(mode: str, have: int, want: int, factor: float, window: tuple[float, float]) -> Array:
+    """Where each element of the result is among those of x: a whole number is at one."""
+    i = np.arange(want, dtype=np.float64)
+    if mode == "asymmetric":
+        return i / factor
+    if mode == "align_corners":
+        length = factor * have
+        return i * (have - 1) / (length - 1) if length > 1 else np.zeros(want)
+    if mode == "tf_crop_and_resize":
+        start, end = window
+        step = (end - start) * (have - 1) / (want - 1) if want > 1 else 0.0
+        return start * (have - 1) + i * step if want > 1 else np.full(1, 0.5 * (start + end) * (have - 1))
+    if mode == "pytorch_half_pixel" and want == 1:
+        return np.full(1, -0.5)
+    centres = (i + 0.5) / factor - 0.5
+    if mode == "half_pixel_symmetric":
+        adjusted = want / (factor * have)
+        return have / 2 * (1 - adjusted) + centres
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return centres
+    raise OptionError(f"coordinate_transformation_mode {mode!r} is not here; use 'half_pixel'")
+
+
+def _nearest(places: Array, have: int, mode: str) -> Array:
+    halves = places - np.floor(places) == 0.5
+    rounded = {
+        "round_prefer_floor": np.where(halves, np.floor(places), np.floor(places + 0.5)),
+        "round_prefer_ceil": np.floor(places + 0.5),
+        "floor": np.floor(places),
+        "ceil": np.ceil(places),
+    }[mode]
+    return np.clip(rounded, 0, have - 1).astype(np.int64)
+
+
+def _kernel(mode: str, a: float) -> tuple[Callable[[Array], Array], int]:
+    """The weight of an element by its distance, and how far it reaches."""
+    if mode == "linear":
+        return lambda d: np.maximum(1 - d, 0), 1
+
+    def cubic(d: Array) -> Array:
+        near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+        far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+        return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+    return cubic, 2
+
+
+def _weights(
+    places: Array, have: int, kernel: tuple[Callable[[Array], Array], int], width: float, exclude_outside: bool
+) -> Array:
+    """[want, have]: what each element of the result has of each of x; beyond the ends are the elements there."""
+    weigh, support = kernel
+    reach = math.ceil(support / width)
+    matrix = np.zeros((len(places), have))
+    for row, place in zip(matrix, places, strict=True):
+        taps = np.arange(math.floor(place) - reach, math.floor(place) + reach + 2)
+        shares = weigh(np.abs(taps - place) * width)
+        if exclude_outside:
+            shares = np.where((taps >= 0) & (taps < have), shares, 0.0)
+        if exclude_outside or width < 1:
+            shares = shares / shares.sum()
+        np.add.at(row, np.clip(taps, 0, have - 1), shares)
+    return matrix
+
+
+def _along(matrix: Array, x: Any, axis: int) -> Any:
+    return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), matrix.T), -1, axis)

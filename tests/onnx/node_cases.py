@@ -1,0 +1,82 @@
+"""ONNX's own tests of its ops: each a model of a node or a few, with inputs and the outputs that are right."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+
+from graphs.onnx import OnnxModel, load
+from graphs.onnx.reading import UntranslatedError
+
+# Dropout in training draws numbers, and ONNX leaves it to an implementation which.
+DRAWN = "test_training_dropout"
+
+
+@functools.cache
+def cases() -> list[Any]:
+    """All node tests of ONNX's own domain that the installed package makes."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        tests = load_model_tests(kind="node")
+    return [case for case in tests if {o.domain for o in case.model.opset_import} == {""} and not _is_drawn(case)]
+
+
+def _is_drawn(case: Any) -> bool:
+    return case.name.startswith(DRAWN) and "zero_ratio" not in case.name
+
+
+def opset(case: Any) -> int:
+    """The version of ONNX's own domain that a case is written for."""
+    return case.model.opset_import[0].version
+
+
+def read(case: Any) -> OnnxModel | UntranslatedError:
+    """The model of a case, or why it was refused when it was loaded."""
+    try:
+        return load(case.model.SerializeToString())
+    except UntranslatedError as refusal:
+        return refusal
+
+
+def check(case: Any, model: Callable[..., Any]) -> None:
+    """Raise AssertionError where the outputs on some data are not those of the case."""
+    for inputs, expected in case.data_sets:
+        with np.errstate(all="ignore"):
+            results = model(*map(value_of, inputs))
+        results = results if isinstance(results, tuple) else (results,)
+        assert len(results) >= len(expected)
+        for result, wanted in zip(results, expected, strict=False):
+            compare(result, value_of(wanted), case.rtol)
+
+
+def value_of(value: Any) -> Any:
+    """Data of a case as a value: what is packed is unpacked."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, (list, tuple)):
+        return [value_of(part) for part in value]
+    return value
+
+
+def compare(result: Any, wanted: Any, rtol: float) -> None:
+    """Raise AssertionError unless a result is the tensor, or the sequence of tensors, that is wanted."""
+    if isinstance(wanted, list):
+        assert len(result) == len(wanted)
+        for part, other in zip(result, wanted, strict=True):
+            compare(part, other, rtol)
+        return
+    if wanted is None:
+        assert result is None
+        return
+    got, wanted = np.asarray(result), np.asarray(wanted)
+    assert got.shape == wanted.shape
+    assert got.dtype == wanted.dtype
+    half = wanted.dtype == np.float16  # of which the last bit may be another
+    np.testing.assert_allclose(got, wanted, rtol=2 * rtol if half else rtol, atol=1e-6)

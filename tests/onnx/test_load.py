@@ -1,0 +1,151 @@
+"""Models read from ONNX: what they are to their user, in every engine, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import dynamic
+import static
+from graphs.errors import ArgumentError, ControlFlowError
+from graphs.onnx import load
+from graphs.onnx.reading import UntranslatedError
+
+F = TensorProto.FLOAT
+I = TensorProto.INT64  # noqa: E741
+RNG = np.random.default_rng(0)
+
+
+def model_of(nodes, inputs, outputs, weights=(), opset=18, functions=(), imports=()) -> bytes:
+    """The bytes of a model; inputs and outputs are (name, type, shape)."""
+    values = [[helper.make_tensor_value_info(*value) for value in side] for side in (inputs, outputs)]
+    initial = [numpy_helper.from_array(array, name) for name, array in weights]
+    graph = helper.make_graph(nodes, "tested", *values, initializer=initial)
+    opsets = [helper.make_opsetid("", opset), *imports]
+    return helper.make_model(graph, opset_imports=opsets, functions=list(functions), ir_version=9).SerializeToString()
+
+
+W, B = RNG.standard_normal((4, 3)).astype(np.float32), RNG.standard_normal(3).astype(np.float32)
+X = RNG.standard_normal((5, 4)).astype(np.float32)
+
+
+def perceptron() -> bytes:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
+        helper.make_node("Relu", ["h"], ["y"]),
+    ]
+    return model_of(nodes, [("x", F, ["N", 4])], [("y", F, ["N", 3])], [("w", W), ("b", B)])
+
+
+def test_a_model_has_inputs_with_symbolic_sizes_outputs_and_weights() -> None:
+    model = load(perceptron())
+    assert {name: str(spec) for name, spec in model.inputs.items()} == {"x": "f32[N,4]"}
+    assert model.outputs == ("y",)
+    np.testing.assert_array_equal(model.weights["w"], W)
+    assert repr(model) == "<model tested(x: f32[N,4]) -> y>"
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_a_model_is_one_function_in_every_engine(backend: str) -> None:
+    if backend == "native":
+        pytest.importorskip("llvmlite")
+    model = load(perceptron())
+    expected = np.maximum(X @ W + B, 0)
+    np.testing.assert_allclose(model(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(model(x=dynamic.Tensor(X)).numpy(), expected, rtol=1e-6)
+    compiled = static.compile(model, *model.inputs.values(), backend=backend)
+    for rows in (X, X[:2]):
+        np.testing.assert_allclose(compiled(rows), np.maximum(rows @ W + B, 0), rtol=1e-6)
+
+
+def test_weights_are_trained() -> None:
+    model = load(perceptron())
+
+    def loss(weights):
+        return model(X, weights=weights).sum()
+
+    gradients = dynamic.grad(loss)({"w": W})
+    np.testing.assert_allclose(gradients["w"], X.T @ (X @ W + B > 0).astype(np.float32), rtol=1e-5)
+    np.testing.assert_allclose(static.jit(static.grad(loss))({"w": W})["w"], gradients["w"], rtol=1e-5)
+
+
+def test_other_inputs_are_refused_by_name() -> None:
+    with pytest.raises(ArgumentError, match="tested: takes x; 2 inputs"):
+        load(perceptron())(X, X)
+    with pytest.raises(ArgumentError, match="and z were given"):
+        load(perceptron())(z=X)
+
+
+def test_arithmetic_on_symbolic_sizes_stays_symbolic() -> None:
+    """Reshape(x, Concat(Shape(x)[0] * Shape(x)[1], -1)), as exporters write `x.reshape(n * t, -1)`."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["n"], axis=0),
+        helper.make_node("Slice", ["shape", "one", "two"], ["t"]),
+        helper.make_node("Mul", ["n", "t"], ["rows"]),
+        helper.make_node("Concat", ["rows", "rest"], ["wanted"], axis=0),
+        helper.make_node("Reshape", ["x", "wanted"], ["y"]),
+    ]
+    weights = [("zero", np.array(0)), ("one", np.array([1])), ("two", np.array([2])), ("rest", np.array([-1]))]
+    model = load(model_of(nodes, [("x", F, ["N", "T", 2, 3])], [("y", F, ["M", 6])], weights))
+    graph = static.trace(model, *model.inputs.values())
+    assert [str(output.spec) for output in graph.outputs] == ["f32[N*T,6]"]
+    x = RNG.standard_normal((2, 5, 2, 3)).astype(np.float32)
+    compiled = static.compile(model, *model.inputs.values())
+    np.testing.assert_array_equal(compiled(x), x.reshape(10, 6))
+
+
+def test_a_shape_that_values_decide_is_refused_in_a_trace_alone() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    model = load(model_of(nodes, [("x", F, [6]), ("shape", I, [2])], [("y", F, None)]))
+    x, shape = np.arange(6, dtype=np.float32), np.array([2, 3])
+    assert model(dynamic.Tensor(x), dynamic.Tensor(shape)).shape == (2, 3)
+    with pytest.raises(ControlFlowError, match="computed from values") as caught:
+        static.compile(model, x, shape)
+    assert "Reshape (node 0, domain ai.onnx)" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("node", "options", "message"),
+    [
+        (("TfIdfVectorizer", ["x"], ["y"]), {}, r"TfIdfVectorizer \(node 0, domain ai.onnx\) has no translation"),
+        (("Own", ["x"], ["y"]), {"domain": "org.example"}, r"org.example.Own \(node 0, domain org.example\) has no"),
+        (("Softmax", ["x"], ["y"]), {"axis": 1.5}, r"Softmax .*: the attribute axis, of type FLOAT, is not read"),
+        (("LSTM", ["x", "x", "x"], ["y"]), {"hidden_size": 1, "clip": 1.0}, r"LSTM .*: the attribute clip"),
+        (("Cast", ["x"], ["y"]), {"to": TensorProto.BFLOAT16}, r"Cast .*: tensors here hold .* not BFLOAT16"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_when_it_is_loaded(node, options, message) -> None:
+    imports = [helper.make_opsetid("org.example", 1)]
+    with pytest.raises(UntranslatedError, match=message):
+        load(model_of([helper.make_node(*node, **options)], [("x", F, [2])], [("y", F, [2])], imports=imports))
+
+
+def test_an_op_that_was_another_one_before_opset_13_is_refused() -> None:
+    nodes = [helper.make_node("Softmax", ["x"], ["y"])]
+    with pytest.raises(UntranslatedError, match="version 11 of the op is older than 13"):
+        load(model_of(nodes, [("x", F, [2])], [("y", F, [2])], opset=12))
+
+
+def test_functions_of_a_model_and_of_onnx_are_read_as_what_they_are_made_of() -> None:
+    twice = helper.make_function(
+        "org.example", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])],
+        [helper.make_opsetid("", 18)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Twice", ["x"], ["d"], domain="org.example"),
+        helper.make_node("Celu", ["d"], ["y"]),
+    ]
+    imports = [helper.make_opsetid("org.example", 1)]
+    model = load(model_of(nodes, [("x", F, [5, 4])], [("y", F, [5, 4])], functions=[twice], imports=imports))
+    doubled = 2 * X
+    np.testing.assert_allclose(model(X), np.where(doubled > 0, doubled, np.exp(np.minimum(doubled, 0)) - 1), rtol=1e-5)
+
+
+def test_a_file_is_read(tmp_path) -> None:
+    path = tmp_path / "small-model.onnx"
+    path.write_bytes(perceptron())
+    assert load(path).__name__ == "small-model"
+    onnx.checker.check_model(str(path))

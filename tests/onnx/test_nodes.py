@@ -1,0 +1,54 @@
+"""Every node test that the package onnx makes: right in NumPy and compiled, or refused by name when it is loaded."""
+
+from __future__ import annotations
+
+import collections
+import re
+
+import pytest
+
+import static
+from graphs.errors import ControlFlowError
+from graphs.onnx.reading import UntranslatedError
+from tests.helpers.together import check_each
+from tests.onnx import node_cases
+
+REFUSAL = re.compile(r"\w+ \(node .+, domain ai.onnx\)|the (input|tensor) \w+: tensors here hold")
+
+
+@pytest.mark.slow
+def test_node_tests_pass_or_are_refused_by_name() -> None:
+    counts: collections.Counter[str] = collections.Counter()
+
+    def check(case) -> None:
+        model = node_cases.read(case)
+        if isinstance(model, UntranslatedError):
+            assert REFUSAL.match(str(model)), model
+            counts["refused"] += 1
+            return
+        node_cases.check(case, model)
+        counts["passed"] += 1
+        counts["passed of 13 to 22"] += 13 <= node_cases.opset(case) <= 22
+
+    check_each(node_cases.cases(), check, lambda case: case.name)
+    assert counts["passed"] >= 1500, counts  # 1536 of 1843 with onnx 1.23
+    assert counts["passed of 13 to 22"] >= 950, counts  # 988 of 1033
+
+
+@pytest.mark.slow
+def test_node_tests_pass_compiled_where_no_shape_depends_on_values() -> None:
+    counts: collections.Counter[str] = collections.Counter()
+
+    def check(case) -> None:
+        model = node_cases.read(case)
+        if isinstance(model, UntranslatedError) or None in model.inputs.values():
+            return
+        try:
+            node_cases.check(case, lambda *args: static.compile(model, *args)(*args))
+        except ControlFlowError:
+            counts["by values"] += 1
+        else:
+            counts["passed"] += 1
+
+    check_each(node_cases.cases(), check, lambda case: case.name)
+    assert counts["passed"] >= 1100, counts  # 1192 with onnx 1.23
