@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import dims
-from graphs.cotangents import PartCotangents
+from graphs import dims, dispatch
+from graphs.cotangents import PartCotangents, SliceCotangent
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, reshape
 from graphs.ops.reductions import sum
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.slicing import add_at, place
 
 Value = Any
 Entry = TypeVar("Entry", bound=Hashable)
@@ -32,11 +33,37 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
     `entries` come last to first; `pull(entry, cotangent)` yields each input of the entry with its contribution.
     On return `cotangents` holds what reached the entries that were not visited: the sources.
     """
+    own: set[Entry] = set()  # sources whose cotangent was made here of slices, so that nobody else sees it
     for entry in entries:
         if entry in cotangents:
+            own.discard(entry)
             for source, contribution in pull(entry, cotangents.pop(entry)):
-                arrive(cotangents, source, contribution)
+                if type(contribution) is SliceCotangent:
+                    _arrive_at_slice(cotangents, source, contribution, own)
+                else:
+                    arrive(cotangents, source, contribution)
                 del contribution  # while the next rule runs, nothing but `cotangents` holds it
+
+
+def _arrive_at_slice(
+    cotangents: dict[Entry, Value], source: Entry, contribution: SliceCotangent, own: set[Entry]
+) -> None:
+    """Add the cotangent of a slice to that of a source: on arrays in place, so that T slices do not cost T wholes."""
+    held, g = cotangents.get(source), contribution.g
+    is_plain = type(g) is np.ndarray and not dispatch.observers and not dispatch.detours
+    if is_plain and type(held) is np.ndarray and held.dtype == g.dtype:
+        cotangents[source] = add_at(held, g, contribution.key, own=source in own)
+    else:
+        arrive(cotangents, source, whole(contribution))
+    if is_plain:
+        own.add(source)
+
+
+def whole(contribution: Value) -> Value:
+    """A contribution to one value; that of a slice with the zeros around it."""
+    if type(contribution) is not SliceCotangent:
+        return contribution
+    return place.apply((contribution.g,), {"shape": contribution.shape, "key": contribution.key})
 
 
 def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -> None:

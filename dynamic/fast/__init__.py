@@ -32,6 +32,7 @@ from graphs import dispatch, promotion, reverse
 from graphs.op import Attrs, Op
 from graphs.ops.linalg import SMALL, matmul
 from graphs.ops.movement import cast
+from graphs.ops.slicing import place
 from graphs.ops.sums import MANY, summed
 
 __all__ = ["bind", "functions", "history", "operators", "step", "walk", "watchers"]
@@ -64,6 +65,7 @@ def _connect() -> None:
         divide=np.divide,
         multiply=np.multiply,
         small=SMALL,
+        place=place.kernel,
     )
 
 

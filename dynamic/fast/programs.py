@@ -12,6 +12,7 @@ from dynamic.fast import loops
 from dynamic.node import Node
 from dynamic.walk import Way, carry
 from graphs import dispatch, promotion, reverse
+from graphs.cotangents import SliceCotangent
 from graphs.errors import GraphError
 from graphs.op import Attrs, Op
 from graphs.ops.movement import permute_dims
@@ -37,10 +38,14 @@ class KernelCall(NamedTuple):
 
 
 class RuleCalls(NamedTuple):
-    """The kernel calls that a rule makes, and the name of what it returns."""
+    """The kernel calls that a rule makes, and the name of what it returns.
+
+    `around` are the names of the shape and the key of a `SliceCotangent`, where it returns one.
+    """
 
     calls: list[KernelCall]
     result: str
+    around: tuple[str, ...] = ()
 
 
 class TracedSample:
@@ -84,7 +89,11 @@ def traced(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) ->
     for step in pullback.steps:
         before = len(cotangent.calls)
         result = step.rule.apply(cotangent, *[saved[place] for place in step.places])
-        traces.append(RuleCalls(cotangent.calls[before:], result.name))
+        around: tuple[str, ...] = ()
+        if type(result) is SliceCotangent:
+            around = tuple([f"s{[*map(id, saved)].index(id(value))}" for value in (result.shape, result.key)])
+            result = result.g
+        traces.append(RuleCalls(cotangent.calls[before:], result.name, around))
     return traces
 
 
@@ -107,6 +116,7 @@ _MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the
 class Instruction(NamedTuple):
     """A kernel call on values and constants by their numbers; or, without a kernel, the delivery of one to input `out`.
 
+    What is delivered to a slice of the input is three values: the cotangent, the shape of the input, and the key.
     `dropped` are the values that nobody reads afterwards. While a pool is on, the kernel may write into one of them
     that is in the bit set `into`.
     """
@@ -184,7 +194,7 @@ def _instructions(
                 yield Instruction(np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None, out)
             else:
                 yield Instruction(call.op.kernel, args, call.attrs or None, out, into=_into(call, exact))
-        yield Instruction(None, (numbers[trace.result],), None, step.number)
+        yield Instruction(None, (numbers[trace.result], *[numbers[name] for name in trace.around]), None, step.number)
 
 
 def _into(call: KernelCall, exact: bool) -> int:

@@ -20,6 +20,7 @@ from dynamic.node import Node
 from graphs.errors import GraphError
 from graphs.op import OUTPUT, Op
 from graphs.ops.linalg import matmul
+from graphs.ops.slicing import getitem
 from graphs.pullback import Ndims, Pullback
 
 Code = Callable[[Node, bool, dict[Any, Any]], None]
@@ -63,6 +64,9 @@ def pullback(op: Op, wanted: int, count: int, ndims: Ndims) -> Compiled:
 def _program(pullback: Pullback) -> Code | None:
     """The program of a pullback; None where its rules look at more than the number of axes."""
     op = pullback.op
+    if op is getitem:  # its rule names a shape and a key, and calls nothing
+        sample = TracedSample("g", np.zeros(()), [], whole=False)
+        return program(pullback, traced(pullback, sample, pullback.fields), typed=False, exact=False)
     if op.family != "elementwise" and not _is_small_product(pullback):
         return None
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
@@ -136,9 +140,10 @@ def _is_chain(traces: Sequence[RuleCalls]) -> bool:
     """Whether each kernel reads the value before it and nothing else, so that all have the dtype of the cotangent."""
     if len(traces) != 1:
         return False
-    ((calls, result),) = traces
-    names = ["g", *[call.name for call in calls]]
-    return all(call.values == [name] for call, name in zip(calls, names, strict=False)) and result == names[-1]
+    (trace,) = traces
+    names = ["g", *[call.name for call in trace.calls]]
+    is_next = (call.values == [name] for call, name in zip(trace.calls, names, strict=False))
+    return all(is_next) and trace.result == names[-1]
 
 
 def _typed(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:

@@ -64,6 +64,7 @@ extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and 
 extern PyObject *detours, *observers;       /* of dispatch */
 extern PyObject *product, *matmul, *dot;    /* the kernel of a matrix product, and the two that it chooses from */
 extern PyObject *divide, *multiply;         /* of NumPy */
+extern PyObject *place, *shape_and_key;     /* the kernel that puts zeros around a slice, and its options' names */
 extern Py_ssize_t small;                    /* elements of the result that the second is chosen for */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */

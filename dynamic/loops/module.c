@@ -7,7 +7,7 @@
 
 PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
 PyObject *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
-PyObject *product, *matmul, *dot, *divide, *multiply;
+PyObject *product, *matmul, *dot, *divide, *multiply, *place, *shape_and_key;
 Py_ssize_t small, many;
 PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
@@ -148,6 +148,7 @@ connect(PyObject *module, PyObject *Py_UNUSED(args), PyObject *names)
         {"product", &product, NULL},             {"matmul", &matmul, NULL},
         {"dot", &dot, NULL},                     {"small", &small, &PyLong_Type},
         {"divide", &divide, NULL},               {"multiply", &multiply, NULL},
+        {"place", &place, NULL},
     };
     if (Tensor != NULL) {  /* others rely on it */
         PyErr_SetString(PyExc_RuntimeError, "the loops are connected already");
@@ -193,6 +194,7 @@ PyInit__native(void)
         return NULL;
     keep_pages();
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
+        || (shape_and_key = Py_BuildValue("(ss)", "shape", "key")) == NULL
         || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
         return NULL;
     return PyModule_Create(&module_definition);

@@ -5,7 +5,7 @@
 /* An instruction calls a kernel, or delivers a value to an input. Values are numbered: first what is saved, then the
    cotangent, then what the calls make. An argument below 0 is a constant. */
 typedef struct {
-    PyObject *kernel;  /* NULL: deliver `args[0]` to the input `out` */
+    PyObject *kernel;  /* NULL: deliver `args[0]` to the input `out`, or to a slice of it: that of shape and key */
     PyObject *attrs;   /* or NULL */
     int into;          /* the arguments that may take the result, when nobody reads them any more, as a bit set */
     int count, out, dropped_count;
@@ -113,6 +113,52 @@ arrive(PyObject *cotangents, PyObject *edge, PyObject *value)  /* add a contribu
     return failed;
 }
 
+/* An array with a value added at a key; takes the reference to it, and writes into it where there is no other. */
+static PyObject *
+added_at(PyObject *held, PyObject *key, PyObject *value)
+{
+    if (Py_REFCNT(held) != 1 || PyArray_BASE(ARRAY(held)) != NULL || !PyArray_ISWRITEABLE(ARRAY(held)))
+        Py_SETREF(held, made(PyArray_NewCopy(ARRAY(held), NPY_KEEPORDER)));
+    PyObject *slice = held == NULL ? NULL : PyObject_GetItem(held, key), *args[] = {slice, value};
+    PyObject *sum = slice == NULL ? NULL : call_into(add, args, 2, slice);
+    if (sum == NULL)
+        Py_CLEAR(held);
+    Py_XDECREF(slice);
+    Py_XDECREF(sum);
+    return held;
+}
+
+/* The key and then an Ellipsis, with which it selects an array even where that is one element. */
+static PyObject *
+with_ellipsis(PyObject *key)
+{
+    PyObject *last = PyTuple_Pack(1, Py_Ellipsis), *longer = last == NULL ? NULL : PySequence_Concat(key, last);
+    Py_XDECREF(last);
+    return longer;
+}
+
+/* Add what reaches a slice of an input, in place, so that T slices do not cost T wholes; takes the reference to `value`. */
+static int
+arrive_at_slice(PyObject *cotangents, PyObject *edge, PyObject *value, PyObject *shape, PyObject *key)
+{
+    PyObject *held = PyDict_GetItemWithError(cotangents, edge), *longer, *whole = NULL;
+    if (held != NULL && IS_ARRAY(held) && dtype_of(held) == dtype_of(value)) {
+        Py_INCREF(held);
+        longer = with_ellipsis(key);
+        if (longer != NULL && PyDict_DelItem(cotangents, edge) == 0)
+            whole = added_at(held, longer, value);
+        else
+            Py_DECREF(held);
+        Py_XDECREF(longer);
+    }
+    else if (!PyErr_Occurred()) {
+        PyObject *args[] = {value, shape, key};
+        whole = made(PyObject_Vectorcall(place, args, 1, shape_and_key));
+    }
+    Py_DECREF(value);
+    return whole == NULL ? -1 : arrive(cotangents, edge, whole);
+}
+
 /* The argument that takes the result of a kernel: one that is not read again and may be written over, best one that was
    made here; -1 where there is none. */
 static int
@@ -141,22 +187,37 @@ run_step(const Instruction *step, PyObject *const *args, PyObject *entry, PyObje
     return call_kernel(step->kernel, args, step->count, step->attrs);
 }
 
+/* Take a value, with the shape and the key of the slice that it is of, if so, to an input. */
+static int
+deliver(const Program *program, const Instruction *step, PyObject **values, PyObject *edges, PyObject *cotangents)
+{
+    PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *taken[MOST_ARGUMENTS] = {NULL};
+    for (int i = 0; i < step->count; i++)
+        taken[i] = Py_NewRef(values[step->args[i]]);
+    for (int i = 0; i < step->dropped_count; i++)
+        Py_CLEAR(values[step->dropped[i]]);
+    int failed = edge == Py_None || !is_edge(edge);
+    if (failed)
+        PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
+    else
+        failed = program->conforms && conform(&taken[0], edge) < 0;
+    if (failed)
+        Py_XDECREF(taken[0]);
+    else if (step->count == 1)
+        failed = arrive(cotangents, edge, taken[0]);
+    else
+        failed = arrive_at_slice(cotangents, edge, taken[0], taken[1], taken[2]);
+    for (int i = 1; i < step->count; i++)
+        Py_DECREF(taken[i]);
+    return failed ? -1 : 0;
+}
+
 static int
 execute(const Program *program, const Instruction *step, PyObject *entry, PyObject **values,
         PyObject *const *constants, PyObject *edges, PyObject *cotangents)
 {
-    if (step->kernel == NULL) {
-        PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *value = Py_NewRef(values[step->args[0]]);
-        for (int i = 0; i < step->dropped_count; i++)
-            Py_CLEAR(values[step->dropped[i]]);
-        if (edge == Py_None || !is_edge(edge))
-            PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
-        if (PyErr_Occurred() || (program->conforms && conform(&value, edge) < 0)) {
-            Py_XDECREF(value);
-            return -1;
-        }
-        return arrive(cotangents, edge, value);
-    }
+    if (step->kernel == NULL)
+        return deliver(program, step, values, edges, cotangents);
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
@@ -257,9 +318,9 @@ read_numbers(PyObject *tuple, int *numbers_, int *count_, Py_ssize_t constants)
 static int
 check_instruction(const Instruction *step, uint64_t *there, int values, int inputs)
 {
-    int delivers = step->kernel == NULL, fine = delivers ? step->count == 1 && step->args[0] >= 0 : step->count > 0;
+    int delivers = step->kernel == NULL, fine = delivers ? step->count == 1 || step->count == 3 : step->count > 0;
     for (int i = 0; fine && i < step->count; i++)
-        fine = step->args[i] < 0 || *there >> step->args[i] & 1;
+        fine = step->args[i] < 0 ? !delivers : *there >> step->args[i] & 1;
     for (int i = 0; fine && i < step->dropped_count; i++) {
         fine = step->dropped[i] >= 0 && *there >> step->dropped[i] & 1;
         if (fine)

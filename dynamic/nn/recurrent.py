@@ -9,7 +9,6 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
-from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import as_count, dtype_of, shape_of
@@ -185,18 +184,12 @@ class _Recurrent(Module):
         w_ih, w_hh, b_ih, b_hh = (values.get(f"{name}_{suffix}") for name in names)
         step = _STEPS[self.kind][1]
         b_ih, b_hh = _shares(self.kind, b_ih, b_hh)
-        # At once for all steps. Where nobody differentiates the input, step by step: the gradient of a slice is as
-        # large as the whole, and so costs more than a product.
-        apart = isinstance(xs, Tensor) and not xs.requires_grad
-        gates, w_ih, w_hh = xs if apart else F.linear(xs, w_ih, b_ih), ops.permute_dims(w_ih), ops.permute_dims(w_hh)
+        gates, w_hh = F.linear(xs, w_ih, b_ih), ops.permute_dims(w_hh)  # at once for all steps
         places = list(range(shape_of(xs)[0]))
         backwards = suffix.endswith("reverse")
         outputs = []
         for t in reversed(places) if backwards else places:
-            now = gates[t]
-            if apart:
-                now = now @ w_ih if b_ih is None else now @ w_ih + b_ih
-            state = step(now, state, w_hh, b_hh)
+            state = step(gates[t], state, w_hh, b_hh)
             outputs.append(state[0])
         return ops.stack(outputs[::-1] if backwards else outputs), state
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dims
+from graphs.cotangents import SliceCotangent
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Array, Op, Prepared
@@ -155,8 +156,16 @@ def cut(x: Array, axis: int, start: Size | None, stop: Size | None) -> Array:
     return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
 
 
+def add_at(held: Array, g: Array, key: Key, *, own: bool) -> Array:
+    """An array with `g` added at a basic index; the array itself, changed, where it is the caller's own."""
+    whole = held if own else np.array(held)
+    part = whole[*key, ...]
+    np.add(part, g, out=part)
+    return whole
+
+
 getitem: Op = movement(
-    "getitem", _getitem, _infer, lambda g, x_shape, key: place(g, x_shape, key), prepare=_prepare, view=True
+    "getitem", _getitem, _infer, lambda g, x_shape, key: SliceCotangent(g, x_shape, key), prepare=_prepare, view=True
 )
 place: Op = movement(
     "place",

@@ -216,7 +216,7 @@ class _Pull(NamedTuple):
         rules = pullback(node.op, bits, len(inputs))
         is_linear = all(source is None for source in rules.sources)
         for source, g in rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent]):
-            yield source, g, is_linear
+            yield source, reverse.whole(g), is_linear
 
 
 class OpCall(NamedTuple):
