@@ -29,9 +29,8 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     function of yours line by line, for https://www.speedscope.app and https://ui.perfetto.dev.
     """
     from compare.page import formats
-    from compare.records import profiles
 
-    made = {"pyperf": formats.pyperf, "speedscope": profiles.speedscope, "perfetto": profiles.perfetto}[kind]
+    made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
     _write(made(options.results_in(directory), arm), out)
 
 

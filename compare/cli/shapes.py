@@ -56,7 +56,7 @@ def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) ->
     and padding on all lengths, and times a sample that it describes.
     """
     from compare.instruments.lengths.measure import SIZES
-    from compare.page import lengths_screen as screen
+    from compare.page import lengths as screen
     from compare.page import tables
 
     run = _Timing(lengths, **asked)
@@ -103,7 +103,7 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
-    from compare.page import lengths_screen as screen
+    from compare.page import lengths as screen
     from compare.page import tables
     from compare.records.record import of
     from compare.records.runs import Failure

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compare import engines
+from compare import engines, page
 from compare.own import claims, compiled, drawn, policies, show
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
-from compare.page.publish import publish
 from compare.records.cells import Parity
 from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Record, Records, of
@@ -31,7 +30,7 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 def finish(directory: Path, records: list[Record]) -> list[Verdict]:
     """Judge the records, and write verdicts and report into the folder. Raises ResultsError where that fails."""
     verdicts = claims.judge(records)
-    publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
+    page.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
     return verdicts
 
 

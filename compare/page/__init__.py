@@ -1,10 +1,13 @@
-"""The report of a run: an HTML page that needs nothing but a browser, the same in Markdown, the figures."""
+"""The report of a run, in HTML that needs nothing but a browser and in Markdown, with its figures and verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from compare.errors import ResultsError
 
 if TYPE_CHECKING:
     from compare.claims.agreement import Outside
@@ -12,13 +15,13 @@ if TYPE_CHECKING:
     from compare.page.blocks import Section
     from compare.records.record import Records
 
-__all__ = ["write"]
+__all__ = ["publish", "write"]
 
 
 def write(
     directory: Path,
     records: Records,
-    judged: Iterable[Verdict],
+    judged: Sequence[Verdict],
     outside: Sequence[Outside] = (),
     answer: Section | None = None,
     sections: Sequence[Section] = (),
@@ -33,9 +36,31 @@ def write(
 
     summarised = summary.summarise(records)
     drawn = plots.draw(summarised, directory / "plots")
-    page = assemble.page(directory.resolve().name, summarised, tuple(judged), drawn, outside, answer, sections)
+    page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
         write_atomic(directory / "report.html", html.render(page).encode()),
         write_atomic(directory / "report.md", markdown.render(page).encode()),
         *drawn.files,
     ]
+
+
+def publish(
+    directory: Path, records: Records, judged: Sequence[Verdict], outside: Sequence[Outside] = (), **opening: Any
+) -> None:
+    """Write verdicts and report into the folder of a run; `opening` are the answer and the sections of `write`.
+
+    Raises ResultsError where the disk takes them not.
+    """
+    from compare.records import results
+
+    try:
+        results.write_json(directory / results.VERDICTS, [verdict.to_dict() for verdict in judged])
+        if outside:
+            results.write_json(directory / results.FRAMEWORKS, [framework.to_dict() for framework in outside])
+        write(directory, records, judged, outside, **opening)
+    except OSError as error:
+        again = f"graphduel report {shlex.quote(str(directory))}"
+        raise ResultsError(
+            f"{directory}: verdicts and report were not written: {error.strerror}; every record is kept, so make room, "
+            f"then write them with: {again}"
+        ) from error

@@ -44,7 +44,7 @@ def page(
     answer: Section | None = None,
     sections: Sequence[Section] = (),
 ) -> Page:
-    """The page of the run directory `name`, in reading order; `answer` and `sections` as for `report.write`."""
+    """The page of the run directory `name`, in reading order; `answer` and `sections` as for `compare.page.write`."""
     records = summary.records
     run = next(reversed(of(records, Run)), None)
     settled = [verdict for verdict in judged if verdicts.measured(verdict)]

@@ -1,19 +1,25 @@
-"""Results in the formats of others: pyperf's JSON, and the schema of a results file as a JSON Schema.
+"""Results in the formats of others: pyperf, the schema of a results file as a JSON Schema, and viewers of profiles.
 
 pyperf writes a file of version 1.0 as benchmarks, each with runs, one for each worker process, each with its values in
 seconds: what `python -m pyperf compare_to OLD.json NEW.json` reads (https://pyperf.readthedocs.io).
+
+speedscope, and Perfetto, which reads Chrome's trace events, show a step line by line, with time from left to right. A
+line stands once, where it first runs, as long as all its runs together: what lies between its runs was not recorded.
+What no line takes is last, as "elsewhere".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from compare.claims.evidence import Evidence, cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
+from compare.records.breakdowns import LineCost, SourceLines, SourceLinesArm
 from compare.records.cells import Time, TimeArm
 from compare.records.kinds import KINDS
 from compare.records.record import Environment, Records, of
@@ -95,3 +101,91 @@ def _metadata(record: Time) -> dict[str, Any]:
         "load_avg_1min": environment.load,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
+ELSEWHERE = "elsewhere"
+_MICRO = 1e6
+
+
+class Stretch(NamedTuple):
+    """A line of a step: where it is, its text, when it begins in seconds, and what it costs."""
+
+    place: str
+    text: str
+    start: float
+    cost: LineCost
+
+
+def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
+    """A profile for each arm, or for that one, in speedscope's format. Raises NothingMeasuredError without lines."""
+    profiles, frames = [], dict[str, dict[str, Any]]()
+    for name, row, code in _read(records, arm):
+        stretches = list(_stretches(row, code))
+        for stretch in stretches:
+            frames.setdefault(stretch.place, _frame(stretch))
+        places = list(frames)
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": name,
+                "unit": "seconds",
+                "startValue": 0.0,
+                "endValue": sum(stretch.cost.seconds for stretch in stretches),
+                "samples": [[places.index(stretch.place)] for stretch in stretches],
+                "weights": [stretch.cost.seconds for stretch in stretches],
+            }
+        )
+    shared = {"frames": list(frames.values())}
+    return {"$schema": SPEEDSCOPE, "exporter": "graphduel", "shared": shared, "profiles": profiles}
+
+
+def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
+    """A thread for each arm, or for that one, as Chrome's trace events. Raises NothingMeasuredError without lines."""
+    events: list[dict[str, Any]] = []
+    for thread, (name, row, code) in enumerate(_read(records, arm), start=1):
+        where = {"pid": 1, "tid": thread}
+        events.append({"ph": "M", "name": "thread_name", "args": {"name": name}, **where})
+        for stretch in _stretches(row, code):
+            costs = {"place": stretch.place, "kernels": stretch.cost.kernels, "bytes made": stretch.cost.made}
+            events.append(
+                {
+                    "ph": "X",
+                    "name": stretch.text,
+                    "cat": "line",
+                    "ts": stretch.start * _MICRO,
+                    "dur": stretch.cost.seconds * _MICRO,
+                    "args": {**costs, "bytes saved for backward": stretch.cost.saved_bytes},
+                    **where,
+                }
+            )
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"exporter": "graphduel"}}
+
+
+def _read(records: Records, arm: str | None) -> list[tuple[str, SourceLinesArm, dict[str, str]]]:
+    read = [
+        (name, row, record.code)
+        for record in of(records, SourceLines)
+        for name, row in record.arms.items()
+        if row.status == "ok" and arm in (None, name)
+    ]
+    if not read:
+        whose = f" of {arm}" if arm else ""
+        raise NothingMeasuredError(
+            f"no step{whose} was read line by line; `graphduel compare FILE.py:FUNCTION --out DIR` does that"
+        )
+    return read
+
+
+def _stretches(row: SourceLinesArm, code: dict[str, str]) -> Iterator[Stretch]:
+    start = 0.0
+    for place, cost in (*row.lines.items(), (ELSEWHERE, LineCost(seconds=row.elsewhere))):
+        yield Stretch(place, code.get(place, place).strip() or place, start, cost)
+        start += cost.seconds
+
+
+def _frame(stretch: Stretch) -> dict[str, Any]:
+    file, colon, line = stretch.place.rpartition(":")
+    return (
+        {"name": stretch.text, "file": file, "line": int(line)} if colon and line.isdigit() else {"name": stretch.text}
+    )

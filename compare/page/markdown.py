@@ -4,24 +4,10 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import singledispatch
+from typing import assert_never
 
-from compare.page.blocks import (
-    Block,
-    Bullets,
-    Calculator,
-    Claims,
-    Code,
-    Folded,
-    Inline,
-    Page,
-    Picture,
-    PicturedTable,
-    Section,
-    Table,
-    Terms,
-    VerdictMark,
-)
+from compare.page import blocks
+from compare.page.blocks import Block, Page, Section, Table
 from compare.words.terminal import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
@@ -51,84 +37,57 @@ def _section(section: Section, level: int) -> Iterator[str]:
         yield from _printed(block, level + 1)
 
 
-@singledispatch
-def _printed(block: Block, _level: int) -> Iterator[str]:
-    """The pieces of Markdown that a block is; one of a kind that nobody knows is an error here, not a gap there."""
-    raise TypeError(f"a page holds no {type(block).__name__}")
+def _printed(block: Block, level: int) -> Iterator[str]:
+    """The pieces of Markdown that a block is."""
+    match block:
+        case blocks.Section():
+            yield from _section(block, level)
+        case blocks.Folded():
+            yield f"**{_text(block.title)}**"
+            for inner in block.blocks:
+                yield from _printed(inner, level)
+        case blocks.Picture():
+            yield f"{'#' * min(level, _DEEPEST)} {_text(block.title)}"
+            yield f"![{_text(block.title)}](plots/{block.name}.png)"
+            yield _text(block.caption)
+            yield table(block.table)
+        case blocks.PicturedTable():
+            rows = tuple((*row, picture.words) for row, picture in zip(block.table.rows, block.pictures, strict=True))
+            yield from _printed(replace(block.table, rows=rows), level)
+        case blocks.Table():
+            yield f"**{_text(block.title)}**" if block.title else ""
+            yield table(block)
+        case blocks.Bullets():
+            yield f"**{_text(block.title)}**" if block.title else ""
+            yield _bullets(map(_text, block.items))
+        case _:
+            yield _piece(block)
 
 
-@_printed.register
-def _(block: Section, level: int) -> Iterator[str]:
-    yield from _section(block, level)
-
-
-@_printed.register
-def _(block: Folded, level: int) -> Iterator[str]:
-    yield f"**{_text(block.title)}**"
-    for inner in block.blocks:
-        yield from _printed(inner, level)
-
-
-@_printed.register
-def _(block: str, _level: int) -> Iterator[str]:
-    yield _text(block)
-
-
-@_printed.register
-def _(block: Inline, _level: int) -> Iterator[str]:
-    yield _text(block.words)
-
-
-@_printed.register
-def _(block: VerdictMark, _level: int) -> Iterator[str]:
-    yield f"**{block.icon} {_text(block.word)}** {_text(f'{block.effect} {block.of}')}".strip()
-
-
-@_printed.register
-def _(block: Table, _level: int) -> Iterator[str]:
-    yield f"**{_text(block.title)}**" if block.title else ""
-    yield table(block)
-
-
-@_printed.register
-def _(block: PicturedTable, level: int) -> Iterator[str]:
-    rows = tuple((*row, picture.words) for row, picture in zip(block.table.rows, block.pictures, strict=True))
-    yield from _printed(replace(block.table, rows=rows), level)
-
-
-@_printed.register
-def _(block: Claims, _level: int) -> Iterator[str]:
-    rows = tuple((f"{r.id} {r.title}", f"{r.mark.icon} {r.mark.word}", r.mark.effect, r.why) for r in block.rows)
-    yield table(Table(("claim", "verdict", "effect [95% interval]", "why"), rows, "llrl")) if rows else ""
-
-
-@_printed.register
-def _(_block: Calculator, _level: int) -> Iterator[str]:
-    yield from ()  # Markdown runs no script: the formula and its coefficients stand beside it
-
-
-@_printed.register
-def _(block: Bullets, _level: int) -> Iterator[str]:
-    yield f"**{_text(block.title)}**" if block.title else ""
-    yield _bullets(map(_text, block.items))
-
-
-@_printed.register
-def _(block: Terms, _level: int) -> Iterator[str]:
-    yield _bullets(f"**{_text(name)}:** {_text(said)}" for name, said in block.rows)
-
-
-@_printed.register
-def _(block: Code, _level: int) -> Iterator[str]:
-    yield "\n".join(f"    {_one_line(line)}" for line in block.lines)
-
-
-@_printed.register
-def _(block: Picture, level: int) -> Iterator[str]:
-    yield f"{'#' * min(level, _DEEPEST)} {_text(block.title)}"
-    yield f"![{_text(block.title)}](plots/{block.name}.png)"
-    yield _text(block.caption)
-    yield table(block.table)
+def _piece(
+    block: str | blocks.Inline | blocks.VerdictMark | blocks.Claims | blocks.Calculator | blocks.Terms | blocks.Code,
+) -> str:
+    """The one piece that any other block is; one of a kind that nobody knows is an error here, not a gap there."""
+    match block:
+        case str():
+            return _text(block)
+        case blocks.Inline():
+            return _text(block.words)
+        case blocks.VerdictMark():
+            return f"**{block.icon} {_text(block.word)}** {_text(f'{block.effect} {block.of}')}".strip()
+        case blocks.Claims():
+            rows = [(f"{r.id} {r.title}", f"{r.mark.icon} {r.mark.word}", r.mark.effect, r.why) for r in block.rows]
+            return table(
+                Table(("claim", "verdict", "effect [95% interval]", "why"), tuple(rows), "llrl") if rows else None
+            )
+        case blocks.Calculator():
+            return ""  # Markdown runs no script: the formula and its coefficients stand beside it
+        case blocks.Terms():
+            return _bullets(f"**{_text(name)}:** {_text(said)}" for name, said in block.rows)
+        case blocks.Code():
+            return "\n".join(f"    {_one_line(line)}" for line in block.lines)
+        case _:
+            assert_never(block)
 
 
 def table(of: Table | None) -> str:

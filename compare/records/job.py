@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
-from compare.records.record import JobName
+from compare.records.record import Cell, JobName
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,14 @@ class Job:
         return self.name.fields
 
     @property
+    def cell(self) -> Cell:
+        """The workload at the size that it is about."""
+        return Cell(str(self.workload), str(self.size))
+
+    @property
     def label(self) -> str:
         """What a person calls the job: `time rnn_text/small, process 2`."""
-        cell = f"{self.workload}/{self.size}" if self.workload else str(self.claim or self.size or "")
+        cell = str(self.cell) if self.workload else str(self.claim or self.size or "")
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"

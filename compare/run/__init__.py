@@ -1,1 +1,1 @@
-"""How jobs are run: worker processes, executors, the gate, and how far a run is."""
+"""How jobs are run: worker processes, executors, and how far a run is."""

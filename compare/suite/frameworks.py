@@ -157,7 +157,7 @@ def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
 def without_code(directory: Path, job: Job) -> Job:
     """A job that starts cold with an empty cache, also where an earlier start was stopped in it."""
     if job.process == COLD and job.workload:
-        shutil.rmtree(folder(directory, str(job.arm), Cell(job.workload, str(job.size))), ignore_errors=True)
+        shutil.rmtree(folder(directory, str(job.arm), job.cell), ignore_errors=True)
     return job
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import product, starmap
 from math import inf
-from typing import TypeVar
 
 from compare import workloads
 from compare.claims import CLAIMS
@@ -21,7 +20,6 @@ from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record
 from compare.suite.settings import Beyond, Settings
 
-T = TypeVar("T")
 GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Parts, Ledger))
 """What is measured of a cell only behind its gate."""
 
@@ -64,11 +62,10 @@ def parity_job(cell: Cell, settings: Settings) -> Job:
     return settings.job("parity", cell)
 
 
-def time_jobs(chosen: list[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
+def time_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
     """Every cell, process after process: a slow hour meets all cells, an early end leaves some of each."""
-    for process in range(settings.processes):
-        for cell in chosen:
-            yield cell, time_job(cell, settings, process, len(chosen))
+    pairs = product(range(settings.processes), chosen)
+    return [time_job(cell, settings, process, len(chosen)) for process, cell in pairs]
 
 
 def time_job(cell: Cell, settings: Settings, process: int, cells: int) -> Job:
@@ -82,7 +79,7 @@ def table_jobs(settings: Settings) -> list[Job]:
     """What instruments measure beside the cells, process after process; nothing when only some cells are asked for."""
     if settings.only is not None:
         return []
-    return _by_process([*crossover_jobs(settings), *lengths_jobs(settings)], key=lambda job: job.process)
+    return _by_process([*crossover_jobs(settings), *lengths_jobs(settings)])
 
 
 def crossover_jobs(settings: Settings) -> Iterator[Job]:
@@ -124,16 +121,19 @@ def lengths_job(
     )
 
 
-def closer_jobs(chosen: list[Cell], settings: Settings) -> list[tuple[Cell, Job]]:
+def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
     """What takes cells apart, process after process, once time and memory are known: ladders, parts and ledgers."""
     closer = settings.limits.closer
-    ledgers = [
-        (cell, replace(settings.job("ledger", cell), arms=LEDGERS))
-        for cell in chosen
-        if closer.takes(closer.apart, cell)
-    ]
-    pairs = [*closer.ladders(chosen, settings), *closer.parts(chosen, settings), *ledgers]
-    return _by_process(pairs, key=lambda pair: pair[1].process)
+    ladders = product(range(closer.processes), closer.of(closer.ladder, chosen))
+    apart = closer.of(closer.apart, chosen)
+    parts = product(range(closer.apart_processes), apart)
+    return _by_process(
+        [
+            *(settings.job("ladder", cell, process, closer.budget) for process, cell in ladders),
+            *(settings.job("parts", cell, process, closer.apart_budget) for process, cell in parts),
+            *(replace(settings.job("ledger", cell), arms=LEDGERS) for cell in apart),
+        ]
+    )
 
 
 def memory_job(cell: Cell, settings: Settings) -> Job:
@@ -147,11 +147,11 @@ def beyond_parity(settings: Settings) -> list[Job]:
     return [replace(parity_job(cell, settings), thin=beyond.examples) for cell in beyond.timed]
 
 
-def beyond_times(settings: Settings) -> Iterator[tuple[Cell, Job]]:
+def beyond_times(settings: Settings) -> list[Job]:
     """The cells of further sizes that are timed, process after process."""
     beyond = _beyond(settings)
-    for process, cell in product(range(settings.processes), beyond.timed):
-        yield cell, replace(settings.job("time", cell, process, beyond.budget), thin=beyond.examples)
+    timed = product(range(settings.processes), beyond.timed)
+    return [replace(settings.job("time", cell, at, beyond.budget), thin=beyond.examples) for at, cell in timed]
 
 
 def beyond_counts(settings: Settings) -> list[Job]:
@@ -178,6 +178,6 @@ def _selected(cell: Cell, settings: Settings) -> bool:
     return fnmatchcase(cell.workload, only) or fnmatchcase(str(cell), only)
 
 
-def _by_process(items: list[T], key: Callable[[T], int | None]) -> list[T]:
+def _by_process(jobs: list[Job]) -> list[Job]:
     """Process after process, and last what is done once."""
-    return sorted(items, key=lambda item: inf if (process := key(item)) is None else process)
+    return sorted(jobs, key=lambda job: inf if job.process is None else job.process)

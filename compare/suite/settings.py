@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import product
 from typing import Any
 
 from compare.records.device import Device
@@ -49,22 +48,10 @@ class Closer:
     apart_budget: Budget
     leaves_out: tuple[str, ...] = ("big_matmul",)  # a step takes so long that eight rungs of it would take hours
 
-    def takes(self, names: tuple[str, ...], cell: Cell) -> bool:
-        """Whether a cell is among those of these names."""
-        named = cell.workload in names if names else cell.workload not in self.leaves_out
-        return cell.size == self.size and named
-
-    def ladders(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
-        """A ladder in each process for each cell that has one."""
-        for process, cell in product(range(self.processes), chosen):
-            if self.takes(self.ladder, cell):
-                yield cell, settings.job("ladder", cell, process, self.budget)
-
-    def parts(self, chosen: Iterable[Cell], settings: Settings) -> Iterator[tuple[Cell, Job]]:
-        """Time part by part in each process for each cell that is taken apart."""
-        for process, cell in product(range(self.apart_processes), chosen):
-            if self.takes(self.apart, cell):
-                yield cell, settings.job("parts", cell, process, self.apart_budget)
+    def of(self, names: tuple[str, ...], chosen: Iterable[Cell]) -> list[Cell]:
+        """The cells among these that are looked at: those of these names, or where there are none all but some."""
+        of_size = [cell for cell in chosen if cell.size == self.size]
+        return [cell for cell in of_size if (cell.workload in names if names else cell.workload not in self.leaves_out)]
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,21 @@ Between the stages of a run all jobs are waited for: nothing is timed before the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
 from compare.records import journal
-from compare.records.cells import Parity
+from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.record import Cell, Record, kind_of, of
+from compare.records.record import DYNAMIC, Arm, Cell, Record, kind_of, of
 from compare.records.runs import Failure, Run, error_of
-from compare.run import gate
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted
@@ -110,17 +109,16 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
         from compare.own import page as own
 
         return own.finish(directory, records)
-    from compare import claims
+    from compare import claims, page
     from compare.claims import agreement
     from compare.claims.frameworks import of_ours
-    from compare.page.publish import publish
 
     starts = [run.settings for run in of(records, Run)]
     asked = next((str(start["claim"]) for start in starts if start.get("claim")), None)
     tape = python_tape or any(start.get("python_tape") for start in starts)
     ours = of_ours(records)
     verdicts = claims.judge(ours, python_tape=tape, asked=asked)
-    publish(directory, ours, verdicts, agreement.judged(records, verdicts))
+    page.publish(directory, ours, verdicts, agreement.judged(records, verdicts))
     return verdicts
 
 
@@ -128,30 +126,45 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     def read(planned: Iterable[Job]) -> list[Job]:
         return [job for job in planned if jobs.is_read(settings, job.kind)]
 
-    def read_of_cells(planned: Iterable[tuple[Cell, Job]]) -> list[tuple[Cell, Job]]:
-        return [(cell, job) for cell, job in planned if jobs.is_read(settings, job.kind)]
-
     records, checks = runner.journal.records, jobs.check_jobs(settings)
-    timings = read_of_cells([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
+    timings = read([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
     tables, counts = read(jobs.table_jobs(settings)), read(jobs.beyond_counts(settings))
-    closer = read_of_cells(jobs.closer_jobs(chosen, settings))
+    closer = read(jobs.closer_jobs(chosen, settings))
     gates = read([*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)])
-    memories = read_of_cells((cell, jobs.memory_job(cell, settings)) for cell in chosen)
-    runner.reporter.pace.expect([*checks, *gates, *tables, *counts])
-    runner.reporter.pace.expect(job for _, job in (*timings, *memories, *closer))
+    memories = read(jobs.memory_job(cell, settings) for cell in chosen)
+    runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
     runner.header(settings.to_dict())
     runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
     with runner.side_by_side(MOST_AT_ONCE) as several:
         several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
-    runner.jobs(gate.admitted(records, cell, job) for cell, job in timings)
+    runner.jobs(admitted(records, job) for job in timings)
     runner.jobs((job, {}) for job in tables)
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
         runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
     with runner.side_by_side(MOST_AT_ONCE) as several:
-        several.jobs(gate.admitted(records, cell, job) for cell, job in memories)
+        several.jobs(admitted(records, job) for job in memories)
         several.jobs((job, {}) for job in counts)
-    runner.jobs(gate.admitted(records, cell, job) for cell, job in closer)
+    runner.jobs(admitted(records, job) for job in closer)
+
+
+def admitted(records: Iterable[Record], job: Job) -> Wanted | None:
+    """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any."""
+    gates = [record for record in of(records, Parity) if record.cell == job.cell]
+    arms, refused = sorted_out(gates[-1].arms if gates else {})
+    wanted = tuple(arm for arm in arms if not job.arms or arm in job.arms)
+    return (replace(job, arms=wanted), refused) if wanted else None
+
+
+def sorted_out(rows: Mapping[str, ParityArm]) -> tuple[tuple[str, ...], dict[str, Arm]]:
+    """The arms of a parity record that may be measured, and a row for each that may not, with the reason.
+
+    None may be when the dynamic engine, the reference of every ratio, is not right itself.
+    """
+    if DYNAMIC not in rows or rows[DYNAMIC].status != "ok":
+        return (), {}
+    refused = {arm: Arm(row.status, row.reason) for arm, row in rows.items() if row.status != "ok"}
+    return tuple(arm for arm in rows if arm not in refused), refused
 
 
 def _sharpening(
@@ -168,7 +181,7 @@ def _sharpening(
             return
         job = jobs.time_job(cell, settings, process, len(chosen))
         runner.reporter.pace.expect([job])
-        yield gate.admitted(runner.journal.records, cell, job)
+        yield admitted(runner.journal.records, job)
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
@@ -181,7 +194,7 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     from compare.records.cells import Time
 
     def widest(measured: Any) -> float:
-        ratios = [measured.ratio(arm, gate.REFERENCE, steady) for arm in measured.static_arms]
+        ratios = [measured.ratio(arm, DYNAMIC, steady) for arm in measured.static_arms]
         return max((r.high / r.low if r.known else inf for r in ratios if r is not None), default=1.0)
 
     spread = {m.cell: widest(m) for m in cells(records, Time)}
@@ -196,11 +209,21 @@ def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
         kept.path.parent,
         kept.records,
         verdicts,
-        disagreements=tuple(gate.rows_with("disagree", parity)),
-        failures=(*map(_told, failed), *gate.rows_with("failed", parity)),
+        disagreements=tuple(_rows_with("disagree", parity)),
+        failures=(*map(_told, failed), *_rows_with("failed", parity)),
         overruns=tuple(map(_told, spared)),
         measured=sum(not isinstance(r, Run | Parity | Failure) for r in kept.records),
     )
+
+
+def _rows_with(status: str, parity: Iterable[Parity]) -> list[str]:
+    """One line for each arm with that status in some parity records."""
+    return [
+        f"{record.cell}, {arm}: {row.reason}"
+        for record in parity
+        for arm, row in record.arms.items()
+        if row.status == status
+    ]
 
 
 def _told(failure: Failure) -> str:

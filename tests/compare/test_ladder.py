@@ -17,7 +17,7 @@ from compare.instruments.ladder.measure import differences, measure_rungs
 from compare.instruments.ladder.rungs import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition
 from compare.instruments.time.rounds import paired_rounds
 from compare.page.figures import ladder as figure
-from compare.page.figures.waterfall import waterfalls
+from compare.page.figures.ladder import waterfalls
 from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.suite import jobs
@@ -205,7 +205,7 @@ def test_the_figure_tells_ratios_and_unequal_kernels():
 
 def test_a_quick_run_climbs_some_ladders_and_a_full_one_all():
     def kinds(preset, cell):
-        return [job.kind for _, job in jobs.closer_jobs([cell], Settings(preset))]
+        return [job.kind for job in jobs.closer_jobs([cell], Settings(preset))]
 
     assert kinds("quick", Cell("tiny_mlp", "small")) == [*["ladder", "parts"] * 3, "ledger"]
     assert kinds("quick", Cell("rnn_text", "small")) == []

@@ -8,7 +8,7 @@ from compare.instruments import lengths as named
 from compare.instruments.lengths import distributions, measure, models
 from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
-from compare.page.lengths_table import percentile, rows, table
+from compare.page.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
 from compare.suite import settings as presets
 from tests.helpers.records import plain, typed

@@ -11,7 +11,7 @@ from compare.instruments.parts import programs
 from compare.instruments.parts.measure import measure_parts
 from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
 from compare.page.figures import parts as figure
-from compare.page.figures.shares import parted, stages
+from compare.page.figures.parts import parted, stages
 from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.records.record import Cell

@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError
-from compare.records import profiles, results
+from compare.page import formats as profiles
+from compare.records import results
 from tests.helpers.records import typed
 
 LINES = {

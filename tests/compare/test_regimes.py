@@ -60,15 +60,15 @@ def test_only_what_speaks_for_every_size_is_settled(label):
 
 def test_a_quick_run_counts_every_size_and_times_each_kind_beyond_its_own():
     settings = Settings()
-    counted = {Cell(job.workload, job.size) for job in jobs.beyond_counts(settings)}
+    counted = {job.cell for job in jobs.beyond_counts(settings)}
     left = {*PRESETS["quick"].leaves_out, "big_matmul"}
     assert {Cell(n, s) for n in workloads.WORKLOADS if n not in left for s in ("medium", "large")} <= counted
-    timed = [cell for cell, _ in jobs.beyond_times(settings)]
+    timed = [job.cell for job in jobs.beyond_times(settings)]
     assert set(timed) <= counted
     assert {regimes.kind_of(cell.workload) for cell in timed} == {*regimes.KINDS}
-    assert {Cell(job.workload, job.size) for job in jobs.beyond_parity(settings)} == set(timed)
+    assert {job.cell for job in jobs.beyond_parity(settings)} == set(timed)
     for only in (Settings(only="tiny*"), Settings("full")):
-        assert not jobs.beyond_counts(only) + jobs.beyond_parity(only) + list(jobs.beyond_times(only))
+        assert not jobs.beyond_counts(only) + jobs.beyond_parity(only) + jobs.beyond_times(only)
 
 
 @pytest.mark.slow

@@ -292,7 +292,7 @@ def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, m
 def test_the_seconds_of_a_run_are_shared_by_its_processes():
     chosen = [Cell("tiny", "small")] * 30
     limits = SETTINGS.limits
-    (_, first), *_ = jobs.time_jobs(chosen, SETTINGS)
+    first, *_ = jobs.time_jobs(chosen, SETTINGS)
     assert first.budget.seconds == min(limits.budget.seconds, limits.seconds / 90)
-    (_, alone), *_ = jobs.time_jobs(chosen[:1], SETTINGS)
+    alone, *_ = jobs.time_jobs(chosen[:1], SETTINGS)
     assert alone.budget.seconds == limits.budget.seconds

@@ -2,5 +2,5 @@
 
 From `tape`, the dynamic engine as it is, one rung leads to `pool`, and one to `replay`: the same kernels in a fixed
 graph, without recording. From there each rung adds passes or the arena (`compare.instruments.ladder.rungs`). A
-waterfall (`compare.page.figures.waterfall`) is what the rungs of a cell say together.
+waterfall (`compare.page.figures.ladder`) is what the rungs of a cell say together.
 """

@@ -10,13 +10,13 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.crossover import MapPlace, Point
 from compare.page.blocks import Table
-from compare.page.figures import drawing
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.words import text
 
@@ -43,17 +43,13 @@ def draw(summary: Summary) -> Drawing:
         return Drawing("crossover", _TITLE, "This run has no crossover map; a run of the whole suite measures one.")
     kinds = list(dict.fromkeys(point.place.ops for _, points in rows for point in points))
     depths = {point.place.depth for _, points in rows for point in points}
-    columns = style.columns(len(kinds))
-    high = len(rows) * len(kinds) // columns
-    figure = style.figure(1.2 + high * (0.9 + 0.46 * len(depths)))
-    panels = figure.subplots(high, columns, squeeze=False)
-    for ((name, points), ops), axes in zip(product(rows, kinds), panels.flat, strict=True):
+    grid = panels.grid([(name, ops) for name, _ in rows for ops in kinds], len(kinds), 0.9 + 0.46 * len(depths), 1.2)
+    for (name, ops), axes in grid.axes.items():
         axes.set_title(f"{name}, {style.clean(ops)}: static ÷ dynamic")
-        _panel(axes, [point for point in points if point.place.ops == ops])
-    figure.supxlabel("floats in the tensor", fontsize=9.5)
-    figure.supylabel("ops in a row", fontsize=9.5)
-    _scale(figure, panels)
-    return Drawing("crossover", _TITLE, _CAPTION, _alt(rows), figure, _table(summary))
+        _panel(axes, [point for point in dict(rows)[name] if point.place.ops == ops])
+    grid.label("floats in the tensor", "ops in a row")
+    _scale(grid.figure, list(grid.axes.values()))
+    return Drawing("crossover", _TITLE, _CAPTION, _alt(rows), grid.figure, _table(summary))
 
 
 def _panel(axes: Axes, points: Sequence[Point]) -> None:
@@ -105,8 +101,8 @@ def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:
                 axes.plot([column - 0.5, column + 0.5], [row + 0.5] * 2, **look)
 
 
-def _scale(figure: Any, panels: Any) -> None:
-    bar = figure.colorbar(ScalarMappable(Normalize(-_REACH, _REACH), _COLOURS), ax=panels, shrink=0.8, pad=0.02)
+def _scale(figure: Figure, axes: Sequence[Axes]) -> None:
+    bar = figure.colorbar(ScalarMappable(Normalize(-_REACH, _REACH), _COLOURS), ax=axes, shrink=0.8, pad=0.02)
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda power, _: text.ratio(2.0**power)))
     bar.ax.set_title("static ÷\ndynamic", fontsize=8.5, fontweight="normal", loc="left")
     bar.outline.set_visible(False)
@@ -129,7 +125,7 @@ def _table(summary: Summary) -> Table | None:
 
 
 def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, str]:
-    ratio, interval = drawing.ratio_cells(timed.interval if timed else None)
+    ratio, interval = panels.ratio_cells(timed.interval if timed else None)
     return {
         "ops": place.ops,
         "depth": f"{place.depth:,}",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from compare.claims.crossover import CostPlace
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.words import text
 
@@ -34,17 +34,14 @@ def draw(summary: Summary) -> Drawing:
         return Drawing("decision", _TITLE, "this run has no crossover map; a run of the whole suite measures one")
     kinds = list(dict.fromkeys(place.at.ops for place in shown))
     sizes = _some(sorted({place.at.elements for place in shown}))
-    columns = style.columns(len(kinds))
-    figure = style.figure(1.2 + 2.8 * (len(kinds) // columns))
-    panels = figure.subplots(len(kinds) // columns, columns, squeeze=False).flat
-    for ops, axes in zip(kinds, panels, strict=True):
+    grid = panels.grid(kinds, len(kinds), 2.8, head=1.2)
+    for ops, axes in grid.axes.items():
         _panel(axes, {p.at.elements: p for p in shown if p.at.ops == ops and p.at.elements in sizes}, sizes)
         axes.set_title(f"{max(depths)} {style.clean(ops)} ops in a row")
-    figure.supxlabel("runs of the step (log scale)", fontsize=9.5)
-    figure.supylabel("time saved, as a share of dynamic's", fontsize=9.5)
-    figure.legend(handles=_key(sizes), loc="outside upper center", ncols=style.columns(3), fontsize=8.5)
+    grid.label("runs of the step (log scale)", "time saved, as a share of dynamic's")
+    grid.figure.legend(handles=_key(sizes), loc="outside upper center", ncols=style.columns(3), fontsize=8.5)
     table = Table.of("lrrrr", [_row(p, shapes) for p in shown for shapes, _ in _SHAPES])
-    return Drawing("decision", _TITLE, _caption(max(depths)), _alt(shown), figure, table)
+    return Drawing("decision", _TITLE, _caption(max(depths)), _alt(shown), grid.figure, table)
 
 
 def _caption(depth: int) -> str:

@@ -1,18 +1,88 @@
 """Waterfalls: the seconds of a step rung by rung, from the tape to the fastest static program."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.instruments.ladder.rungs import RUNGS
+from compare.claims.evidence import Evidence, steady
+from compare.instruments.ladder.rungs import NATIVE, RUNGS, TAPE
 from compare.page.blocks import Table
-from compare.page.figures import drawing
-from compare.page.figures.waterfall import Landing, Waterfall, waterfalls
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
+from compare.records.breakdowns import Ladder
+from compare.records.record import Cell, Records, grouped, of
+from compare.stats import Interval, geometric_mean
 from compare.words import text
+
+
+class Landing(NamedTuple):
+    """A rung of a cell: its seconds, over those of the rung it stands on (`step`), and over the tape's (`total`).
+
+    `peak` is the most bytes of NumPy data in a step. Each interval stands for itself: of twenty, one may miss.
+    """
+
+    rung: str
+    base: str | None
+    seconds: float
+    step: Interval | None
+    total: Interval | None
+    peak: int
+
+
+class Waterfall(NamedTuple):
+    """The rungs of one cell, those that are missing with the reason, and what was found of the graphs.
+
+    `unequal` holds, by rung, the kernels that are called more or less often than the tape calls them.
+    """
+
+    cell: Cell
+    landings: tuple[Landing, ...]
+    missing: Mapping[str, str]
+    same_graph: bool | None
+    unequal: Mapping[str, Mapping[str, int]]
+
+    @property
+    def fastest(self) -> Landing:
+        """The static rung of the fewest seconds among those with NumPy's kernels, or the tape where there is none."""
+        static = [landing for landing in self.landings if landing.rung not in (TAPE, "pool", NATIVE)]
+        return min(static or self.landings, key=lambda landing: landing.seconds)
+
+
+def waterfalls(records: Records) -> list[Waterfall]:
+    """One for each cell among the `ladder` records in which the tape was timed, in their order."""
+    groups = grouped(of(records, Ladder), lambda record: record.cell)
+    cells = ((_timed(group), group) for group in groups.values())
+    return [_waterfall(timed, group) for timed, group in cells if timed.of(TAPE)]
+
+
+def _timed(group: Sequence[Ladder]) -> Evidence:
+    """The rungs of a cell that have times, as the arms of each process."""
+    rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
+    return Evidence(*group[0].cell, tuple(rungs))
+
+
+def _waterfall(timed: Evidence, group: Sequence[Ladder]) -> Waterfall:
+    landings = tuple(_landing(name, timed, group) for name in RUNGS if timed.of(name))
+    rows = [(name, row) for record in group for name, row in record.rungs.items()]
+    missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
+    unequal = {name: counts for record in group for name, counts in record.unequal.items()}
+    same = [record.same_graph for record in group]
+    return Waterfall(timed.cell, landings, missing, None if None in same else all(same), unequal)
+
+
+def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
+    base = RUNGS[name].base
+    seconds = geometric_mean(block for row in timed.of(name) for block in row.blocks)
+    step = timed.ratio(name, base, steady) if base else None
+    total = timed.ratio(name, TAPE, steady) if base else None
+    peak = max(r.rungs[name].peak for r in group if name in r.rungs)
+    return Landing(name, base, seconds, step, total, peak)
+
 
 _TITLE = "The ladder: where the difference comes from"
 _CAPTION = (
@@ -53,7 +123,7 @@ def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
         if landing.base in seconds:
             above = list(seconds).index(str(landing.base))
             axes.plot([base] * 2, [above + 0.4, row - 0.31], color=style.FAINT, linewidth=0.7)
-    drawing.rows(axes, [_name(landing) for landing in landings])
+    panels.rows(axes, [_name(landing) for landing in landings])
     axes.set_xlim(0, 1.3 * most)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value) if value else "0"))
     axes.locator_params(axis="x", nbins=4)
@@ -92,7 +162,7 @@ def _table(falls: Sequence[Waterfall]) -> Table:
 
 
 def _row(fall: Waterfall, landing: Landing) -> tuple[str, ...]:
-    ratios = (*drawing.ratio_cells(landing.step), *drawing.ratio_cells(landing.total))
+    ratios = (*panels.ratio_cells(landing.step), *panels.ratio_cells(landing.total))
     head = (*fall.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(fall, landing.rung))
 

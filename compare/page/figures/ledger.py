@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from compare.instruments.ledger.attribution import attributed
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.record import of
@@ -34,29 +34,26 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
     shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
-    columns = style.columns(len(_ENGINES))
-    high = len(shown) * len(_ENGINES) // columns
-    figure = style.figure(0.8 + 2.3 * high)
-    grid = figure.subplots(high, columns, squeeze=False).reshape(len(shown), len(_ENGINES))
-    for line, panels in zip(shown, grid, strict=True):
-        _row_of_panels(line, list(panels))
+    grid = panels.grid([(line.cell, arm) for line in shown for arm in _ENGINES], len(_ENGINES), 2.3)
+    for line in shown:
+        _row_of_panels(line, [grid.axes[line.cell, arm] for arm in _ENGINES])
     names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
-    style.class_legend(figure, style.ordered_classes(names))
-    figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
+    style.class_legend(grid.figure, style.ordered_classes(names))
+    grid.figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
     notes = [f"{line.cell.title}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
              for note in row.notes]  # fmt: skip
-    return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), figure, _table(cells))
+    return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), grid.figure, _table(cells))
 
 
 def _peak(line: Ledger) -> int:
     return max(row.peak for row in line.arms.values())
 
 
-def _row_of_panels(line: Ledger, panels: Sequence[Axes]) -> None:
+def _row_of_panels(line: Ledger, both: Sequence[Axes]) -> None:
     rows = {arm: row for arm in _ENGINES if (row := line.arms.get(arm)) and row.status == "ok"}
     most = max(max(row.peak, row.counted_peak) for row in rows.values())
     scale, unit = text.byte_unit(most)
-    for arm, axes in zip(_ENGINES, panels, strict=True):
+    for arm, axes in zip(_ENGINES, both, strict=True):
         axes.set_title(style.clean(f"{line.cell.title}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
         if arm in rows:

@@ -1,15 +1,13 @@
 """The strategies for inputs of varying length: what an example costs under each, beside plain dynamic."""
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from compare.claims.evidence import Evidence, steady
-from compare.page.figures import drawing
-from compare.page.lengths_table import computed, ordered, table
-from compare.page.plots import Drawing, style
+from compare.page.lengths import computed, ordered, table
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.records.record import DYNAMIC
 from compare.records.sweeps import StrategyArm
@@ -28,7 +26,6 @@ _CAPTION = (
     "compiled graphs with their arenas."
 )
 _COLOURS = {"dynamic": "#d55e00", "static": "#0072b2"}
-_COLUMNS = 2
 
 
 def draw(summary: Summary) -> Drawing:
@@ -36,19 +33,17 @@ def draw(summary: Summary) -> Drawing:
     tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
     if not tables:
         return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
-    columns = min(style.columns(_COLUMNS), len(tables))
-    high = ceil(len(tables) / columns)
-    figure = style.figure(0.7 + 2.9 * high, wide=max(6.5, style.WIDTH * columns / _COLUMNS))
+    grid = panels.grid([cell.name for cell in tables], 2, 2.9, head=0.7, least=6.5)
     names = ordered(tables)
-    for place, cell in enumerate(tables):
-        _panel(figure.add_subplot(high, columns, place + 1), cell, names)
+    for cell in tables:
+        _panel(grid.axes[cell.name], cell, names)
     words = (
         "time an example ÷ dynamic, one example at a time (log scale; 95% interval)"
         if style.columns(2) > 1
         else "time ÷ dynamic, one by one (log scale)"
     )
-    figure.supxlabel(words, fontsize=9.5)
-    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), figure, table(tables))
+    grid.figure.supxlabel(words, fontsize=9.5)
+    return Drawing("strategies", _TITLE, _CAPTION, _alt(tables), grid.figure, table(tables))
 
 
 def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
@@ -57,10 +52,10 @@ def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
     compared = {name: interval for name, interval in ratios.items() if interval is not None}
     for name, interval in compared.items():
         _dot(axes, names.index(name), name, interval, cell.of(name))
-    drawing.rows(axes, names, fontsize=8)
+    panels.rows(axes, names, fontsize=8)
     shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel
     style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
-    drawing.tie_zone(axes)
+    panels.tie_zone(axes)
 
 
 def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyArm]) -> None:
@@ -68,7 +63,7 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
     marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
-    style.said(dot, f"{name}: {' '.join(drawing.ratio_cells(interval))}")
+    style.said(dot, f"{name}: {' '.join(panels.ratio_cells(interval))}")
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     words = f"{measured[0].compiles} · {computed(measured):.2f}"
     axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)

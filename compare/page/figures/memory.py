@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compare.page.blocks import Table
-from compare.page.figures import drawing
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary, largest
 from compare.records.cells import Memory, MemoryArm
 from compare.records.record import Cell, of
@@ -55,8 +54,8 @@ def _figure(bars: Mapping[Cell, Bars]) -> Figure:
         name for by_arm in bars.values() for held in by_arm.values() for name in held.classes
     )
     figure = style.figure(0.8 + sum(0.45 + 0.27 * height for height in heights))
-    panels = figure.subplots(len(bars), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, (cell, by_arm) in zip(panels[:, 0], bars.items(), strict=True):
+    stacked = figure.subplots(len(bars), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (cell, by_arm) in zip(stacked[:, 0], bars.items(), strict=True):
         _panel(axes, cell, by_arm, classes)
     style.class_legend(figure, classes)
     return figure
@@ -73,7 +72,7 @@ def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
         _stack(axes, row, arm, [(name, held.classes.get(name, 0)) for name in classes], scale)
         label = f" {text.size(totals[row])}"
         axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
-    drawing.rows(axes, list(bars))
+    panels.rows(axes, list(bars))
     axes.set_xlim(0, 1.12 * max(totals) / scale)
     axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
 

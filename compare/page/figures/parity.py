@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Route
 from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.plots.layered import LayeredLayout, Point, layered
 from compare.page.summary import Summary
 from compare.records.record import of
@@ -71,14 +71,11 @@ def drawing(graphs: Mapping[str, Any]) -> Drawing:
     """`graphs` side by side: titles with DiGraphs; `op`, `spec`, `label` on nodes, `positions` on edges."""
     layouts = {title: layered(graph) for title, graph in graphs.items()}
     depth = max(layout.depth for layout in layouts.values())
-    columns = style.columns(len(graphs))
-    high = len(graphs) // columns
-    figure = style.figure((0.5 + 0.95 * depth) * high)
-    panels = figure.subplots(high, columns, squeeze=False).flat
-    for axes, (title, graph) in zip(panels, graphs.items(), strict=True):
-        _panel(axes, title, graph, layouts[title], depth)
+    grid = panels.grid(list(graphs), len(graphs), 0.5 + 0.95 * depth, head=0)
+    for title, axes in grid.axes.items():
+        _panel(axes, title, graphs[title], layouts[title], depth)
     caption = _CAPTION.format(same=_SAME if _isomorphic(list(graphs.values())) else _DIFFERENT)
-    return Drawing("graphs", _TITLE, caption, _alt(graphs), figure)
+    return Drawing("graphs", _TITLE, caption, _alt(graphs), grid.figure)
 
 
 def _isomorphic(graphs: list[Any]) -> bool:

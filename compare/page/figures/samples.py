@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 
 from compare.claims.evidence import Evidence, cells, steady
 from compare.page.blocks import Table
-from compare.page.figures import drawing
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.records.cells import Time
 from compare.records.record import of
@@ -49,7 +48,7 @@ def draw(summary: Summary) -> Drawing | None:
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
         _ticks(axes, place, row)
-    drawing.rows(axes, [f"process {row.process}, {row.mode}" for row in rows])
+    panels.rows(axes, [f"process {row.process}, {row.mode}" for row in rows])
     every = [seconds for row in rows for seconds in row.blocks]
     style.log_axis(axes, 0.95 * min(every), 1.05 * max(every), 0.13, text.seconds)
     axes.set_xlabel("time of a call (log scale)")

@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.page.blocks import Table
-from compare.page.figures import drawing
-from compare.page.plots import Drawing, style
+from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Ratio, Summary, size_order
 from compare.records.record import Cell, of
 from compare.records.runs import Run
@@ -66,8 +65,8 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(drawing.ratio_cells(interval))}, {ratio.words}")
-    words = (*drawing.ratio_cells(interval), ratio.words)[: style.columns(3)]
+    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(panels.ratio_cells(interval))}, {ratio.words}")
+    words = (*panels.ratio_cells(interval), ratio.words)[: style.columns(3)]
     beside: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),
         "textcoords": "offset points",
@@ -81,12 +80,12 @@ def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
     ends = [end for ratio in rows for end in style.ends(ratio.interval)]
     low, high = min(0.9, *ends) / 1.15, max(1.1, *ends) * 1.15
     style.ratio_axis(axes, low, high)
-    drawing.tie_zone(axes)
+    panels.tie_zone(axes)
 
 
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
     sizes = {ratio.cell.size for ratio in rows}
-    drawing.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
+    panels.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
     axes.set_xlabel(
         "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
         if style.columns(2) > 1
@@ -120,7 +119,7 @@ def _table(summary: Summary, rows: Sequence[Ratio]) -> Table | None:
 
 
 def _row(summary: Summary, of: Ratio) -> dict[str, str]:
-    ratio, interval = drawing.ratio_cells(of.interval)
+    ratio, interval = panels.ratio_cells(of.interval)
     return {
         **of.cell._asdict(),
         "arm": of.arm,

@@ -1,23 +1,28 @@
-"""Small multiples: one panel a cell, with shared outer labels and one key for the arms."""
+"""What figures draw alike: panels with shared outer labels, rows, and the strip in which ratios tie."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from compare.claims.base import SMALLEST_EFFECT
 from compare.page.plots import style
-from compare.records.record import Cell
+from compare.stats import Interval
+from compare.words import text
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Panels:
-    """A figure and the axes of each of its cells."""
+class Panels(Generic[Key]):
+    """A figure and the axes of each of its panels."""
 
     figure: Figure
-    axes: dict[Cell, Axes]
+    axes: dict[Key, Axes]
 
     def label(self, x: str, y: str) -> None:
         """Name the axes once for all panels."""
@@ -30,9 +35,29 @@ class Panels:
         self.figure.legend(handles=lines, loc="outside upper center", ncols=style.key_columns(len(lines)))
 
 
-def grid(cells: Sequence[Cell], columns: int, height: float) -> Panels:
-    """Panels for `cells`, row by row, each `height` inches high."""
-    columns = min(style.columns(columns), len(cells))
-    rows = math.ceil(len(cells) / columns)
-    figure = style.figure(0.8 + height * rows, wide=max(5.0, style.WIDTH * columns / 3))
-    return Panels(figure, {cell: figure.add_subplot(rows, columns, at + 1) for at, cell in enumerate(cells)})
+def grid(keys: Sequence[Key], columns: int, height: float, head: float = 0.8, least: float = 5.0) -> Panels[Key]:
+    """Panels row by row, each `height` inches high, below a `head` of so many; none is alone in less than `least`."""
+    across = min(style.columns(columns), len(keys))
+    rows = math.ceil(len(keys) / across)
+    figure = style.figure(head + height * rows, wide=max(least, style.WIDTH * across / columns))
+    return Panels(figure, {key: figure.add_subplot(rows, across, at + 1) for at, key in enumerate(keys)})
+
+
+def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
+    """A row for each label, the first on top."""
+    room = {} if style.columns(2) > 1 else {"fontsize": 7.5}
+    axes.set_yticks(range(len(labels)), [style.clean(label, 38 if room else 60) for label in labels], **(look | room))
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def tie_zone(axes: Axes) -> None:
+    """A line at 1 on an axis of ratios, and a strip as wide as what counts as a tie."""
+    axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
+    axes.axvline(1, color=style.INK, linewidth=1.2)
+
+
+def ratio_cells(ratio: Interval | None) -> tuple[str, str]:
+    """A ratio and its interval, as two cells of a table."""
+    return (text.ratio(ratio.estimate), text.interval(ratio.low, ratio.high)) if ratio else ("", "")
