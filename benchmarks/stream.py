@@ -20,7 +20,7 @@ import static
 from benchmarks.rows import Array, Params
 from benchmarks.workers import alone
 from compare.errors import WorkerError
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
 from compare.page import tables
 
 SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64

@@ -27,7 +27,7 @@ from benchmarks.arms import ARMS
 from benchmarks.programs import ROWS
 from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
 from compare.instruments.time.rounds import orders
 from compare.page import tables
 from compare.run.environment import environment

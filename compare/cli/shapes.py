@@ -15,7 +15,7 @@ from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
-    from compare.instruments.lengths.sampling import TraceSample
+    from compare.instruments.lengths.probe import TraceSample
     from compare.instruments.lengths.trace import LengthTrace
     from compare.records.job import Budget
     from compare.records.record import Record
@@ -92,7 +92,7 @@ class _Timing:
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
     from compare.instruments.lengths import trace
-    from compare.instruments.lengths.distributions import drawn
+    from compare.instruments.lengths.models import drawn
 
     if lengths in DISTRIBUTIONS:
         return trace.LengthTrace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))
@@ -155,7 +155,7 @@ def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record]
 def _sample(run: _Timing, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
     from compare.instruments.lengths import probe
-    from compare.instruments.lengths.sampling import quantiles
+    from compare.instruments.lengths.probe import quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import static
 from compare.engines import OWN, named
 from compare.errors import InputsError, refused
-from compare.instruments.parity import measure
+from compare.instruments import parity as measure
 from compare.own.case import case_of, checked
 from compare.own.question import SIZE, arms_of
 from compare.records.cells import Parity

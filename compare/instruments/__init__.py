@@ -1,1 +1,1 @@
-"""What serves several claims: each instrument a folder, whose `measure` makes the record of a job. None judges."""
+"""What serves several claims: an instrument is a file or a folder whose `measure` makes a record. None judges."""

@@ -18,7 +18,7 @@ from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.step import Step, TrainingFunction
 from compare.errors import described
-from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments.parity import TOLERANCES, tree_error
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case

@@ -8,8 +8,8 @@ from typing import Any
 
 from compare.engines import Engine, named
 from compare.errors import InputsError
-from compare.instruments.time.clock import NAME, ClockName
 from compare.instruments.time.measure import COLD
+from compare.instruments.time.rounds import NAME, ClockName
 from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job

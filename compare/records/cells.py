@@ -10,7 +10,7 @@ from compare.records.record import Arm, Block, OfArms, Seconds
 
 
 class ParityArm(Arm):
-    """How far an arm is from the references, scaled as in `compare.instruments.parity.measure`; null if not finite."""
+    """How far an arm is from the references, scaled as in `compare.instruments.parity`; null if not finite."""
 
     output_error: float | None
     gradient_error: float | None
@@ -129,7 +129,7 @@ class Compilations(OfArms, tag="compilations"):
 
     `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. One that
     `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
-    how far eager itself is off, as `compare.instruments.parity.measure` scales errors.
+    how far eager itself is off, as `compare.instruments.parity` scales errors.
     """
 
     version: str

@@ -39,21 +39,21 @@ _TABLE = (
     Kind(
         Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0}
     ),
-    Kind(Ladder, "compare.instruments.ladder.measure:measure", typical={"small": 1.7, "": 3.5}),
-    Kind(Parts, "compare.instruments.parts.measure:measure", typical={"": 2.5}),
-    Kind(Crossover, "compare.instruments.crossover.measure:measure", typical={"coarse": 2.5, "": 18.0}),
-    Kind(CrossoverMemory, "compare.instruments.crossover.measure:measure_memory"),
+    Kind(Ladder, "compare.instruments.ladder:measure", typical={"small": 1.7, "": 3.5}),
+    Kind(Parts, "compare.instruments.parts:measure", typical={"": 2.5}),
+    Kind(Crossover, "compare.instruments.crossover:measure", typical={"coarse": 2.5, "": 18.0}),
+    Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory"),
     Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
     Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
     Kind(SourceLines, "compare.instruments.lines.measure:measure"),
     Kind(
         Memory,
-        "compare.instruments.memory.measure:measure",
+        "compare.instruments.memory:measure",
         by_arm=True,
         typical={"": 2.2, "medium": 2.8, "large": 3.0},
     ),
     Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),
-    Kind(Parity, "compare.instruments.parity.measure:measure", timed=False, typical={"": 1.2}),
+    Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     # checks of claims
     Kind(Programs, "compare.claims.c1_control_flow.measure:measure", everywhere=True, typical={"": 23.0}),

@@ -7,7 +7,7 @@ import gc
 from msgspec.structs import asdict
 
 from compare import workloads
-from compare.instruments.memory import measure as memory
+from compare.instruments import memory
 from compare.instruments.time import measure as timing
 from compare.records.job import Job
 from compare.records.trials import TrialArm, TrialMemory, TrialTime

@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from compare.instruments.crossover import measure
-from compare.instruments.crossover.measure import ARMS, GRIDS, Grid
+from compare.instruments import crossover as measure
+from compare.instruments.crossover import ARMS, GRIDS, Grid
 from compare.records.job import Budget, Job
 from compare.suite.settings import PRESETS
 from tests.helpers.records import plain, typed

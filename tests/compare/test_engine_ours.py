@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compare import engines, workloads
-from compare.instruments.parity.measure import expectations
+from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time.first import unlimited
 from compare.instruments.time.measure import answer

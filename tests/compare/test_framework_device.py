@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from compare import engines as frameworks
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.instruments.time.clock import NAME
+from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
 from compare.own.question import asked_of
 from compare.own.show import HERE

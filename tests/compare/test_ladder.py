@@ -13,8 +13,7 @@ import graphs as g
 import static
 from compare.engines import cases
 from compare.engines.graphduel.steps import CompiledStep
-from compare.instruments.ladder.measure import differences, measure_rungs
-from compare.instruments.ladder.rungs import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition
+from compare.instruments.ladder import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition, differences, measure_rungs
 from compare.instruments.time.rounds import paired_rounds
 from compare.page.figures import ladder as figure
 from compare.page.figures.ladder import waterfalls

@@ -5,8 +5,8 @@ import pytest
 
 from compare.claims.c4_shapes.length_table import tables
 from compare.instruments import lengths as named
-from compare.instruments.lengths import distributions, measure, models
-from compare.instruments.lengths.distributions import DISTRIBUTIONS, drawn
+from compare.instruments.lengths import measure, models
+from compare.instruments.lengths.models import DISTRIBUTIONS, drawn
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
 from compare.page.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
@@ -32,7 +32,7 @@ def expected(stream):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expected, name):
-    arm, row = measure.first_epoch(STRATEGIES[name], stream, expected)
+    arm, row = measure.first_run(STRATEGIES[name], stream, expected)
     refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}
     if name == refusing[stream.model.name]:
         assert (arm, row.status) == (None, "unsupported")
@@ -41,10 +41,10 @@ def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expecte
     assert row.error < 1e-5
     assert sum(call.examples for call in row.stream) == len(LENGTHS)
     assert sum(call.compiled for call in row.stream) == arm.compiles == COMPILES[name]
-    assert sum(arm.sizes) == COMPUTED[name]
+    assert sum(arm.laid.sizes) == COMPUTED[name]
     assert (sum(arm.plans.values()) > 0) == (STRATEGIES[name].engine == "static")
     laid = STRATEGIES[name].layout(LENGTHS, 3)
-    assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], arm.groups)
+    assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], arm.laid.groups)
     assert laid.hits == 1 - sum(call.compiled for call in row.stream) / len(row.stream)
     assert len(arm.plans) == laid.compiles
     assert set(arm.plans) == set(laid.shapes)
@@ -72,7 +72,7 @@ def test_the_factors_tell_strategies_apart():
 
 def test_a_strategy_that_differs_keeps_no_times(stream, expected):
     wrong = [(loss + 1, gradients) for loss, gradients in expected]
-    arm, row = measure.first_epoch(STRATEGIES["dynamic"], stream, wrong)
+    arm, row = measure.first_run(STRATEGIES["dynamic"], stream, wrong)
     assert arm is None
     assert row.status == "disagree"
     assert row.stream == []
@@ -82,7 +82,7 @@ def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
     def broken(_):
         raise ZeroDivisionError("no buckets")
 
-    arm, row = measure.first_epoch(Strategy("x", "once", "none", "padded", broken), stream, expected)
+    arm, row = measure.first_run(Strategy("x", "once", "none", "padded", broken), stream, expected)
     assert arm is None
     assert row.status == "failed"
     assert "no buckets" in row.reason
@@ -133,7 +133,7 @@ def test_a_percentile_counts_examples_and_not_calls():
 def test_lengths_are_as_many_and_as_long_as_asked_and_depend_on_the_seed(name):
     lengths = drawn(name, 40, 1, 30)
     assert len(lengths) == 40
-    assert all(distributions.SHORTEST <= n <= 30 for n in lengths)
+    assert all(models.SHORTEST <= n <= 30 for n in lengths)
     assert len(set(lengths)) > 5
     assert lengths == drawn(name, 40, 1, 30)
     assert lengths != drawn(name, 40, 2, 30)

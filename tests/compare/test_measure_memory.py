@@ -10,8 +10,8 @@ import pytest
 
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
-from compare.instruments.memory import measure as memory
-from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments import memory
+from compare.instruments.memory import numpy_memory
 from tests.helpers import fake_workloads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ GROWTH = """
 import numpy as np
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
-from compare.instruments.memory import measure as memory
+from compare.instruments import memory
 from tests.helpers import fake_workloads
 
 case = fake_workloads.make_tiny()

@@ -17,7 +17,7 @@ import graphs as g
 from compare import engines
 from compare.engines.graphduel import functions
 from compare.errors import CompareError, InputsError
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
 from compare.own import bundle, measure, origin
 from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
 from compare.own.claims import OWN

@@ -12,8 +12,7 @@ import static
 from compare import engines
 from compare.engines import cases
 from compare.errors import UnsupportedError
-from compare.instruments import thin
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity, thin
 from compare.workloads import Case
 from graphs.errors import ControlFlowError, ShapeError, VerificationError
 from tests.helpers import fake_workloads

@@ -7,9 +7,8 @@ import pytest
 
 import static
 from compare.errors import UnsupportedError
-from compare.instruments.parts import programs
-from compare.instruments.parts.measure import measure_parts
-from compare.instruments.parts.programs import DYNAMIC, ENGINES, STATIC, UNEXPLAINED
+from compare.instruments import parts as programs
+from compare.instruments.parts import DYNAMIC, ENGINES, STATIC, UNEXPLAINED, measure_parts
 from compare.page.figures import parts as figure
 from compare.page.figures.parts import parted, stages
 from compare.page.summary import summarise

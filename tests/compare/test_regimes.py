@@ -9,10 +9,8 @@ from compare.claims import regimes
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import admitted
 from compare.errors import UnsupportedError
-from compare.instruments import thin
-from compare.instruments.memory import measure as memory
-from compare.instruments.memory.measure import measure_arm
-from compare.instruments.parity import measure as parity
+from compare.instruments import memory, parity, thin
+from compare.instruments.memory import measure_arm
 from compare.instruments.time import measure as timing
 from compare.records.job import Budget, Job
 from compare.records.record import Cell

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
-from compare.instruments.lengths import layouts, probe, sampling, trace
+from compare.instruments.lengths import probe, strategies, trace
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.records.record import JobName
 from compare.records.runs import Failure
@@ -100,7 +100,7 @@ def test_two_axes_are_padded_each_and_counted_together():
     found = {}
     for name, strategy in STRATEGIES.items():
         parts = [strategy.layout(column, 2) for column in columns]
-        laid = layouts.combined(parts, columns, strategy.padding != "none")
+        laid = strategies.combined(parts, columns, strategy.padding != "none")
         found[name] = laid.compiles, sum(laid.sizes)
     assert found["static, exact"] == (2, 6 + 20 + 6)
     assert found["static, powers of two"] == (2, 2 * 4 + 4 * 8 + 2 * 4)
@@ -116,8 +116,8 @@ TRACES = st.lists(st.integers(1, 400), min_size=2, max_size=300)
 
 @given(TRACES, st.integers(8, 60), st.integers(0, 3))
 def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count, seed):
-    found = sampling.sample(lengths, count, 12, seed)
-    assert found == sampling.sample(lengths, count, 12, seed)
+    found = probe.sample(lengths, count, 12, seed)
+    assert found == probe.sample(lengths, count, 12, seed)
     assert set(found.lengths) <= set(lengths)
     assert 0 < len(found.lengths) <= count
     assert found.sizes <= 12
@@ -126,17 +126,17 @@ def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count,
 
 def test_a_sample_keeps_the_spread_and_how_often_lengths_come_again():
     lengths = [1 + (i * i) % 97 for i in range(970)]  # 49 different
-    found = sampling.sample(lengths, 100, 20, 0)
-    assert found.sizes == sampling.LEAST_SIZES  # fewer would keep no spread
+    found = probe.sample(lengths, 100, 20, 0)
+    assert found.sizes == probe.LEAST_SIZES  # fewer would keep no spread
     assert fmean(found.lengths) == pytest.approx(fmean(lengths), rel=0.03)
-    apart = sampling.sample(range(1, 1001), 100, 20, 0)
+    apart = probe.sample(range(1, 1001), 100, 20, 0)
     assert (len(apart.lengths), apart.sizes, apart.hits) == (20, 20, 0.0)  # none comes again in the trace
     assert max(apart.lengths) > 950
     assert min(apart.lengths) < 50
 
 
 def test_a_cap_leaves_the_longest_out_and_counts_them():
-    found = sampling.sample(range(1, 101), 50, 10, 0, cap=60)
+    found = probe.sample(range(1, 101), 50, 10, 0, cap=60)
     assert max(found.lengths) <= 60
     assert (found.cap, found.left_out) == (60, 40)
 

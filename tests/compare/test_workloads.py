@@ -17,7 +17,7 @@ import static
 from compare import workloads
 from compare.cli.command import graphduel
 from compare.engines import cases
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
 from compare.suite import jobs
 from compare.suite import settings as presets
 from compare.suite.settings import Settings

@@ -20,7 +20,7 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments.memory import numpy_memory
 from dynamic import tapes
 from dynamic.inplace import owner_of
 from graphs import dispatch

@@ -8,7 +8,7 @@ import pytest
 import graphs as g
 from compare import engines as frameworks
 from compare import workloads
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
 from compare.own import run
 from compare.own.question import asked_of
 from compare.records.cells import Compilations, Parity

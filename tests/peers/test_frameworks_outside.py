@@ -6,7 +6,7 @@ import pytest
 
 from compare import workloads
 from compare.engines import frameworks, of_arm
-from compare.instruments.parity.measure import expectations
+from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time.first import first_epoch, seconds_for
 

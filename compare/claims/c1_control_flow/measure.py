@@ -32,7 +32,7 @@ from compare.engines import Engine
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Compilation, Observed
 from compare.errors import described, without_folders
-from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments.parity import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_blocks
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job

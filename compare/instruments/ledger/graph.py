@@ -15,7 +15,7 @@ import static
 from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
-from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments.memory import numpy_memory
 from compare.records.breakdowns import Moment, Phase
 from compare.workloads.base import Case
 from graphs import dims

@@ -12,8 +12,7 @@ from compare.instruments.ledger import graph, tape
 from compare.instruments.ledger.attribution import counts
 from compare.instruments.ledger.timeline import Timeline, thinned
 from compare.instruments.lines import tape as tape_lines
-from compare.instruments.memory.measure import nbytes_of, resident_growth
-from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth
 from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.job import Job
 from compare.workloads.base import Case

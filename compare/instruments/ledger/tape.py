@@ -14,7 +14,7 @@ import numpy as np
 import dynamic
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.ledger.timeline import Reading, Timeline, moment
-from compare.instruments.memory.tracing import numpy_memory
+from compare.instruments.memory import numpy_memory
 from compare.records.breakdowns import Moment
 from compare.workloads.base import Case
 from dynamic import tapes

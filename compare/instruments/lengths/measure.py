@@ -7,9 +7,8 @@ differs is not timed any further, and none of its times are kept. Then all that 
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from random import Random
 from statistics import median
 from typing import Any, NamedTuple, cast
@@ -18,22 +17,20 @@ import numpy as np
 
 import dynamic
 from compare import engines
-from compare.errors import described
 from compare.instruments import thin
-from compare.instruments.lengths.distributions import drawn
-from compare.instruments.lengths.models import Stream, stream
-from compare.instruments.lengths.strategies import STRATEGIES, ReadyStrategy, Strategy
-from compare.instruments.parity.measure import TOLERANCES, tree_error
-from compare.instruments.time.measure import timed
+from compare.instruments.lengths.models import Stream, drawn, stream
+from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
+from compare.instruments.runnables import Reference, Runnable
+from compare.instruments.time.first import first_epoch, unlimited
+from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, orders, paired_rounds
 from compare.records.job import Job
 from compare.records.sweeps import GroupCall, Lengths, StrategyArm
 from graphs import tree
 
+Results = list[tuple[Any, Any]]
 CHECKED = 8
 """Groups of a strategy that are compared with the reference, from the shortest to the longest."""
-LARGEST = 1e300
-"""JSON has no infinity."""
 LATENCY_EPOCHS = 3
 """Steady epochs of which each call is timed alone; its latency is their median."""
 
@@ -62,88 +59,83 @@ def measure(job: Job) -> Lengths:
     return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(inputs, job))
 
 
+class StrategyRunnable(Runnable):
+    """A stream under a strategy, in which the groups of examples are the calls; `exact` are results of each example."""
+
+    varies = True
+
+    def __init__(self, strategy: Strategy, inputs: Stream, exact: Results) -> None:
+        self.engine, self.strategy, self.inputs = engines.named(engines.OWN), strategy, inputs
+        self.laid = strategy.layout(inputs.lengths, inputs.batch)
+        self.lengths = [sum(inputs.lengths[i] for i in group) for group in self.laid.groups]
+        self.exact = exact
+
+    @cached_property
+    def expected(self) -> Mapping[int, Sequence[Reference]]:
+        """The means over the groups that are compared, from the shortest to the longest."""
+        return {index: (self._mean(self.laid.groups[index]),) for index in thin.sample(self.lengths, CHECKED)}
+
+    def _mean(self, group: Group) -> Reference:
+        columns = zip(*(self.exact[i] for i in group), strict=True)
+        return tuple(tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in columns)
+
+    def step(self, arm: str) -> ReadyStrategy:
+        """See the base."""
+        return self.strategy.build(self.inputs)
+
+    def form(self, index: int) -> int:
+        """What is computed for the group."""
+        return self.laid.sizes[index]
+
+
 def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
     """What each strategy took, or why it did not."""
-    rng = job.random()
-    expected = reference(inputs)
+    rng, exact = job.random(), reference(inputs)
     names = job.arms or tuple(STRATEGIES)
-    ready, rows = {}, dict[str, StrategyArm]()
+    ready, rows = dict[str, ReadyStrategy](), dict[str, StrategyArm]()
     for name in rng.sample(names, len(names)):
-        with collected():
-            ready[name], rows[name] = first_epoch(STRATEGIES[name], inputs, expected)
-    usable = {name: arm for name, arm in ready.items() if arm is not None and rows[name].status == "ok"}
-    if usable:
-        rounds = paired_rounds({name: arm.epoch for name, arm in usable.items()}, job.budget, rng)
-        latencies = steady_calls(usable, rng)
-        for name, arm in usable.items():
-            rows[name].latency, rows[name].steady = latencies[name], rounds.starts()[name] is not None
-            rows[name].blocks = [seconds / len(inputs.lengths) for seconds in rounds.steady()[name]]
-            count(rows[name], arm)
+        step, rows[name] = first_run(STRATEGIES[name], inputs, exact)
+        if step:
+            ready[name] = step
+    if ready:
+        rounds = paired_rounds({name: steady_call(step) for name, step in ready.items()}, job.budget, rng)
+        latencies = steady_calls(ready, rng)
+        for name, step in ready.items():
+            row = rows[name]
+            row.latency, row.steady = latencies[name], rounds.starts()[name] is not None
+            row.blocks = [seconds / len(inputs.lengths) for seconds in rounds.steady()[name]]
+            row.compiles, row.useful, row.computed = step.compiles, sum(inputs.lengths), sum(step.laid.sizes)
+            row.held, row.plans = sum(step.plans.values()), [[size, held] for size, held in sorted(step.plans.items())]
     return {name: rows[name] for name in names}
-
-
-Results = list[tuple[Any, Any]]
 
 
 def reference(inputs: Stream) -> Results:
     """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
-    params = cast(Any, tree.tree_map(lambda leaf: leaf.astype(np.float64), inputs.params))
+    params = engines.named(engines.OWN).doubled(inputs.params)
     step = dynamic.value_and_grad(inputs.model.loss)
     return [step(params, *example) for example in inputs.examples]
 
 
-def first_epoch(strategy: Strategy, inputs: Stream, expected: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
-    """The first epoch of a strategy from nothing, every call timed, and whether what it gave is right."""
-    row = StrategyArm("ok", None, strategy.compilation, strategy.padding, strategy.batching)
-    calls, results = [], []
-    try:
-        started = time.perf_counter()
-        arm = strategy.build(inputs)
-        build = time.perf_counter() - started
-        for index, group in enumerate(arm.groups):
-            before = arm.compiles
-            seconds, result = timed(partial(arm, index))
-            calls.append(GroupCall(len(group), seconds, arm.compiles > before))
-            results.append(result)
-    except Exception as error:  # noqa: BLE001  (whatever a strategy raises is its result)
-        row.status, row.reason = "unsupported" if _refuses(strategy, error) else "failed", described(error)
+def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
+    """The first epoch of a strategy from nothing, every call timed, and its step if what it gave is right."""
+    runnable = StrategyRunnable(strategy, inputs, exact)
+    epoch = first_epoch(runnable, strategy.arm, unlimited)
+    off = max(epoch.output_error or 0.0, epoch.gradient_error or 0.0)
+    row = StrategyArm(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
+    if epoch.status != "ok":
         return None, row
-    off = worst(arm, results, expected)
-    row.error = min(off, LARGEST)
-    if off > TOLERANCES["float32"]:
-        row.status, row.reason = "disagree", f"off by {off:.3g}"
-        return None, row
-    row.build, row.stream = build, calls
-    return arm, row
+    row.build = epoch.build
+    for group, call in zip(runnable.laid.groups, epoch.calls, strict=True):
+        row.stream.append(GroupCall(len(group), call.seconds, call.compiled))
+    return cast(ReadyStrategy, epoch.step), row
 
 
-def worst(arm: ReadyStrategy, results: Results, expected: Results) -> float:
-    """The largest scaled error of a loss or a gradient over some groups."""
-    chosen = thin.sample([sum(arm.stream.lengths[i] for i in group) for group in arm.groups], CHECKED)
-    return max(_error(results[index], [expected[i] for i in arm.groups[index]]) for index in chosen)
-
-
-def _error(result: tuple[Any, Any], expected: Results) -> float:
-    means = [tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in zip(*expected, strict=True)]
-    return max(tree_error(got, wanted) for got, wanted in zip(result, means, strict=True))
-
-
-def _refuses(strategy: Strategy, error: Exception) -> bool:
-    return engines.refuses("static-symbolic" if strategy.symbolic else strategy.engine, error)
-
-
-def steady_calls(usable: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, list[float]]:
+def steady_calls(ready: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, list[float]]:
     """The seconds of each call in steady state, strategies in turn: what an example waits for its group."""
-    seconds: dict[str, list[list[float]]] = {name: [] for name in usable}
-    for order, _ in zip(orders(tuple(usable), rng), range(LATENCY_EPOCHS), strict=False):
+    seconds: dict[str, list[list[float]]] = {name: [] for name in ready}
+    for order, _ in zip(orders(tuple(ready), rng), range(LATENCY_EPOCHS), strict=False):
         with collected():
             for name in order:
-                arm = usable[name]
-                seconds[name].append([timed(partial(arm, index))[0] for index in range(len(arm.groups))])
+                step = ready[name]
+                seconds[name].append([timed(partial(step, *call))[0] for call in step.examples])
     return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}
-
-
-def count(row: StrategyArm, arm: ReadyStrategy) -> None:
-    """Note what does not depend on the clock: graphs compiled, elements asked for and computed, bytes held."""
-    row.compiles, row.useful, row.computed = arm.compiles, sum(arm.stream.lengths), sum(arm.sizes)
-    row.held, row.plans = sum(arm.plans.values()), [[size, held] for size, held in sorted(arm.plans.items())]

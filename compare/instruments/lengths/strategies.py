@@ -2,56 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import inspect
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 import dynamic
 import graphs
 import static
+from compare import engines
+from compare.engines.graphduel.adapter import SYMBOLIC
+from compare.engines.step import Function, Step
 from compare.errors import UnsupportedError
-from compare.instruments.lengths.layouts import CallLayout, Group, Lengths, buckets, in_batches
 from compare.instruments.lengths.models import Loss, Model, Stream
 from compare.workloads.base import Example
 from static.call.policies import Boundaries, power_of_two
+
+Group = tuple[int, ...]
+Lengths = Sequence[int]
+MOST_SIZES = 3000
+"""Different lengths whose optimal buckets are looked for: that takes memory in the square of their number."""
+Arguments = Callable[[Sequence[Example]], tuple[Any, ...]]
+"""What a call is given, made of the examples of its group."""
+KEPT = inspect.signature(static.jit).parameters["limit"].default or 0
+"""The graphs that `static.jit` keeps where nothing is said; 0 for all."""
+
+
+class CallLayout(NamedTuple):
+    """The examples of each call, the elements that it computes, and the size that its graph is compiled for.
+
+    A graph of symbolic sizes is compiled for 0; without graphs there are no `shapes`. Where several axes vary, `sizes`
+    count the elements of an array that has them all, and shapes are tuples.
+    """
+
+    groups: tuple[Group, ...]
+    sizes: tuple[int, ...]
+    shapes: tuple[Hashable, ...]
+
+    @property
+    def compiles(self) -> int:
+        """The graphs that are compiled where all are kept."""
+        return len(set(self.shapes))
+
+    def compiles_of(self, kept: int) -> int:
+        """The graphs that are compiled where so many are kept, those used last; 0 keeps all."""
+        graph = functools.lru_cache(kept or None)(lambda shape: shape)
+        for shape in self.shapes:
+            graph(shape)
+        return graph.cache_info().misses
+
+    @property
+    def hits(self) -> float:
+        """The share of the calls that find their graph, where all are kept."""
+        return 1 - self.compiles / len(self.groups)
+
+
+def combined(parts: Sequence[CallLayout], columns: Sequence[Lengths], pads: bool) -> CallLayout:
+    """The layout of a stream of which several axes vary, from that of each axis."""
+    groups = parts[0].groups
+    if pads:
+        counts = [len(group) for group in groups]
+        each = zip(counts, *(part.sizes for part in parts), strict=True)
+        sizes = tuple(math.prod(sizes) // count ** (len(parts) - 1) for count, *sizes in each)
+    else:
+        elements = [math.prod(sizes) for sizes in zip(*columns, strict=True)]
+        sizes = tuple(sum(elements[i] for i in group) for group in groups)
+    return CallLayout(groups, sizes, tuple(zip(*(part.shapes for part in parts), strict=True)))
+
+
+def buckets(lengths: Lengths) -> tuple[int, ...]:
+    """As many optimal buckets as powers of two take, so that their places alone differ."""
+    return static.buckets.optimal(lengths, len({power_of_two("T", length) for length in lengths}))
+
+
+def in_batches(count: int, batch: int) -> tuple[Group, ...]:
+    """The examples of each batch, in the order of the stream."""
+    return tuple(tuple(range(start, min(start + batch, count))) for start in range(0, count, batch))
+
 
 Compilation = Literal["never", "each shape", "once"]
 Padding = Literal["none", "powers of two", "optimal buckets", "the maximum", "the longest in the batch"]
 Batching = Literal["one by one", "padded", "on the fly"]
 
 
-@dataclass(frozen=True)
-class ReadyStrategy:
-    """A strategy ready to run over a stream: `step(params, *what the call is given)` for each group of examples.
+class ReadyStrategy(Step):
+    """A strategy ready to run over a stream: `built(params, *what the call is given)` for each group of examples.
 
-    The loss of a call is the mean over the examples of its group, and its gradients are those of that mean. `sizes` are
-    the elements computed for each group.
+    It is called with the number of a group. The loss of a call is the mean over the examples of the group, and its
+    gradients are those of that mean; padding and stacking belong to the call.
     """
 
-    stream: Stream
-    groups: tuple[Group, ...]
-    sizes: tuple[int, ...]
-    step: Callable[..., Any]
-    arguments: Callable[[Sequence[Example]], tuple[Any, ...]]
+    def __init__(self, stream: Stream, laid: CallLayout, built: Function, arguments: Arguments) -> None:
+        super().__init__(engines.named(engines.OWN), built, tuple((index,) for index in range(len(laid.groups))))
+        self.stream, self.laid, self.arguments = stream, laid, arguments
 
     def __call__(self, index: int) -> tuple[Any, Any]:
-        """The mean loss of a group, and its gradients; padding and stacking belong to the call."""
-        examples = [self.stream.examples[i] for i in self.groups[index]]
-        result: tuple[Any, Any] = self.step(self.stream.params, *self.arguments(examples))
+        """The mean loss of a group, and its gradients."""
+        examples = [self.stream.examples[i] for i in self.laid.groups[index]]
+        result: tuple[Any, Any] = self.built(self.stream.params, *self.arguments(examples))
         return result
 
-    def epoch(self) -> None:
-        """Every group once."""
-        for index in range(len(self.groups)):
-            self(index)
-
-    @property
-    def compiles(self) -> int:
-        """The graphs compiled so far."""
-        return self.step.stats.compiles if isinstance(self.step, static.Jitted) else 0
+    def computed(self, lengths: Sequence[int]) -> int:
+        """As the strategy lays them out."""
+        return sum(self.laid.sizes)
 
     @property
     def plans(self) -> dict[int, int]:
@@ -60,7 +118,7 @@ class ReadyStrategy:
         A graph of symbolic sizes has size 0, and arenas of all its sizes.
         """
         plans = {}
-        for executable in self.step.executables.values() if isinstance(self.step, static.Jitted) else ():
+        for executable in self.built.executables.values() if isinstance(self.built, static.Jitted) else ():
             size, report = executable.graph.inputs[-1].spec.shape[-1], executable.report()
             held = report.structure_bytes + report.constant_bytes + report.arena_bytes + report.result_bytes
             plans[size if isinstance(size, int) else 0] = held
@@ -83,6 +141,11 @@ class Strategy:
         return "dynamic" if self.compilation == "never" else "static"
 
     @property
+    def arm(self) -> str:
+        """The arm of the engine that refuses what this does not take."""
+        return SYMBOLIC.name if self.symbolic else self.engine
+
+    @property
     def symbolic(self) -> bool:
         """Whether one graph serves all sizes as they are."""
         return self.compilation == "once" and self.padding != "the maximum"
@@ -91,12 +154,12 @@ class Strategy:
         """The arm over a stream. Raises UnsupportedError for a model without such a loss."""
         loss, laid = self.loss(stream.model), self.layout(stream.lengths, stream.batch)
         if self.engine == "dynamic":
-            step: Callable[..., Any] = dynamic.value_and_grad(loss)
+            step: Function = dynamic.value_and_grad(loss)
         else:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
         alone = _one if self.padding == "none" else _with_mask
         arguments: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
-        return ReadyStrategy(stream, laid.groups, laid.sizes, step, arguments[self.batching])
+        return ReadyStrategy(stream, laid, step, arguments[self.batching])
 
     def layout(self, lengths: Lengths, batch: int) -> CallLayout:
         """What the strategy makes of a stream, in batches of a size."""

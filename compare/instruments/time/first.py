@@ -17,7 +17,7 @@ from compare.engines import heap
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
-from compare.instruments.parity.measure import tree_error
+from compare.instruments.parity import tree_error
 from compare.instruments.runnables import TOLERANCE, Runnable
 from compare.instruments.time.rounds import collected
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm

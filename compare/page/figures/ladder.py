@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
-from compare.instruments.ladder.rungs import NATIVE, RUNGS, TAPE
+from compare.instruments.ladder import NATIVE, RUNGS, TAPE
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary

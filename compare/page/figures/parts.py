@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from compare.instruments.parts.programs import ENGINES, UNEXPLAINED
+from compare.instruments.parts import ENGINES, UNEXPLAINED
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary

@@ -12,7 +12,7 @@ from benchmarks.programs import ROWS
 from compare import engines
 from compare.cli import doctor
 from compare.errors import UnsupportedError
-from compare.instruments.ladder.rungs import NATIVE, RUNGS
+from compare.instruments.ladder import NATIVE, RUNGS
 from static.backends import choice
 from tests.helpers import fake_workloads
 from tests.helpers import own_functions as own

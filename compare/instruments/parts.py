@@ -1,6 +1,7 @@
-"""The programs that a step is taken apart with, and the parts as sums of their times.
+"""Time part by part: where the seconds of a step go in each engine, by taking away one thing at a time.
 
-The dynamic engine:
+Nothing is hooked into what is measured: each part is the difference of two programs that differ in it alone, timed side
+by side. What no difference explains is a part of its own, `unexplained`. The programs of the dynamic engine:
 
     step       a training step by `value_and_grad`        forward    the kernels of the loss alone, as straight code
     passes     the same by `backward` on tensors          kept       the same, what backward reads kept to the end
@@ -10,7 +11,7 @@ The dynamic engine:
     made       tensors of the leaves that need gradients
     anew       `passes` on leaves made anew               bare       `wrapped` by `backward` on leaves made anew
 
-The static engine, compiled when first called:
+Those of the static engine, compiled when first called:
 
     step       a call of the jitted function              run        what the generated code takes
     call       a call of its executable                   calls      the generated code with kernels that do nothing
@@ -19,11 +20,15 @@ The static engine, compiled when first called:
 
 `unexplained` does not vanish by arithmetic: `step` and `anew` are two ways to the same gradients, and `call` is not
 made of `guard` and `run`, which are each timed on their own.
+
+The clock is that of the thread. A difference of programs is a small number between large ones, and what other
+processes take of the core belongs to no part: its share of the wall time is recorded as `off_core`.
 """
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
@@ -34,10 +39,15 @@ import numpy as np
 import dynamic
 import graphs
 import static
+from compare import workloads
+from compare.engines import cases
 from compare.engines.cases import traced
+from compare.engines.graphduel import functions
 from compare.engines.graphduel.functions import tensor_of, transformed
 from compare.errors import UnsupportedError
-from compare.instruments.time.rounds import TimedCall
+from compare.instruments.time.rounds import TimedCall, own_rounds
+from compare.records.breakdowns import Parts
+from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
@@ -47,11 +57,14 @@ from static.codegen.binding import bind
 from static.codegen.lowering import lower
 from static.memory.schedule import Schedule
 from static.memory.sharing import in_arena, places, views
+from static.passes import pipeline
+from static.trace.tracing import trace_function
 
-Parts = Mapping[str, Mapping[str, int]]
+Weights = Mapping[str, Mapping[str, int]]
+"""Each part as a sum of programs, so many of each."""
 UNEXPLAINED = "unexplained"
 
-DYNAMIC: Parts = {
+DYNAMIC: Weights = {
     "kernel": {"into": 1},
     "allocation": {"whole": 1, "into": -1},
     "dispatch": {"plain": 1, "forward": -1},
@@ -68,7 +81,7 @@ DYNAMIC: Parts = {
 `in place` is what the loss and its backward pass cost more on leaves that were just made, as in a step, than in a loop
 of their own, where they find code and memory in the caches, still warm.
 """
-STATIC: Parts = {
+STATIC: Weights = {
     "kernel": {"run": 1, "calls": -1, "fresh": -1, "filled": 1},
     "allocation": {"fresh": 1, "filled": -1},
     "dispatch": {"calls": 1},
@@ -77,7 +90,7 @@ STATIC: Parts = {
     UNEXPLAINED: {"call": 1, "guard": -1, "run": -1},
 }
 """The same. Its backward pass is part of the graph, so that it has no part of its own."""
-ENGINES: Mapping[str, Parts] = {"dynamic": DYNAMIC, "static": STATIC}
+ENGINES: Mapping[str, Weights] = {"dynamic": DYNAMIC, "static": STATIC}
 
 
 def dynamic_programs(case: Case) -> dict[str, TimedCall]:
@@ -201,3 +214,51 @@ def _wanted(case: Case) -> int:
 def _needing(array: Any) -> Any:
     """A tensor that requires a gradient, over the memory of an array."""
     return dynamic.from_numpy(array).requires_grad_()
+
+
+COMPILES = 3
+_PROGRAMS = {"dynamic": dynamic_programs, "static": static_programs}
+
+
+def measure(job: Job) -> Parts:
+    """The parts record of one process, over the example of the median length.
+
+    Raises UnsupportedError for a case without gradients.
+    """
+    case = cases.alone(workloads.load(job.source).case(str(job.size)))
+    return measure_parts(job, case)
+
+
+def measure_parts(job: Job, case: Case) -> Parts:
+    """The blocks of every program of both engines, in seconds a call; and the stages of compilation."""
+    programs = {f"{engine} {name}": program for engine, of in _PROGRAMS.items() for name, program in of(case).items()}
+    for program in programs.values():
+        program()
+    rounds, off_core = own_rounds(programs, job.budget, job.random())
+    blocks = rounds.steady()
+    engines = {
+        engine: {name.partition(" ")[2]: seconds for name, seconds in blocks.items() if name.startswith(f"{engine} ")}
+        for engine in _PROGRAMS
+    }
+    return Parts(
+        **job.head, engines=engines, off_core=off_core, once=[compiled_by_stages(case) for _ in range(COMPILES)]
+    )
+
+
+def compiled_by_stages(case: Case) -> dict[str, float]:
+    """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
+    step = functions.transformed(static, cases.traced(case), case.argnum)
+    arguments = (case.params, *case.examples[0])
+    stages: dict[str, float] = {}
+
+    def timed(name: str, stage: Any, *args: Any) -> Any:
+        start = time.perf_counter()
+        result = stage(*args)
+        stages[name] = time.perf_counter() - start
+        return result
+
+    timed("whole", static.compile, step, *arguments)
+    traced = timed("tracing", trace_function, step, arguments)
+    graph, steps = timed("passes", pipeline.run, traced.graph)
+    timed("planning", Executable, traced, graph, steps)
+    return stages

@@ -1,4 +1,8 @@
-"""The rungs of a cell in one process: their times in paired blocks, their kernels, and the bytes they reach.
+"""The ladder: both engines rung by rung, each adding one thing, so that every difference has a cause.
+
+From `tape`, the dynamic engine as it is, one rung leads to `pool`, and one to `replay`: the same kernels in a fixed
+graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.page.figures.ladder`) is
+what the rungs of a cell say together.
 
 The clock is that of the thread, for what other processes take of the core belongs to no rung.
 """
@@ -8,24 +12,73 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import optree
 
 import dynamic
 from compare import engines, workloads
 from compare.engines import cases
-from compare.engines.graphduel.steps import GraphStep
+from compare.engines.graphduel import steps
+from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import described
-from compare.instruments.ladder.rungs import REPLAY, RUNGS, SAME_KERNELS, TAPE, RungDefinition
-from compare.instruments.memory.tracing import numpy_memory
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity
+from compare.instruments.memory import numpy_memory
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
 from compare.records import breakdowns as schema
 from compare.records.job import Job
 from compare.workloads.base import Case
+from static.passes import pipeline
+
+TAPE, REPLAY, NATIVE = "tape", "replay", "native"
+_RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
+
+
+class RungDefinition(NamedTuple):
+    """A rung: the one it is compared with, what it adds to that, and how a case is made a step of it.
+
+    A block of calls runs `within` a context, which is entered before the clock starts.
+    """
+
+    base: str | None
+    adds: str
+    build: Callable[[Case], GraphStep]
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def _tape(case: Case) -> GraphStep:
+    return steps.build("dynamic", case)
+
+
+def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], GraphStep]:
+    return lambda case: CompiledStep(case, passes=passes, arena=arena)
+
+
+RUNGS: Mapping[str, RungDefinition] = {
+    TAPE: RungDefinition(None, "the dynamic engine as it is", _tape),
+    "pool": RungDefinition(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
+    REPLAY: RungDefinition(
+        TAPE, "the same kernels in a fixed graph: nothing recorded", _compiled(pipeline.REPLAY, False)
+    ),
+    "simplify": RungDefinition(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
+    "plan": RungDefinition("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
+    "restructure": RungDefinition(
+        "plan", "products and sums in another order, steps batched", _compiled(_RESTRUCTURED, True)
+    ),
+    "fuse": RungDefinition(
+        "restructure",
+        "elementwise groups in blocks",
+        _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
+    ),
+    "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+    NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", steps.native),
+}
+SAME_KERNELS = ("pool", REPLAY)
+"""The rungs that call exactly the kernels that the tape calls."""
+
 
 WARM_CALLS = 2
 """Calls before each block: a pool knows what a step needs after one, and has it after two."""

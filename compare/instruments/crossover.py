@@ -14,8 +14,8 @@ import numpy as np
 
 import graphs
 from compare import engines
-from compare.instruments.memory import measure as memory
-from compare.instruments.parity.measure import TOLERANCES, tree_error
+from compare.instruments import memory
+from compare.instruments.parity import TOLERANCES, tree_error
 from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
 from compare.records.job import Budget, Job
@@ -89,7 +89,7 @@ def exact(case: Case) -> Any:
 
 
 def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:
-    """The classes of bytes of each engine in a cell, as `compare.instruments.memory.measure` has them."""
+    """The classes of bytes of each engine in a cell, as `compare.instruments.memory` has them."""
     case = CHAINS[ops](elements, depth)
     rows = {arm: memory.measure_arm(arm, case) for arm in ARMS}
     return GridMemory(ops, depth, elements, "ok", None, rows)

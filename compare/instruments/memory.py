@@ -11,14 +11,19 @@ The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `
 of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
 every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`; large
 gradients whose memory it keeps, to write it again, are in `caches`.
+
+tracemalloc keeps one peak for all domains, so Python objects would be in it. NumPy reports its buffers to
+tracemalloc itself, without allocator hooks. So the hooks that `tracemalloc.start` puts around Python's own
+allocators are taken off again, and what is left to count is NumPy's (`numpy_memory`).
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import tracemalloc
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -31,9 +36,7 @@ from compare import engines, workloads
 from compare.engines.graphduel import functions
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments import thin
-from compare.instruments.memory.tracing import numpy_memory
-from compare.instruments.parity import measure as parity
+from compare.instruments import parity, thin
 from compare.records.cells import Memory, MemoryArm
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -203,3 +206,43 @@ def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
 def nbytes_of(container: Any) -> int:
     """The bytes of all arrays in a container."""
     return sum(leaf.nbytes for leaf in tree.leaves(container) if isinstance(leaf, (np.ndarray, np.generic)))
+
+
+_DOMAINS = (0, 1, 2)  # PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ
+
+
+class _Allocator(ctypes.Structure):
+    """PyMemAllocatorEx: a context and four functions."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
+
+
+@contextmanager
+def numpy_memory() -> Iterator[None]:
+    """Inside, `tracemalloc.get_traced_memory` counts the bytes of NumPy buffers allocated inside, no others.
+
+    Raises RuntimeError when tracemalloc is running already.
+    """
+    if tracemalloc.is_tracing():
+        raise RuntimeError("tracemalloc is in use already; stop it first")
+    gc.collect()
+    plain = _allocators()
+    tracemalloc.start()
+    try:
+        _install(plain)
+        tracemalloc.clear_traces()
+        yield
+    finally:
+        tracemalloc.stop()
+
+
+def _allocators() -> list[_Allocator]:
+    allocators = [_Allocator() for _ in _DOMAINS]
+    for domain, allocator in zip(_DOMAINS, allocators, strict=True):
+        ctypes.pythonapi.PyMem_GetAllocator(ctypes.c_int(domain), ctypes.byref(allocator))
+    return allocators
+
+
+def _install(allocators: list[_Allocator]) -> None:
+    for domain, allocator in zip(_DOMAINS, allocators, strict=True):
+        ctypes.pythonapi.PyMem_SetAllocator(ctypes.c_int(domain), ctypes.byref(allocator))

@@ -1,1 +1,0 @@
-"""Parity: whether outputs and gradients of all arms agree, before anything of a cell is measured."""
