@@ -1,7 +1,7 @@
 """What a worker tells while it works: the pipe of its answer carries a line for each step, and then the answer.
 
 Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
-(`compare.run.limits`). In a process that nobody has asked, nothing is told.
+(`compare.run.processes`). In a process that nobody has asked, nothing is told.
 """
 
 from __future__ import annotations

@@ -14,14 +14,13 @@ import click
 
 from compare.cli import baseline, complete, options
 from compare.cli.advise import advise
-from compare.cli.diff import diff
+from compare.cli.diff import diff, trend
 from compare.cli.export import export, schema
 from compare.cli.graph import graph
 from compare.cli.own import compare
 from compare.cli.plan import plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
-from compare.cli.trend import trend
 from compare.errors import CompareError
 from compare.records.device import DEVICES
 from compare.run import ending
@@ -29,7 +28,6 @@ from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
-    from compare.records.cells import Parity
     from compare.records.record import Record
 
 CHOSEN = {name: [name] for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device")} | {
@@ -165,7 +163,7 @@ def report(directory: Path, *, python_tape: bool) -> None:
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all arms; time nothing."""
-    from compare.page import tables
+    from compare.page import assemble, tables
     from compare.records.cells import Parity
     from compare.records.record import of
     from compare.records.runs import Failure
@@ -175,8 +173,8 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
     parity = of(records, Parity)
-    columns = ("cell", "arm", "status", "output error", "gradient error", "allowed", "reason")
-    tables.show(columns, [row for record in parity for row in _parity_rows(record)])
+    if table := assemble.parity_table(parity):
+        tables.show(table.headers, table.rows)
     different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
     _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in of(records, Failure)])
@@ -277,18 +275,6 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
 def _list_problems(what: str, problems: Any) -> None:
     for problem in problems:
         echo(f"{what}: {problem}", err=True)
-
-
-def _parity_rows(record: Parity) -> list[tuple[str, ...]]:
-    return [
-        (str(record.cell), arm, row.status, _number(row.output_error), _number(row.gradient_error),
-         _number(row.tolerance), row.reason or "")
-        for arm, row in record.arms.items()
-    ]  # fmt: skip
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}"
 
 
 def _claim(claim: Any) -> list[tuple[str, str]]:

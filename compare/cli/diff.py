@@ -1,4 +1,4 @@
-"""`graphduel diff`: the verdicts of several runs beside each other."""
+"""The commands over several runs: `graphduel diff` shows them beside each other, `graphduel trend` over time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
+from compare.errors import CompareError
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
     from compare.page.beside import RunColumn
-    from compare.page.changes import Compared
+    from compare.page.changes import CellChange, Compared
+
+
+def _several(_ctx: click.Context, _param: click.Parameter, directories: tuple[Path, ...]) -> tuple[Path, ...]:
+    if len(directories) < 2:
+        raise click.UsageError("give two runs or more")
+    return directories
+
+
+DIRECTORIES = click.argument(
+    "directories", nargs=-1, required=True, callback=_several,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)  # fmt: skip
 
 
 @click.command()
-@click.argument("directories", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@DIRECTORIES
 @click.option("--out", type=options.FILE, help="Write all tables and the conditions of each run to this Markdown file.")
 @click.option("--all", "whole", is_flag=True, help="Show what did not change too.")
 @click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
@@ -40,8 +53,6 @@ def diff(
     from compare.page import beside, changes
     from compare.records.files import write_atomic
 
-    if len(directories) < 2:
-        raise click.UsageError("give two runs or more")
     runs = [options.results_in(path) for path in directories]
     columns = [beside.column(str(folder), run) for folder, run in zip(directories, runs, strict=True)]
     compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
@@ -71,10 +82,48 @@ def _print(columns: Sequence[RunColumn], compared: Compared | None, *, whole: bo
 
 def show(compared: Compared, *, whole: bool = False) -> None:
     """What changed from one run to another: all of it, or what changed by more than 5%."""
-    from compare.page import changes, tables
+    from compare.page import changes
 
     for sentence in compared.sentences:
         options.say(sentence)
-    shown = compared.changes if whole else changes.significant(compared.changes)
+    _table(compared.changes if whole else changes.significant(compared.changes))
+
+
+def _table(shown: Sequence[CellChange]) -> None:
+    from compare.page import changes, tables
+
     if shown:
         tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
+
+
+@click.command()
+@DIRECTORIES
+@click.option(
+    "--out", type=options.FILE, default=Path("trend.html"), show_default=True,
+    help="Write the page to this file, .html or .md.",
+)  # fmt: skip
+def trend(*, directories: tuple[Path, ...], out: Path) -> None:
+    """Draw each measure of the runs in DIRECTORIES over time.
+
+    The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are
+    compared with earlier ones of the same machine only.
+    """
+    from compare.page import html, markdown
+    from compare.page import trend as trends
+    from compare.records.files import write_atomic
+
+    printed = {".html": html.render, ".md": markdown.render}.get(out.suffix)
+    if printed is None:
+        raise click.UsageError(f"--out {out} is neither .html nor .md")
+    runs = trends.ordered({str(path): options.results_in(path) for path in directories})
+    series = trends.series(runs)
+    if not series:
+        raise CompareError("no two of these runs measured the same on one machine; graphduel diff shows their verdicts")
+    for sentence in trends.sentences(series):
+        options.say(sentence)
+    shown = trends.significant(series)
+    if shown:
+        echo(f"\nChanged by more than 5% since the run before {runs[-1].name}:")
+        _table(shown)
+    write_atomic(out, printed(trends.page(runs, series)).encode())
+    echo(f"\nPage: {out}")

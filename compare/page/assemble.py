@@ -61,7 +61,7 @@ def page(
         section("More figures", *verdicts.folded(bare)),
         first.calculator(summary),
         section(
-            "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), _parity_table(of(records, Parity))
+            "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), parity_table(of(records, Parity))
         ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
@@ -102,7 +102,8 @@ def _parity_notes(records: Records) -> tuple[str, ...]:
     return (gate if parity else none, *passed, *failed)
 
 
-def _parity_table(parity: Sequence[Parity]) -> Table | None:
+def parity_table(parity: Sequence[Parity]) -> Table | None:
+    """A row for each arm of each cell: how far it is from the reference, and what is allowed; None without records."""
     rows = (
         {
             **record.cell._asdict(),

@@ -94,8 +94,8 @@ class Preset:
     A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
     rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
     `leaves_out` names workloads that are measured only when asked for. `timeout` are the seconds without progress after
-    which a worker is ended (`compare.run.limits`), times the slowness of the machine (`compare.run.pace`), and `memory`
-    is how many bytes one may take.
+    which a worker is ended (`compare.run.processes`), times the slowness of the machine (`compare.run.progress`), and
+    `memory` is how many bytes one may take.
     """
 
     sizes: tuple[str, ...]

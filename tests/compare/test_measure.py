@@ -83,16 +83,16 @@ def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():
 def test_blocks_are_seconds_per_call_and_paired_by_round():
     clock = Clock()
     calls = {"fast": clock.call(MILLISECOND), "slow": clock.call(3 * MILLISECOND)}
-    blocks, counts = timing.steady_blocks(calls, Budget(rounds=7, seconds=9), Random(0), clock)
-    assert blocks == {"fast": [0.001] * 7, "slow": [0.003] * 7}
-    assert counts["fast"] >= 4
-    assert counts["slow"] >= 2
+    timed = rounds.paired_rounds(calls, Budget(rounds=7, seconds=9), Random(0), clock)
+    assert timed.steady() == {"fast": [0.001] * 7, "slow": [0.003] * 7}
+    assert timed.counts["fast"] >= 4
+    assert timed.counts["slow"] >= 2
 
 
 def test_a_spent_budget_ends_between_rounds_after_the_least():
     clock = Clock()
     calls = {"a": clock.call(10 * MILLISECOND), "b": clock.call(10 * MILLISECOND)}
-    blocks, _ = timing.steady_blocks(calls, Budget(rounds=50, least=3, seconds=0.001), Random(0), clock)
+    blocks = rounds.paired_rounds(calls, Budget(rounds=50, least=3, seconds=0.001), Random(0), clock).steady()
     assert {len(b) for b in blocks.values()} == {3}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.run.pace import Pace
+from compare.run.progress import Pace
 
 PROGRAM, PARITY = (KINDS[kind].typical[""] for kind in ("program", "parity"))
 RUNS = Path(__file__).parents[1] / "data" / "pace"

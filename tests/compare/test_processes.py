@@ -12,8 +12,8 @@ import pytest
 
 from compare.errors import OverrunError, WorkerError
 from compare.records.job import Job
-from compare.run import limits, processes
-from compare.run.limits import Allowance
+from compare.run import processes
+from compare.run.processes import Allowance
 from tests.helpers.together import together
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs use signals and forks")
@@ -118,8 +118,8 @@ def test_progress_renews_the_limit(ask):
 
 def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(monkeypatch):
     clock, waited = [0.0], [0.0]
-    monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(limits, "_waited", lambda _: waited[0])
+    monkeypatch.setattr(processes.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(processes, "_waited", lambda _: waited[0])
     allowance = Allowance(0, 10.0)
 
     def looks(seconds, share):
@@ -139,8 +139,8 @@ def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
 def test_the_system_tells_how_long_a_process_has_waited():
-    assert limits._waited(os.getpid()) >= 0
-    assert limits._waited(2**22 + 1) == 0.0  # there is no such process
+    assert processes._waited(os.getpid()) >= 0
+    assert processes._waited(2**22 + 1) == 0.0  # there is no such process
 
 
 def test_ctrl_c_in_the_run_ends_the_worker(ask):

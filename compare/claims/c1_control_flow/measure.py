@@ -33,7 +33,7 @@ from compare.engines.limit import LimitError, within
 from compare.engines.step import Compilation, Observed
 from compare.errors import described, without_folders
 from compare.instruments.parity import TOLERANCES, tree_error
-from compare.instruments.time.measure import steady_blocks
+from compare.instruments.time.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job
 from graphs import tree
@@ -342,7 +342,7 @@ def off(results: Results, expected: Results) -> str:
 
 def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[str, float]:
     """Seconds a call in each of these versions, in steady state."""
-    blocks, _ = steady_blocks(dict(versions), BUDGET, Random(program.name))
+    blocks = paired_rounds(dict(versions), BUDGET, Random(program.name)).steady()
     return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 

@@ -10,7 +10,6 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from random import Random
 from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
@@ -22,7 +21,7 @@ from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
 from compare.instruments.time.rounds import CLOCK, NAME, Clock, TimedCall, paired_rounds, turned
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
-from compare.records.job import Budget, Job
+from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import to_json
 from compare.workloads.base import Case, Example
@@ -151,14 +150,6 @@ def steady_call(step: Step) -> TimedCall:
 def _epoch(step: Step, examples: Sequence[Example]) -> None:
     for example in examples:
         step(*example)
-
-
-def steady_blocks(
-    calls: Mapping[str, TimedCall], budget: Budget, rng: Random, clock: Clock = CLOCK
-) -> tuple[dict[str, list[float]], dict[str, int]]:
-    """Seconds per call of each steady block of each arm, paired by index, and the calls in a block."""
-    rounds = paired_rounds(calls, budget, rng, clock)
-    return rounds.steady(), rounds.counts
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
