@@ -15,8 +15,7 @@ from compare.errors import CompareError, InputsError, WorkerError
 from compare.own.question import Question, asked_of
 from compare.own.workers import checked
 from compare.records.job import Budget, Job
-from compare.records.record import kind_of
-from compare.records.runs import error_of
+from compare.records.record import error_of, kind_of
 from compare.records.work import CountedProgram, CountedPrograms
 from compare.run.processes import run_job
 from compare.run.progress import Reporter

@@ -10,8 +10,7 @@ from compare.claims import tape
 from compare.claims.c6_speed.rule import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
-from compare.records.record import Environment, Records, of
-from compare.records.runs import Run
+from compare.records.record import Environment, Records, Run, of
 
 NOISY = 0.05
 """Blocks of the control that vary by more than this: what is found beside them is hardly to be trusted."""

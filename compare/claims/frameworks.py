@@ -10,8 +10,7 @@ from compare.claims.evidence import Evidence, steady
 from compare.engines import Engine
 from compare.engines.framework import PADDED
 from compare.records.cells import Memory, Time
-from compare.records.record import Cell, OfCell, Record, Records, grouped, of
-from compare.records.runs import Failure
+from compare.records.record import Cell, Failure, OfCell, Record, Records, grouped, of
 from compare.stats import Interval
 
 

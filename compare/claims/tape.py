@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from compare.claims.base import Finding
-from compare.records.record import Records
-from compare.records.runs import Run
+from compare.records.record import Records, Run
 
 OPTION = "--python-tape"
 REMEDY = f"graphduel doctor shows how to get that one; {OPTION} judges by this tape"

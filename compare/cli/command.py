@@ -165,8 +165,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all arms; time nothing."""
     from compare.page import assemble, tables
     from compare.records.cells import Parity
-    from compare.records.record import of
-    from compare.records.runs import Failure
+    from compare.records.record import Failure, of
     from compare.run import progress
     from compare.suite.settings import Settings
     from compare.suite.stages import check as gate
@@ -255,8 +254,7 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
     from compare.claims import conditions
     from compare.claims.base import OPEN
     from compare.page import tables
-    from compare.records.record import of
-    from compare.records.runs import Run
+    from compare.records.record import Run, of
 
     echo(conditions.summary(records) + "\n")
     settings = [run.settings for run in of(records, Run)]

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from compare.errors import WorkerError
 from compare.records.job import Job
-from compare.records.runs import error_of
+from compare.records.record import error_of
 from compare.run import product
 from compare.run.processes import ask
 from compare.run.start import PACKAGES

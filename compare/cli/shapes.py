@@ -105,8 +105,7 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     from compare.errors import NothingMeasuredError
     from compare.page import lengths as screen
     from compare.page import tables
-    from compare.records.record import of
-    from compare.records.runs import Failure
+    from compare.records.record import Failure, of
     from compare.records.sweeps import Lengths
 
     records, sample = _measured(run, name, trace)
@@ -132,7 +131,7 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
 
 def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
-    from compare.records.runs import error_of
+    from compare.records.record import error_of
     from compare.run import progress
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job

@@ -10,8 +10,7 @@ from compare.gate.rules import Judgement
 from compare.own import show
 from compare.own.result import Result
 from compare.records.cells import Parity, ParityArm
-from compare.records.record import of
-from compare.records.runs import Failure
+from compare.records.record import Failure, of
 
 SUITE = "graphduel compare"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -35,9 +35,8 @@ from compare.records.breakdowns import Ledger
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import Record, kind_of
+from compare.records.record import Bare, Record, Setting, kind_of
 from compare.records.results import to_json, unfolded
-from compare.records.runs import Bare, Setting
 from compare.run import environment, layout
 from compare.run.progress import Reporter
 from compare.run.worker import failure

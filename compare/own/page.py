@@ -13,8 +13,7 @@ from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
 from compare.records.cells import Parity
 from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
-from compare.records.record import Record, Records, of
-from compare.records.runs import Run
+from compare.records.record import Record, Records, Run, of
 from compare.words import text
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Measured
 from compare.records import lock, results
-from compare.records.runs import Failure
+from compare.records.record import Failure
 
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""

@@ -19,8 +19,7 @@ from compare.own.workers import Workers
 from compare.records.cells import Compilations, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import Record, Records, of
-from compare.records.runs import OWN, Failure, Setting
+from compare.records.record import OWN, Failure, Record, Records, Setting, of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started

@@ -14,8 +14,7 @@ from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
 from compare.records.own import RewriteHints
-from compare.records.record import Records, grouped, of
-from compare.records.runs import Failure, Run
+from compare.records.record import Failure, Records, Run, grouped, of
 from compare.words import text
 
 WIDTH = 80

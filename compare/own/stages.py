@@ -15,8 +15,7 @@ from compare.records.breakdowns import Ledger, SourceLines
 from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import Arm, OfArms, Record, Records, of
-from compare.records.runs import Failure
+from compare.records.record import Arm, Failure, OfArms, Record, Records, of
 from compare.run.progress import Reporter
 from compare.words import text
 

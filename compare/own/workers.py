@@ -17,9 +17,8 @@ from compare.own.question import LIMIT, MAKER, Question
 from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.own import FunctionFault
-from compare.records.record import Record, kind_of
+from compare.records.record import Failure, Record, error_of, kind_of
 from compare.records.results import to_json, unfolded
-from compare.records.runs import Failure, error_of
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure

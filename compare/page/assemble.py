@@ -15,8 +15,7 @@ from compare.page.blocks import Block, Bullets, Code, Folded, Page, Section, Tab
 from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
-from compare.records.record import OfArms, Records, of
-from compare.records.runs import Failure, Run
+from compare.records.record import Failure, OfArms, Records, Run, of
 from compare.words import text
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from compare.claims.base import OPEN
 from compare.claims.frameworks import of_ours
 from compare.page import markdown, verdicts
 from compare.page.blocks import Table
-from compare.records.record import Records, of
-from compare.records.runs import Run
+from compare.records.record import Records, Run, of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from compare.page.blocks import Table
 from compare.page.markdown import table as tabled
 from compare.records.cells import Memory, Time
 from compare.records.machines import differences, fingerprint
-from compare.records.record import Cell, Environment, OfArms, Records, of
-from compare.records.runs import Run
+from compare.records.record import Cell, Environment, OfArms, Records, Run, of
 from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
 from compare.words import text
 

@@ -22,8 +22,7 @@ from compare.records import results
 from compare.records.breakdowns import LineCost, SourceLines, SourceLinesArm
 from compare.records.cells import Time, TimeArm
 from compare.records.kinds import KINDS
-from compare.records.record import Environment, Records, of
-from compare.records.runs import Run
+from compare.records.record import Environment, Records, Run, of
 
 PYPERF = "1.0"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,8 +14,7 @@ from compare.claims.evidence import cells
 from compare.page import beside, changes, sparkline, terms
 from compare.page.blocks import Inline, Page, PicturedTable, Section, Table, section
 from compare.page.changes import CellChange, Measure, Values
-from compare.records.record import Cell, Environment, Records, of
-from compare.records.runs import Run
+from compare.records.record import Cell, Environment, Records, Run, of
 from compare.words import text
 
 HEADERS = ("cell", "arm", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from compare.errors import CompareError, ResultsError
 from compare.records import lock, results
-from compare.records.record import JobName, Record, of
-from compare.records.runs import Failure, Run, Setting
+from compare.records.record import Failure, JobName, Record, Run, Setting, of
 
 FREE = ("at_once",)
 """The settings in which two starts of one run may differ."""

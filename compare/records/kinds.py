@@ -21,8 +21,7 @@ from compare.records.own import (
     RewriteHints,
     ShapePolicies,
 )
-from compare.records.record import Kind
-from compare.records.runs import Bare, Failure, Run
+from compare.records.record import Bare, Failure, Kind, Run
 from compare.records.sweeps import Crossover, CrossoverMemory, Lengths, LengthsProbe
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.records.work import CountedPrograms

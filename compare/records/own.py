@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from compare.records.record import Arm, OfCell, Record
-from compare.records.runs import Setting
+from compare.records.record import Arm, OfCell, Record, Setting
 from graphs.drawing import Diagram
 from graphs.drawing.memory_map import MappedBuffer
 from graphs.drawing.viewer import Stage

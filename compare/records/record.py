@@ -2,16 +2,18 @@
 
 The types of the kinds are in the other modules here, and `compare.records.kinds` lists them. A field that is at its
 default is not written, and a field may be added with a default without a new version of the file.
+
+Here are the start of a run, and a job that left no result; and a record as a notebook shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from statistics import median
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from msgspec import Meta, Struct
-
-from compare.records import shown
+from msgspec import Meta, Struct, to_builtins
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
@@ -125,7 +127,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
         return JobName(kind_of(type(self)), **named)
 
     def _repr_html_(self) -> str:
-        return shown.html(self, str(self.job))
+        return _html(self, str(self.job))
 
 
 class Arm(Struct, omit_defaults=True):
@@ -166,6 +168,41 @@ class OfArms(OfCell):
     def add(self, refused: Mapping[str, Arm]) -> None:
         """Add a row for each arm that was refused at the gate."""
         self.arms = {**self.arms, **refused}
+
+
+Setting = str | int | float | bool | list[str] | None
+OWN = "own"
+"""What the preset of a user's own function is called in the settings of its run."""
+
+
+class Run(Record, tag="run"):
+    """The start of a run, or of a resumed one; `at` is ISO 8601, in UTC."""
+
+    run: str
+    at: str
+    settings: dict[str, Setting]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it measured a function of the user's, and not the suite."""
+        return self.settings.get("preset") == OWN
+
+
+class Failure(Record, tag="failure"):
+    """A job that left no result; it `overran` where it was ended at its limit of time."""
+
+    job: JobName
+    error: str
+    overran: bool = False
+
+
+def error_of(record: Record) -> str | None:
+    """What went wrong, where a job left no result."""
+    return record.error if isinstance(record, Failure) else None
+
+
+class Bare(Record, tag="environment"):
+    """The environment of a worker, and nothing that it has measured."""
 
 
 Records = Sequence[Record]
@@ -212,3 +249,45 @@ class Kind(NamedTuple):
     def name(self) -> str:
         """As lines have it."""
         return kind_of(self.type)
+
+
+# A record as a table of HTML: a row a field, fields of fields beside each other ---------------------------------
+
+
+_FEW = 4
+"""Lists of more numbers are said by their number and median."""
+
+
+def _html(record: Struct, head: str) -> str:
+    """The table of the fields that a record has, under a caption; an environment is left to be asked for."""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+        for name, value in _rows("", to_builtins(record))
+        if name.partition(" ")[0] != "environment"
+    )
+    return f"<table><caption>{escape(head)}</caption>{rows}</table>"
+
+
+def _rows(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _rows(f"{prefix} {name}".strip(), inner)
+    elif isinstance(value, list) and value and not all(map(_is_number, value)):
+        for place, inner in enumerate(value):
+            yield from _rows(f"{prefix} {place}".strip(), inner)
+    elif value is not None:
+        yield prefix, _said(value)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        if len(value) > _FEW:
+            return f"{len(value)} numbers, median {_said(median(value))}"
+        return ", ".join(map(_said, value)) or "none"
+    if not _is_number(value):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

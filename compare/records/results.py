@@ -27,8 +27,7 @@ from compare.errors import ResultsError
 from compare.records.files import write_atomic
 from compare.records.kinds import KINDS
 from compare.records.older import upgraded
-from compare.records.record import JobName, Record
-from compare.records.runs import Failure, Run
+from compare.records.record import Failure, JobName, Record, Run
 
 RESULTS = "results.jsonl"
 PACKED = f"{RESULTS}.gz"

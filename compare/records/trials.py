@@ -7,8 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from compare.records.cells import MemoryArm, TimeArm
-from compare.records.record import OfArms, Record
-from compare.records.runs import Setting
+from compare.records.record import OfArms, Record, Setting
 
 Outcome = Literal["met", "missed", "too noisy"]
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from compare.records.job import Job
-from compare.records.record import Blas, Environment
-from compare.records.runs import Bare
+from compare.records.record import Bare, Blas, Environment
 from compare.run import start
 
 THREAD_VARIABLES = (

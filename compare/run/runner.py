@@ -16,9 +16,8 @@ from uuid import uuid4
 from compare.errors import CompareError, described
 from compare.records.job import Job
 from compare.records.journal import Journal
-from compare.records.record import Arm, OfArms, Record
+from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
 from compare.records.results import unfolded
-from compare.records.runs import Failure, Run, Setting, error_of
 from compare.run.environment import affinity
 from compare.run.executors import Pool, Serial, opened
 from compare.run.progress import Reporter

@@ -26,9 +26,8 @@ from compare.errors import described
 from compare.records import device
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Record
+from compare.records.record import Failure, Record
 from compare.records.results import encoded
-from compare.records.runs import Failure
 from compare.run import environment, layout, product
 
 

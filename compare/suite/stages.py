@@ -20,8 +20,7 @@ from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.record import DYNAMIC, Arm, Cell, Record, kind_of, of
-from compare.records.runs import Failure, Run, error_of
+from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, error_of, kind_of, of
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted

@@ -28,8 +28,7 @@ from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.record import Cell, JobName, of
-from compare.records.runs import Failure
+from compare.records.record import Cell, Failure, JobName, of
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage

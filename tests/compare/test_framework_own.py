@@ -28,8 +28,7 @@ from compare.own.workers import Notes
 from compare.records import results
 from compare.records.cells import Call, Compilations, CompiledArm, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.own import FunctionFault
-from compare.records.record import Environment, kind_of, of
-from compare.records.runs import Bare, Run
+from compare.records.record import Bare, Environment, Run, kind_of, of
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework

@@ -19,8 +19,7 @@ from compare.own.verdict import verdict
 from compare.page import verdicts
 from compare.records.cells import Time
 from compare.records.job import Budget, Job
-from compare.records.record import of
-from compare.records.runs import Failure, Run
+from compare.records.record import Failure, Run, of
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
 from tests.helpers.own_functions import MASKS, QUICK, STREAM

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths import probe, strategies, trace
 from compare.instruments.lengths.strategies import STRATEGIES
-from compare.records.record import JobName
-from compare.records.runs import Failure
+from compare.records.record import Failure, JobName
 from compare.records.sweeps import LengthsProbe
 from tests.helpers.slow import examples
 

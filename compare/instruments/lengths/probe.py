@@ -21,8 +21,7 @@ from compare.instruments.lengths.models import stream
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
 from compare.records.job import Job
-from compare.records.record import Record
-from compare.records.runs import Failure
+from compare.records.record import Failure, Record
 from compare.records.sweeps import LengthsProbe
 
 LEAST_SIZES = 6

@@ -14,8 +14,7 @@ from networkx.algorithms.isomorphism import categorical_edge_match, categorical_
 from compare.page.plots import Drawing, panels, style
 from compare.page.plots.layered import LayeredLayout, Point, layered
 from compare.page.summary import Summary
-from compare.records.record import of
-from compare.records.runs import Run
+from compare.records.record import Run, of
 from graphs.errors import GraphError
 
 _TITLE = "One function, two engines, one graph"

@@ -10,8 +10,7 @@ from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.records.cells import Time
-from compare.records.record import of
-from compare.records.runs import Run
+from compare.records.record import Run, of
 from compare.stats import geometric_mean
 from compare.words import text
 

@@ -10,8 +10,7 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Ratio, Summary, size_order
-from compare.records.record import Cell, of
-from compare.records.runs import Run
+from compare.records.record import Cell, Run, of
 from compare.words import text
 
 _TITLE = "Steady-state time, relative to dynamic"
