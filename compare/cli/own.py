@@ -69,7 +69,7 @@ def compare(
     """Compare a function of yours in both engines, or in a framework.
 
     FUNCTION is plain Python over graphs ops. With --framework it is a loss or a training step in that framework.
-    Gradients are taken with respect to its first argument: arrays in containers, or a module of PyTorch. The command
+    Gradients are taken with respect to its first argument; of PyTorch, in all that requires them. The command
     imports FILE.py, so put code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are
     `inputs` or `batches` in the same file.
     """

@@ -264,6 +264,14 @@ class Engine(ABC):
     def reset(self, seed: int) -> None:
         """Bring the framework's random numbers back to a seed."""
 
+    def reached(self, function: Function) -> Sequence[Any]:
+        """What a function reaches by itself, without an argument, and holds arrays."""
+        return ()
+
+    def gradients_in(self, built: Function) -> str:
+        """What the gradients of a built step are in, once it has run; "" where that is the argument asked for."""
+        return ""
+
     def state(self, tree: Any) -> Callable[[], None]:
         """What brings back the state that arguments hold now, such as a module's running statistics."""
         return lambda: None
@@ -272,8 +280,8 @@ class Engine(ABC):
     def doubled(self, tree: Any) -> Any:
         """A copy of arguments with every float in float64."""
 
-    def doubles(self) -> AbstractContextManager[None]:
-        """Where float64 is allowed."""
+    def doubles(self, reached: Sequence[Any] = ()) -> AbstractContextManager[None]:
+        """Where float64 is allowed, and what a function has reached is in it."""
         return nullcontext()
 
     def repeatable(self) -> AbstractContextManager[None]:

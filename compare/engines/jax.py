@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -132,7 +132,7 @@ class Jax(Framework):
 
         return optree.tree_map(double, tree, none_is_leaf=True)
 
-    def doubles(self) -> AbstractContextManager[None]:
+    def doubles(self, reached: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Where `jax_enable_x64` is on."""
         import jax
 

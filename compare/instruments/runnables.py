@@ -154,13 +154,19 @@ class FunctionRunnable(Runnable):
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
         self.training = engine.training(function, calls)
+        self._reached = tuple(engine.reached(function))
         self._begin = self.training.snapshot() if self.training else None
 
     @property
     def notes(self) -> dict[str, Any]:
         """Whether the function is random, and why it has no reference in float64, where it has none."""
-        told = {"random": self.random, "undoubled": self.undoubled} if self.checks else {}
+        told = self._told if self.checks else {}
         return {**told, "trains": self.training is not None, "conditioning": max(self._eagers_errors)}
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        gradients = self.engine.gradients_in(self._run)
+        return {"random": self.random, "undoubled": self.undoubled, "gradients": gradients}
 
     @property
     def tolerances(self) -> tuple[float, float]:
@@ -210,7 +216,7 @@ class FunctionRunnable(Runnable):
             self._reset(seed)
             yield
             return
-        restore = self.engine.state(self.calls[index])
+        restore = self.engine.state((self.calls[index], *self._reached))
         self._reset(seed)
         yield
         restore()
@@ -238,7 +244,7 @@ class FunctionRunnable(Runnable):
         if self.random:
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
-            with self.engine.doubles():
+            with self.engine.doubles(self._reached):
                 exact = [self._given(self._run, index, SEEDS[0], self.engine.doubled) for index in self._indices]
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)

@@ -13,6 +13,7 @@ from compare.words import text
 
 MOST_REASONS = 4
 COMPILED, BROKE = "compiled", "broke the graph"
+MOST_ULPS = 1000
 _ULP = 2**-23
 
 
@@ -44,8 +45,9 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         if row.status == "ok" and row.output_error is not None
     ]
     if errors:
-        ulps = max(errors) / _ULP
-        yield f"Outputs and gradients agree with {against} to {ulps:.1f} units in the last place of float32."
+        yield f"Outputs and gradients agree with {against} to {_error(max(errors))}."
+    if record.gradients:
+        yield f"Gradients are those in {record.gradients}."
     if record.conditioning > TOLERANCE:
         yield (
             f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
@@ -57,6 +59,12 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         yield f"{_by(by)} ran eager what was new after {limit}"
     for what, counts in _counts(record):
         yield from _each(what, counts)
+
+
+def _error(scaled: float) -> str:
+    """`3.7 units in the last place of float32`, or `0.0042 of their size` where those are many."""
+    ulps = scaled / _ULP
+    return f"{ulps:.1f} units in the last place of float32" if ulps < MOST_ULPS else f"{scaled:.2g} of their size"
 
 
 def _seconds(record: Compilations, reason: str) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from compare.engines import Engine
-from compare.errors import EffectsError
+from compare.errors import EffectsError, is_users
 from compare.own import reach, traffic
 from compare.own.reach import fingerprint
 from graphs import tree
@@ -126,7 +126,7 @@ def _stepping(places: Sequence[reach.Changeable], lines: dict[str, str]) -> Iter
     last, until = [""], time.monotonic() + LOOKING
 
     def look(frame: FrameType, event: str, _: Any) -> Any:
-        if not reach.is_users(frame.f_code.co_filename) or time.monotonic() > until:
+        if not is_users(frame.f_code.co_filename) or time.monotonic() > until:
             return None
         for place in places:
             if place.name not in lines and place.read() != seen[place.name]:
@@ -177,7 +177,7 @@ def _writer(frame: FrameType | None) -> FrameType | None:
         name = frame.f_code.co_filename
         if is_internal(name) or name == warnings.__file__:
             return None
-        if reach.is_users(name):
+        if is_users(name):
             return frame
         frame = frame.f_back
     return None

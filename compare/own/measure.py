@@ -258,7 +258,8 @@ class Here:
         if subject.case is not None:
             return [*untimed(subject), subject.look()]
         training = subject.engine.training(subject.function, subject.calls)
-        restore = training.snapshot() if training else subject.engine.state(list(subject.calls))
+        held = (subject.calls, *subject.engine.reached(subject.function))
+        restore = training.snapshot() if training else subject.engine.state(held)
         try:
             alone = replace(question, processes=0)
             return [record for job in alone.first_jobs() for record in unfolded(times(subject, job))]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from compare.own import reach
+from compare.engines.reached import Reached, outermost
 
 Function = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
         return f, inputs
     argument = calls[0][0] if calls[0] and isinstance(calls[0][0], loaded.Module) else None
     if argument is None:
-        modules = outermost([value for value in reach.values(f) if isinstance(value, loaded.Module)])
+        modules = outermost([value for value in Reached(f).values if isinstance(value, loaded.Module)])
         inner = f
     else:
         modules, calls = [argument], [call[1:] for call in calls]
@@ -42,12 +42,6 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
     if not params:
         return f, inputs
     return _with(modules, inner, f), [(params, *call) for call in calls]
-
-
-def outermost(modules: Sequence[Any]) -> list[Any]:
-    """Each module once, without those inside of another."""
-    inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}
-    return list({id(module): module for module in modules if id(module) not in inside}.values())
 
 
 def _cast(module: Any, params: Mapping[str, Any]) -> dict[str, Any]:

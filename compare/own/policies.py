@@ -16,7 +16,7 @@ from compare.claims.evidence import cells, steady
 from compare.engines.cases import signature
 from compare.engines.graphduel.functions import transformed
 from compare.engines.graphduel.steps import STATIC
-from compare.own import reach
+from compare.errors import is_users
 from compare.own.claims import ratio_of
 from compare.records.cells import Time
 from compare.records.job import Job
@@ -101,7 +101,7 @@ def _written(case: Case, options: Mapping[str, Any]) -> str:
     if "dims" in shown:
         has_parameters = not (isinstance(case.params, tuple) and not case.params)
         shown["dims"] = shown["dims"] if has_parameters else shown["dims"][1:]
-        if not reach.is_users(getattr(inspect.unwrap(case.loss), "__code__", look.__code__).co_filename):
+        if not is_users(getattr(inspect.unwrap(case.loss), "__code__", look.__code__).co_filename):
             del shown["dims"]
     return ", ".join(f"{name}={value!r}" for name, value in shown.items())
 

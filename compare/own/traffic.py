@@ -14,7 +14,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from compare.errors import FunctionError
+from compare.errors import FunctionError, is_users
 from compare.own import reach
 
 Heard = Callable[[str, str], None]
@@ -102,7 +102,7 @@ def _users(frame: FrameType | None) -> FrameType | None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):
             return None
-        if reach.is_users(name):
+        if is_users(name):
             return frame
         frame = frame.f_back
     return None

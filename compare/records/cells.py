@@ -129,7 +129,8 @@ class Compilations(OfArms, tag="compilations"):
 
     `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. One that
     `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
-    how far eager itself is off, as `compare.instruments.parity` scales errors.
+    how far eager itself is off, as `compare.instruments.parity` scales errors. `gradients` says what they are
+    in, where that is more than the argument asked for.
     """
 
     version: str
@@ -138,3 +139,4 @@ class Compilations(OfArms, tag="compilations"):
     undoubled: str | None = None
     trains: bool = False
     conditioning: float = 0.0
+    gradients: str = ""

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from compare import own
+from compare.engines.reached import outermost
 from compare.errors import EffectsError
-from compare.own.modules import functional, outermost
+from compare.own.modules import functional
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 

@@ -183,3 +183,53 @@ def test_a_loss_of_integers_is_differentiated_in_the_modules_that_it_closes_over
     assert list(gradients) == [name for name, _ in model.named_parameters()]
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(gradients.values(), expected, strict=True))
     assert any(gradient.abs().max() > 0 for gradient in gradients.values())
+
+
+def of_closure(*, requires_grad=False):
+    """A loss of floats over a model with running statistics that it closes over, and its calls."""
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    x = torch.randn(5, 3, requires_grad=requires_grad)
+    return model, lambda x: model(x).square().mean(), [(x,), (x.detach() * 2,)]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_gradients_are_those_that_backward_leaves(adapter, requires_grad):
+    model, loss, ((x,), _) = of_closure(requires_grad=requires_grad)
+    step = adapter.build("torch-eager", loss, 0)
+    _, gradients = step(x)
+    loss(x).backward()
+    *of_x, of_model = gradients
+    expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+    assert of_model.keys() == expected.keys()
+    assert all(of_model[name].equal(expected[name]) for name in expected)
+    assert [gradient.equal(x.grad) for gradient in of_x] == [True] * requires_grad
+    assert requires_grad or x.grad is None
+    count = len(expected) + requires_grad
+    assert adapter.gradients_in(step) == f"{count} parameters, as backward() leaves them"
+
+
+def test_without_any_parameter_gradients_are_in_the_floats_of_the_first_argument(adapter):
+    import torch
+
+    x, y = torch.ones(3), torch.ones(3)
+    step = adapter.build("torch-eager", lambda x, y: (x * y).sum(), 0)
+    assert step(x, y)[1].equal(y)
+    assert adapter.gradients_in(step) == "1 tensor of the first argument, as no parameter requires any"
+    y.requires_grad_()
+    assert [gradient.tolist() for gradient in step(x, y)[1]] == [[1, 1, 1]]
+    assert y.grad is None
+
+
+def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(adapter):
+    model, loss, calls = of_closure()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    asked = asked_of("torch", "f.py:loss", "", ("eager",), seconds=0.01)
+    found = run.here(asked, loss, calls)
+    (told,), (parity,) = of(found.records, Compilations), of(found.records, Parity)
+    assert (told.undoubled, told.random) == (None, False)
+    assert 0 < parity.arms["eager"].output_error < 1e-5
+    assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
+    assert "Gradients are those in 6 parameters" in " ".join(repr(found).split())

@@ -120,3 +120,33 @@ def test_a_step_in_mixed_precision_is_measured():
     asked = asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
     assert of(found.records, Parity)[0].arms["eager"].status == "ok"
+
+
+class Trainer:
+    """A step as a method, whose model and optimizer are attributes."""
+
+    def __init__(self):
+        self.model = torch.nn.Linear(6, 2)
+        self.optimizer = adam(self.model.parameters())
+
+    def step(self, x, y):
+        self.optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(self.model(x), y).backward()
+        self.optimizer.step()
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_step_that_is_a_method_is_put_back_as_well(is_bound):
+    trainer = Trainer()
+
+    def calls_it(x, y):
+        trainer.step(x, y)
+
+    step = trainer.step if is_bound else calls_it
+    before = trainer.model.weight.detach().clone()
+    found = run.here(asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, calls())
+    (told,) = of(found.records, Compilations)
+    assert told.trains
+    assert not told.random
+    assert told.conditioning < 1e-5
+    assert torch.equal(trainer.model.weight, before)

@@ -18,8 +18,8 @@ from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
-from compare.engines.torch.step import stepped
-from compare.engines.torch.training import TorchTraining, is_training, modules_in
+from compare.engines.torch.step import TorchStep, trainable
+from compare.engines.torch.training import TorchTraining, holders_in, is_training
 from compare.records.device import Device
 from compare.records.work import RanOp
 
@@ -100,7 +100,7 @@ class Torch(Framework):
         if argnum is None:
             return lambda *args: (torch.no_grad()(run)(*args), ())
 
-        return stepped(run, argnum, modules_in(loss))
+        return TorchStep(run, argnum, list(filter(trainable, holders_in(loss))))
 
     def _run(self, arm: str, function: Function) -> Function:
         return function if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), function)
@@ -108,6 +108,14 @@ class Torch(Framework):
     def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
         """A function that calls `backward`."""
         return TorchTraining(function, calls, lambda arm: self._run(arm, function)) if is_training(function) else None
+
+    def gradients_in(self, built: Function) -> str:
+        """What the step has found."""
+        return built.gradients_in if isinstance(built, TorchStep) else ""
+
+    def reached(self, function: Function) -> Sequence[Any]:
+        """Modules and parameters."""
+        return holders_in(function)
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """As the dispatcher sees them."""
@@ -167,16 +175,24 @@ class Torch(Framework):
         return optree.tree_map(double, tree, none_is_leaf=True)
 
     @contextmanager
-    def doubles(self) -> Iterator[None]:
-        """Tensors that a function makes itself are in float64 too."""
+    def doubles(self, reached: Sequence[Any] = ()) -> Iterator[None]:
+        """Tensors that a function makes itself are in float64 too, and those that it reaches, which come back as were.
+
+        They are the same objects meanwhile, with other data.
+        """
         import torch
 
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
+        tensors = [(tensor, tensor.data) for tensor in _tensors_of(reached) if tensor.is_floating_point()]
         try:
+            for tensor, data in tensors:
+                tensor.data = data.double()
             yield
         finally:
             torch.set_default_dtype(before)
+            for tensor, data in tensors:
+                tensor.data = data
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
@@ -216,3 +232,12 @@ class Torch(Framework):
         return (
             isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
         )
+
+
+def _tensors_of(holders: Sequence[Any]) -> list[Any]:
+    """The parameters and buffers of modules, and the tensors themselves."""
+    import torch
+
+    modules = [holder for holder in holders if isinstance(holder, torch.nn.Module)]
+    inside = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+    return [*inside, *(holder for holder in holders if not isinstance(holder, torch.nn.Module))]

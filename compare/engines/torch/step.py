@@ -9,46 +9,88 @@ import optree
 
 from compare.engines.step import LOSS, Function, loss_in
 from compare.errors import InputsError
+from compare.words import text
+
+INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
 
 
-def stepped(run: Function, argnum: int, reached: Sequence[Any] = ()) -> Function:
-    """`step(*args) -> (what run returns, gradients)` in one argument: a module, float tensors, or containers of them.
+class TorchStep:
+    """`step(*args) -> (what run returns, gradients)`: those that `backward` would leave, and nothing is left anywhere.
 
-    The gradients of a module are those of its parameters, by their names; what is neither has (). Parameters are looked
-    up once a module. An argument without either leaves the modules that the loss has `reached` by itself: gradients are
-    then theirs. Raises InputsError where there is no loss, or it has no gradients.
+    They are in what requires a gradient of the arguments and of what the loss has `reached` by itself: parameters of
+    modules, by their names, and tensors. Where nothing does they are in the float tensors of the argument `argnum`.
+    The gradients have the structure of that argument if there are no others. Else they are a list over what holds any,
+    arguments first; what has none in these has (). Parameters are looked up once a module. Raises InputsError where
+    there is no loss, or it has no gradients.
     """
+
+    def __init__(self, run: Function, argnum: int, reached: Sequence[Any] = ()) -> None:
+        self.run, self.argnum, self.reached = run, argnum, reached
+        self.gradients_in = ""
+        self._named: dict[Any, dict[str, Any]] = {}
+
+    def __call__(self, *args: Any) -> tuple[Any, Any]:
+        """See the class."""
+        trees = [optree.tree_flatten(arg) for arg in args]
+        elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
+        asked = self.argnum if not elsewhere else None
+        flat = [[_apart(leaf, wanted=i == asked) for leaf in leaves] for i, (leaves, _) in enumerate(trees)]
+        value = self.run(*(optree.tree_unflatten(tree, leaves) for (_, tree), leaves in zip(trees, flat, strict=True)))
+        wanted: list[Any] = [
+            optree.tree_unflatten(tree, list(map(self._parts, leaves)))
+            for (_, tree), leaves in zip(trees, flat, strict=True)
+        ]
+        wanted += map(self._parts, self.reached)
+        holding = [i for i, tree in enumerate(wanted) if optree.tree_leaves(tree)]
+        asked_of: Any = wanted[self.argnum] if holding in ([], [self.argnum]) else [wanted[i] for i in holding]
+        parts, structure = optree.tree_flatten(asked_of)
+        self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
+        gradients: Any = optree.tree_unflatten(structure, _gradients(value, parts, may_be_none=not elsewhere))
+        return _detached(value), gradients
+
+    def _requires(self, leaf: Any) -> bool:
+        import torch
+
+        return bool(self._parts(leaf)) if isinstance(leaf, torch.nn.Module) else _requires(leaf)
+
+    def _parts(self, leaf: Any) -> Any:
+        import torch
+
+        if not isinstance(leaf, torch.nn.Module):
+            return leaf if _requires(leaf) else ()
+        if leaf not in self._named:
+            self._named[leaf] = {name: p for name, p in leaf.named_parameters() if p.requires_grad}
+        return self._named[leaf]
+
+
+def trainable(holder: Any) -> bool:
+    """Whether a module or a tensor has something that requires a gradient."""
     import torch
 
-    named: dict[Any, dict[str, Any]] = {}
-
-    def parameters(module: Any) -> dict[str, Any]:
-        if module not in named:
-            named[module] = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        return named[module]
-
-    def differentiated(leaf: Any) -> Any:
-        return parameters(leaf) if isinstance(leaf, torch.nn.Module) else leaf if _is_float(leaf) else ()
-
-    def step(*args: Any) -> tuple[Any, Any]:
-        leaves, structure = optree.tree_flatten(args[argnum])
-        leaves = [leaf.detach().requires_grad_() if _is_float(leaf) else leaf for leaf in leaves]
-        value = run(*args[:argnum], optree.tree_unflatten(structure, leaves), *args[argnum + 1 :])
-        if not any(isinstance(leaf, torch.nn.Module) or _is_float(leaf) for leaf in leaves):
-            leaves, structure = optree.tree_flatten(list(reached))  # type: ignore[arg-type]
-        wanted: Any = [differentiated(leaf) for leaf in leaves]
-        parts, shape = optree.tree_flatten(wanted)
-        arrays_alone = not any(isinstance(leaf, torch.nn.Module) for leaf in leaves)
-        gradients: Any = optree.tree_unflatten(shape, _gradients(value, parts, may_be_none=arrays_alone))
-        return _detached(value), optree.tree_unflatten(structure, gradients)
-
-    return step
+    if not isinstance(holder, torch.nn.Module):
+        return _requires(holder)
+    return any(parameter.requires_grad for parameter in holder.parameters())
 
 
-def _is_float(leaf: Any) -> bool:
+def _said(count: int, *, elsewhere: bool) -> str:
+    if elsewhere:
+        return f"{text.counted(count, 'parameter')}, as backward() leaves them"
+    return f"{text.counted(count, 'tensor')} of the first argument, as no parameter requires any"
+
+
+def _requires(leaf: Any) -> bool:
     import torch
 
-    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+    return isinstance(leaf, torch.Tensor) and leaf.requires_grad
+
+
+def _apart(leaf: Any, *, wanted: bool) -> Any:
+    """A tensor that requires a gradient, or is to have one, as a leaf of a graph of its own; anything else as it is."""
+    import torch
+
+    if _requires(leaf) or (wanted and isinstance(leaf, torch.Tensor) and leaf.is_floating_point()):
+        return leaf.detach().requires_grad_()
+    return leaf
 
 
 def _detached(value: Any) -> Any:
@@ -64,12 +106,16 @@ def _gradients(value: Any, parts: list[Any], *, may_be_none: bool) -> Any:
     loss = loss_in(value)
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-        raise InputsError(f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}")
+        raise InputsError(
+            f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
+        )
     if parts and may_be_none and not loss.requires_grad:
         return [torch.zeros_like(part) for part in parts]
     if not parts or not loss.requires_grad:
         what = "the loss has no gradient" if parts else "neither the first argument nor the loss holds a parameter"
-        raise InputsError(f"{what}; return the loss of a module or of float tensors, before backward() and item()")
+        raise InputsError(
+            f"{what}; return the loss of a module or of float tensors, before backward() and item(), {INSTEAD}"
+        )
     try:
         return torch.autograd.grad(loss, parts, materialize_grads=True)
     except RuntimeError as error:

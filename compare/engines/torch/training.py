@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FunctionType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
 
+from compare.engines.reached import Reached, names_of, outermost
 from compare.engines.step import Function, TrainingFunction
 
 BACKWARD = "backward"
@@ -16,20 +16,23 @@ BACKWARD = "backward"
 
 
 def is_training(function: Any) -> bool:
-    """Whether a function, or one of its file that it calls, calls `backward`; nothing is run to see it."""
-    return any(BACKWARD in code.co_names for code in _codes(function, set()))
+    """Whether a function, or one of the user's that it calls, calls `backward`; nothing is run to see it."""
+    return any(BACKWARD in names_of(reached) for reached in Reached(function).functions)
 
 
-def modules_in(function: Any) -> list[Any]:
-    """The modules that a function closes over, or names as globals, each once."""
+def holders_in(function: Any) -> list[Any]:
+    """What the code of a function reaches by itself and holds tensors: the outermost modules, then other parameters."""
     import torch
 
-    modules = (leaf for leaf in _values(function, ()) if isinstance(leaf, torch.nn.Module))
-    return list({id(module): module for module in modules}.values())
+    values = Reached(function).values
+    modules = outermost([value for value in values if isinstance(value, torch.nn.Module)])
+    inside = {id(parameter) for module in modules for parameter in module.parameters()}
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
+    return [*modules, *(tensor for tensor in tensors if id(tensor) not in inside)]
 
 
 class TorchTraining(TrainingFunction):
-    """The modules, tensors and optimizers that a training step is given, closes over, or names as globals.
+    """The modules, tensors and optimizers that a training step is given, or that its code reaches by itself.
 
     `run` makes the function that an arm runs.
     """
@@ -37,7 +40,8 @@ class TorchTraining(TrainingFunction):
     def __init__(self, function: Any, calls: Sequence[tuple[Any, ...]], run: Callable[[str], Function]) -> None:
         import torch
 
-        values = list(_values(function, calls))
+        leaves: Any = list(calls)
+        values = [*optree.tree_leaves(leaves), *Reached(function).values]
         tensors: list[Any] = [leaf for leaf in values if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         for module in (leaf for leaf in values if isinstance(leaf, torch.nn.Module)):
             tensors += [*module.parameters(), *module.buffers()]
@@ -92,42 +96,3 @@ def _has_state(value: Any) -> bool:
 
     kinds = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler)
     return isinstance(value, kinds)
-
-
-def _values(function: Any, calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-    """The leaves of the calls, of what the function closes over, and of the globals that it names."""
-    leaves: Any = list(calls)
-    yield from optree.tree_leaves(leaves)
-    for reached in _functions(function, set()):
-        names = {name for code in _nested(reached.__code__) for name in code.co_names}
-        named: Any = [value for name, value in reached.__globals__.items() if name in names]
-        closed: Any = [cell.cell_contents for cell in reached.__closure__ or ()]
-        both: Any = (named, closed)
-        yield from optree.tree_leaves(both)
-
-
-def _codes(function: Any, seen: set[int]) -> Iterator[CodeType]:
-    for reached in _functions(function, seen):
-        yield from _nested(reached.__code__)
-
-
-def _functions(function: Any, seen: set[int]) -> Iterator[FunctionType]:
-    """The function, and those of its own file that it names."""
-    function = getattr(function, "__func__", function)
-    if not isinstance(function, FunctionType) or id(function) in seen:
-        return
-    seen.add(id(function))
-    yield function
-    for code in _nested(function.__code__):
-        for name in code.co_names:
-            other = function.__globals__.get(name)
-            if isinstance(other, FunctionType) and other.__code__.co_filename == function.__code__.co_filename:
-                yield from _functions(other, seen)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    """The code, and that of what is defined in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested(constant)

@@ -1,0 +1,150 @@
+"""What the code of a function can reach by name: globals, what it closes over, what it is bound to.
+
+Functions of the user's that it names are followed, so are the methods and attributes that it names of objects of the
+user's, and names in modules of the user's. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import optree
+
+from compare.errors import is_users
+
+MISSING = object()
+"""What is in a place where there is nothing."""
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), ModuleType)
+_CONTAINERS = (list, tuple, dict)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where code finds a value: what holds it, its name there, how to read it, and what a message calls it."""
+
+    holder: Any
+    name: str
+    label: str
+    read: Callable[[], Any]
+
+
+class Reached:
+    """The functions that calling `f` may run, the places that they name, and the values in these and in objects there.
+
+    Values in lists, tuples and dicts are values by themselves.
+    """
+
+    def __init__(self, f: Any) -> None:
+        self.functions: list[FunctionType] = []
+        self.places: list[Place] = []
+        self.values: list[Any] = []
+        self._names = set[str]()
+        self._seen = set[Any]()
+        self._enter(f)
+        looked_at = -1
+        while looked_at != len(self._seen):  # a name that comes later may be an attribute of an object met before
+            looked_at = len(self._seen)
+            for value in filter(_is_followed, list(self.values)):
+                for attribute in _attributes(value, self._names):
+                    self._enter(attribute)
+
+    def _enter(self, value: Any) -> None:
+        if isinstance(value, _PLAIN) or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, _CONTAINERS):
+            tree: Any = value
+            for leaf in optree.tree_leaves(tree):
+                self._enter(leaf)
+            return
+        self.values.append(value)  # which also keeps its id
+        if hasattr(value, "__wrapped__"):
+            self._enter(value.__wrapped__)
+        if isinstance(value, MethodType):
+            self._enter(value.__self__)
+            self._enter(value.__func__)
+        elif isinstance(value, partial):
+            for part in (value.func, value.args, value.keywords):
+                self._enter(part)
+        elif isinstance(value, FunctionType) and is_users(value.__code__.co_filename):
+            self._function(value)
+
+    def _function(self, function: FunctionType) -> None:
+        self.functions.append(function)
+        names = names_of(function)
+        self._names |= names
+        for place in _places(function, names):
+            if (id(place.holder), place.name) not in self._seen:
+                self._seen.add((id(place.holder), place.name))
+                self.places.append(place)
+                self._enter(place.read())
+
+
+def outermost(modules: Sequence[Any]) -> list[Any]:
+    """Each module once, without those inside of another."""
+    inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}
+    return list({id(module): module for module in modules if id(module) not in inside}.values())
+
+
+def names_of(function: FunctionType) -> set[str]:
+    """The names that its code reads or writes anywhere but in its own variables, functions inside it included."""
+    return {name for code in _nested(function.__code__) for name in code.co_names}
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+def _places(function: FunctionType, names: set[str]) -> Iterator[Place]:
+    """Globals by the names, attributes of modules of the user's that are globals, and what the function closes over."""
+    space = function.__globals__
+    for name in names:
+        yield _in(space, name)
+        module = space.get(name)
+        if isinstance(module, ModuleType) and is_users(getattr(module, "__file__", None) or "<frozen"):
+            for attribute in names:
+                yield _in(vars(module), attribute, f"{name}.")
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield Place(cell, name, f"the outer variable `{name}`", partial(_inside, cell))
+
+
+def _in(space: Mapping[str, Any], name: str, before: str = "") -> Place:
+    return Place(space, name, f"the global `{before}{name}`", lambda: space.get(name, MISSING))
+
+
+def _inside(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return MISSING
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether it is a class of the user's, or an object of one."""
+    return is_users_class(value if isinstance(value, type) else type(value))
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether the user has defined a class."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and is_users(file))
+
+
+def _attributes(value: Any, names: set[str]) -> Iterator[Any]:
+    """What it has by these names, and the methods that Python or a module of layers calls by itself."""
+    kind = value if isinstance(value, type) else type(value)
+    made = {"__init__"} if value is not kind else set()
+    for space in (*map(vars, kind.__mro__), getattr(value, "__dict__", {})):
+        for name, held in list(space.items()):
+            by_itself = name == "forward" or (name.startswith("__") and isinstance(held, FunctionType))
+            if name in names or (by_itself and name not in made):
+                yield inspect.unwrap(held.fget) if isinstance(held, property) and held.fget else held

@@ -1,0 +1,102 @@
+"""What the code of a function reaches by name: functions, attributes of objects, and what lies in containers."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from compare.engines.reached import Reached, outermost
+
+WEIGHTS, ELSEWHERE = np.ones(3), np.ones(2)
+TABLE = {"first": [WEIGHTS]}
+
+
+class Trainer:
+    def __init__(self):
+        self.weights, self.unnamed = np.zeros(4), np.zeros(5)
+
+    def step(self, x):
+        return self.weights @ x
+
+    def other(self, x):
+        return ELSEWHERE @ x
+
+    def __call__(self, x):
+        return helps(x)
+
+
+TRAINER = Trainer()
+
+
+def helps(x):
+    return TABLE["first"][0] @ x
+
+
+def by_name(x):
+    return TRAINER.step(x)
+
+
+def functions(f):
+    return {function.__name__ for function in Reached(f).functions}
+
+
+def holds(f, array):
+    return any(value is array for value in Reached(f).values)
+
+
+def test_functions_and_values_that_are_named_are_reached():
+    assert functions(helps) == {"helps"}
+    assert holds(helps, WEIGHTS)
+    assert not holds(helps, ELSEWHERE)
+
+
+def test_of_an_object_the_methods_and_attributes_are_reached_that_code_names():
+    for f in (by_name, TRAINER.step):
+        assert {"step"} <= functions(f)
+        assert "other" not in functions(f)
+        assert holds(f, TRAINER.weights)
+        assert not holds(f, TRAINER.unnamed)
+    assert "helps" in functions(TRAINER)  # by __call__
+
+
+def test_closures_partial_functions_and_wrappers_are_followed():
+    hidden = np.ones(6)
+
+    @functools.wraps(helps)
+    def wrapped(x):
+        return hidden @ x
+
+    assert holds(wrapped, hidden)
+    assert holds(wrapped, WEIGHTS)
+    assert holds(functools.partial(np.dot, hidden), hidden)
+
+
+def test_what_is_not_assigned_yet_is_no_error():
+    def early():
+        return late
+
+    assert functions(early) == {"early"}
+    late = 1
+    assert early() == late
+
+
+def test_an_object_that_holds_itself_ends():
+    TRAINER.me = TRAINER
+    try:
+        assert functions(by_name) >= {"by_name", "step"}
+    finally:
+        del TRAINER.me
+
+
+def test_no_module_inside_another_is_outermost():
+    class Module:
+        def __init__(self, *inner):
+            self.inner = inner
+
+        def modules(self):
+            return [self, *(module for inner in self.inner for module in inner.modules())]
+
+    leaf = Module()
+    outer = Module(Module(leaf))
+    assert outermost([leaf, outer, outer]) == [outer]
