@@ -42,7 +42,7 @@ class Loader:
     def edited(self, name: str, text: str) -> Iterator[ModuleType]:
         """A module that was loaded, with another text; what it imports stays as it is."""
         with TemporaryDirectory(prefix="graphduel-") as folder:
-            path = Path(folder, f"{name}.py")
+            path = Path(folder, _file(name).name)
             path.write_text(text, "utf-8")  # AutoGraph reads the file of a function when it is called
             tree = ast.parse(text, str(path))
             again = {other: self.loaded[other] for other in imports(tree) if other in self.loaded}

@@ -9,7 +9,7 @@ from compare import engines as frameworks
 from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import measure as control_flow
 from compare.claims.c2_gradients import measure as gradients
-from compare.claims.c3_debugging import catalogue
+from compare.claims.c3_debugging import base
 from compare.claims.c3_debugging import measure as debugging
 from tests.helpers.jobs import check_of
 
@@ -31,10 +31,10 @@ def programs(arm, monkeypatch, *families):
 
 
 def faults(arm, monkeypatch, *families):
-    monkeypatch.setattr(catalogue, "_FAMILIES", families)
-    catalogue.corpus.cache_clear()
+    monkeypatch.setattr(base, "FAMILIES", {file: base.FAMILIES[file] for file in families})
+    base.corpus.cache_clear()
     record = debugging.measure(check_of(arm))
-    catalogue.corpus.cache_clear()
+    base.corpus.cache_clear()
     return record, {(row.fault, row.engine): row for row in record.faults}
 
 

@@ -1,19 +1,26 @@
-"""What a seeded fault is: a healthy training, the same with one line wrong, and what it runs on."""
+"""What a seeded fault is: a healthy training, and a line that is made wrong in it. All of them, family by family."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 import graphs
 from compare.engines.debugging import SourceLine, Training
+
+if TYPE_CHECKING:
+    from compare.engines import Engine
 
 Array = Any
 Params = dict[str, Array]
@@ -23,7 +30,22 @@ Update = Callable[[Params, Params], Params]
 Floats = npt.NDArray[np.float32]
 
 MARK = "# fault"
-"""Ends the line at fault, in the source of the faulty function."""
+"""Ends the line at fault, where a fault has several lines."""
+FAMILIES = {
+    "shapes": "shape",
+    "broadcasting": "broadcasting",
+    "axes": "wrong value",
+    "dtypes": "dtype",
+    "indices": "index",
+    "numerics": "numeric",
+    "branches": "branch",
+    "gradients": "gradient",
+    "training": "training",
+    "states": "state",
+    "inputs": "data",
+}
+"""The files of the corpus, and what the faults of each are called."""
+_CORPUS = "compare.claims.c3_debugging.corpus"
 RATE = 0.05
 
 
@@ -41,51 +63,91 @@ def nothing() -> None:
     """Most losses leave nothing behind."""
 
 
+def healthy(
+    loss: Loss,
+    params: Params,
+    examples: tuple[Example, ...],
+    update: Update = sgd,
+    reset: Callable[[], None] = nothing,
+) -> Training:
+    """A training without a fault; a wrong one shows at the latest in the last of the examples.
+
+    `loss(params, *example) -> scalar` is a plain function over graphs ops, and every parameter should get a gradient.
+    """
+    return Training(loss, update, params, examples, examples[0], reset)
+
+
+class Seeded(NamedTuple):
+    """A training with its fault, the place of that, and the files that are the user's while it runs."""
+
+    training: Training
+    place: SourceLine
+    files: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Fault:
-    """One seeded fault. The faulty one of `loss`, `update` and `examples` has a line that ends in MARK.
+    """One seeded fault: in the source of a function, by default the loss, `old` becomes `new`, and all else stays.
 
-    healthy    `healthy(params, *example) -> scalar`, a plain function over graphs ops
-    faulty     the same with a line wrong; None where the loss is not at fault
-    params     the parameters; every one of them should get a gradient
-    examples   of the training steps; a wrong one shows at the latest in the last
+    That line is at fault; of several the one that ends in MARK.
     """
 
     name: str
-    family: str
-    healthy: Loss
-    params: Params
-    examples: tuple[Example, ...]
-    faulty: Loss | None = None
-    faulty_update: Update | None = None
-    faulty_examples: Callable[[], tuple[Example, ...]] | None = None
-    reset: Callable[[], None] = nothing
+    healthy: Training
+    old: str
+    new: str
+    function: Callable[..., Any] | None = None
 
-    def training(self, *, faulty: bool) -> Training:
-        """The training with or without its fault."""
-        right = Training(self.healthy, sgd, self.params, self.examples, self.examples[0], self.reset)
-        if not faulty:
-            return right
-        return right._replace(
-            loss=self.faulty or right.loss,
-            update=self.faulty_update or right.update,
-            examples=self.faulty_examples() if self.faulty_examples else right.examples,
-        )
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return self.healthy.loss.__module__.rpartition(".")[2]
+
+    @property
+    def family(self) -> str:
+        """The kind of fault, which its file stands for."""
+        return FAMILIES[self.file]
+
+    @property
+    def is_in_data(self) -> bool:
+        """Whether the examples are wrong, and the training is self.healthy."""
+        return self.function not in (None, self.healthy.update)
 
     @cached_property
-    def place(self) -> SourceLine:
-        """The line at fault. Raises ValueError unless exactly one line is marked."""
-        wrong = [f for f in (self.faulty, self.faulty_update, self.faulty_examples) if f is not None]
-        marked = [place for function in wrong for place in _marked(function)]
-        if len(marked) != 1:
-            raise ValueError(f"{self.name}: {len(marked)} lines end in {MARK!r}; mark exactly one")
-        return marked[0]
+    def edit(self) -> tuple[str, int]:
+        """The source of the module with the fault, and the line at fault.
+
+        Raises ValueError unless `old` stands in the function once.
+        """
+        function = inspect.getsource(self.function or self.healthy.loss)
+        if (times := function.count(self.old)) != 1:
+            raise ValueError(f"{self.name}: {self.old!r} stands there {times} times; it must stand once")
+        module = inspect.getsource(sys.modules[self.healthy.loss.__module__])
+        line = module.partition(function)[0].count("\n") + function.partition(self.old)[0].count("\n") + 1
+        marked = (i for i, line in enumerate(self.new.splitlines()) if line.endswith(MARK))
+        return module.replace(function, function.replace(self.old, self.new)), line + next(marked, 0)
+
+    @contextmanager
+    def seeded(self, engine: Engine) -> Iterator[Seeded]:
+        """The training with its fault in an engine, while the source of that is there."""
+        source, line = self.edit
+        with engine.edited(f"{_CORPUS}.{self.file}", source) as module:
+            faulty = next(fault.healthy for fault in module.FAULTS if fault.name == self.name)
+            files = [function.__code__.co_filename for function in (sgd, self.healthy.loss, faulty.loss)]
+            yield Seeded(
+                faulty._replace(declared=self.healthy.declared),
+                SourceLine(Path(files[-1]).name, line),
+                frozenset(files),
+            )
 
 
-def _marked(function: Callable[..., Any]) -> list[SourceLine]:
-    lines, first = inspect.getsourcelines(function)
-    file = Path(inspect.getsourcefile(function) or "").name
-    return [SourceLine(file, first + i) for i, line in enumerate(lines) if line.rstrip().endswith(MARK)]
+@cache
+def corpus(load: Callable[[str], ModuleType] = import_module) -> tuple[Fault, ...]:
+    """Every fault, of modules as `load` gives them. Raises ValueError when two have one name."""
+    faults = tuple(fault for file in FAMILIES for fault in load(f"{_CORPUS}.{file}").FAULTS)
+    if len({fault.name for fault in faults}) < len(faults):
+        raise ValueError("two faults have one name; rename one")
+    return faults
 
 
 def mean_square(difference: Array) -> Array:

@@ -7,14 +7,13 @@ value; every step is counted. Numbers are as a user of the engine has them: JAX 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from compare import engines, steps
-from compare.claims.c3_debugging import base, catalogue
-from compare.claims.c3_debugging.base import Fault
+from compare.claims.c3_debugging import base
+from compare.claims.c3_debugging.base import Fault, Seeded
 from compare.engines.debugging import Attempt, Event, SourceLine, ToolReport, Tools, Training, same, same_results
 from compare.records.checks import EngineName, FaultRow, Faults, Phase
 from compare.records.job import Job
@@ -42,26 +41,21 @@ def measure(job: Job) -> Faults:
     engine.start(0)
     roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
     record = Faults("C3", [])
-    for fault in steps.each("examined", catalogue.corpus(engine.load)):
+    for fault in steps.each("examined", base.corpus(engine.load)):
         rows = []
-        for role, name in roles.items():
-            try:
-                rows.append(examine(fault, role, engine.debugger(name, is_users)))
-            except UnfitError as error:
-                record.left_out[fault.name] = f"{name}: {error}"
-                break
-        else:
-            record.faults += rows
+        with fault.seeded(engine) as seeded:
+            for role, name in roles.items():
+                try:
+                    rows.append(examine(fault, seeded, role, engine.debugger(name, seeded.files.__contains__)))
+                except UnfitError as error:
+                    record.left_out[fault.name] = f"{name}: {error}"
+                    break
+            else:
+                record.faults += rows
     return record
 
 
-def is_users(file: str) -> bool:
-    """Whether a file holds losses, and so is the user's here."""
-    path = Path(file)
-    return path == Path(base.__file__) or path.parent == Path(base.__file__).parent / "corpus"
-
-
-def examine(fault: Fault, role: EngineName, tools: Tools) -> FaultRow:
+def examine(fault: Fault, seeded: Seeded, role: EngineName, tools: Tools) -> FaultRow:
     """What the debugger of an arm makes of one fault, as `compare.claims.c3_debugging.rule` judges it.
 
     detected    whether a tool that does not know the healthy training reports something
@@ -77,22 +71,22 @@ def examine(fault: Fault, role: EngineName, tools: Tools) -> FaultRow:
     An engine in which the faulty training does just what the healthy one does has nothing to look for: no step is
     needed. Raises UnfitError where the healthy training ends in an error.
     """
-    training = fault.training(faulty=True)
+    training = seeded.training
     with np.errstate(all="ignore"):  # NumPy's own warnings name a line of the engine
-        healthy = tools.attempt(fault.training(faulty=False))
+        healthy = tools.attempt(fault.healthy)
         if healthy.report is not None:
             raise UnfitError(healthy.report.message)
         faulty = tools.attempt(training)
         if same_results(healthy, faulty):
             return row(fault, role, ToolReport(IMMUNE, "the program does what is meant", 0), "", 0, distance=0)
         tool, tried, report = _first_report(tools, training, faulty)
-    distance = off(report.place if report else None, fault.place)
+    distance = off(report.place if report else None, seeded.place)
     steps = tried
     if distance != 0:
         steps += 1
         if healthy.events:
             located = bisected(healthy.events, faulty, report)
-            steps += located.probes + _reading(located, fault, faulty)
+            steps += located.probes + _reading(located, fault, seeded.place, faulty)
     return row(fault, role, report, tool, steps, distance=distance)
 
 
@@ -139,11 +133,11 @@ def _agree(first: Event, second: Event) -> bool:
     return first.name == second.name and same(first.value, second.value)
 
 
-def _reading(located: Located, fault: Fault, faulty: Attempt) -> int:
+def _reading(located: Located, fault: Fault, place: SourceLine, faulty: Attempt) -> int:
     """The lines still to be read; a wrong input is known when it is the first value that differs."""
     if located.place is None:
-        return 0 if fault.faulty_examples else len(faulty.events)
-    distance = off(located.place, fault.place)
+        return 0 if fault.is_in_data else len(faulty.events)
+    distance = off(located.place, place)
     return len(faulty.events) if distance is None else distance
 
 

@@ -92,7 +92,7 @@ class GraphDuel(Engine):
     def edited(self, module: str, text: str) -> Iterator[ModuleType]:
         """See the base. No file is written: conversion and tracebacks read the text where Python keeps such text."""
         after = ModuleType(f"{module}.edited")
-        file = f"<{after.__name__}>"
+        file = f"<edited>/{module.rpartition('.')[2]}.py"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         exec(compile(text, file, "exec"), after.__dict__)  # noqa: S102  (a module of the harness, with a line changed)
         yield after

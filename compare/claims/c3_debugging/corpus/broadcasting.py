@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import graphs as g
-from compare.claims.c3_debugging.base import Array, Fault, Params, draw, mean_square
+from compare.claims.c3_debugging.base import Array, Fault, Params, draw, healthy, mean_square
 
 X, TARGET, SQUARE = draw(10, 6, 3), draw(11, 6), draw(12, 6, 6)
 LINE = {"weight": draw(13, 3, 1)}
@@ -17,29 +17,9 @@ def regression(p: Params, x: Array, y: Array) -> Array:
     return mean_square(predicted - y)
 
 
-def column_minus_row(p: Params, x: Array, y: Array) -> Array:
-    """A column of predictions and a row of targets make a table of differences."""
-    predicted = x @ p["weight"]  # fault
-    return mean_square(predicted - y)
-
-
 def normalised(p: Params, x: Array, y: Array) -> Array:
     """The mean of each row is taken away."""
     hidden = x @ p["weight"] + p["bias"]
-    mean = g.mean(hidden, axis=1, keepdims=True)
-    return mean_square(g.tanh(hidden - mean) - y)
-
-
-def axis_not_kept_in_a_square(p: Params, x: Array, y: Array) -> Array:
-    """As many examples as features, so that the wrong mean is taken from each."""
-    hidden = x @ p["weight"] + p["bias"]
-    mean = g.mean(hidden, axis=1)  # fault
-    return mean_square(g.tanh(hidden - mean) - y)
-
-
-def bias_down_the_batch(p: Params, x: Array, y: Array) -> Array:
-    """The bias goes down the batch instead of along the features."""
-    hidden = x @ p["weight"] + g.expand_dims(p["bias"], axis=1)  # fault
     mean = g.mean(hidden, axis=1, keepdims=True)
     return mean_square(g.tanh(hidden - mean) - y)
 
@@ -50,17 +30,20 @@ def weighted(p: Params, x: Array, y: Array, weights: Array) -> Array:
     return g.mean(errors * weights)
 
 
-def weights_as_a_column(p: Params, x: Array, y: Array, weights: Array) -> Array:
-    """Every error meets every weight."""
-    errors = g.square((x @ p["weight"])[:, 0] - y)
-    return g.mean(errors * g.expand_dims(weights, axis=1))  # fault
-
+NORMALISED = healthy(normalised, GRID, ((SQUARE, X @ draw(17, 3, 6)),))
 
 FAULTS = (
-    Fault("column minus row", "broadcasting", regression, LINE, ((X, TARGET),), column_minus_row),
-    Fault("axis not kept in a square", "broadcasting", normalised, GRID, ((SQUARE, X @ draw(17, 3, 6)),),
-          axis_not_kept_in_a_square),
-    Fault("bias down the batch", "broadcasting", normalised, GRID, ((SQUARE, X @ draw(17, 3, 6)),),
-          bias_down_the_batch),
-    Fault("weights as a column", "broadcasting", weighted, LINE, ((X, TARGET, WEIGHTS),), weights_as_a_column),
-)  # fmt: skip
+    # a column of predictions and a row of targets make a table of differences
+    Fault("column minus row", healthy(regression, LINE, ((X, TARGET),)), '(x @ p["weight"])[:, 0]', 'x @ p["weight"]'),
+    # as many examples as features, so that the wrong mean is taken from each
+    Fault("axis not kept in a square", NORMALISED, ", keepdims=True", ""),
+    # instead of along the features
+    Fault("bias down the batch", NORMALISED, 'p["bias"]', 'g.expand_dims(p["bias"], axis=1)'),
+    # every error meets every weight
+    Fault(
+        "weights as a column",
+        healthy(weighted, LINE, ((X, TARGET, WEIGHTS),)),
+        "errors * weights",
+        "errors * g.expand_dims(weights, axis=1)",
+    ),
+)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
+import numpy as np  # noqa: F401  (faulty lines use it)
 
 import graphs as g
-from compare.claims.c3_debugging.base import Array, Example, Fault, Params, draw, mean_square
+from compare.claims.c3_debugging.base import Array, Example, Fault, Params, draw, healthy, mean_square
 
 X, Y, TARGET = draw(100, 6, 3), draw(101, 6, 3), draw(102, 6)
 NET = {"first": draw(103, 3, 4) / 2, "second": draw(104, 4, 3) / 2}
@@ -23,41 +23,29 @@ def scalar(p: Params, x: Array, y: Array) -> Array:
     return mean_square(g.mean(hidden @ p["second"], axis=1) - y)
 
 
-def targets_as_a_column() -> tuple[Example, ...]:
-    """Targets with an axis too many broadcast to a table."""
-    return ((X, TARGET[:, None]),)  # fault
+def batch() -> tuple[Example, ...]:
+    """Inputs and targets."""
+    return ((X, Y),)
 
 
-def doubles() -> tuple[Example, ...]:
-    """Data read as float64."""
-    return ((X.astype(np.float64), Y),)  # fault
+def column() -> tuple[Example, ...]:
+    """Inputs and one target each."""
+    return ((X, TARGET),)
 
 
-def raw_integers() -> tuple[Example, ...]:
-    """Data never scaled, nor made floats."""
-    return ((np.asarray(X * 100).astype(np.int64), Y),)  # fault
-
-
-def one_target_for_all() -> tuple[Example, ...]:
-    """The first target, for the whole batch."""
-    return ((X, Y[:1]),)  # fault
-
-
-def swapped() -> tuple[Example, ...]:
-    """Inputs and targets change places; they have one shape."""
-    return ((Y, X),)  # fault
-
-
-def shuffled_apart() -> tuple[Example, ...]:
-    """Targets in another order than inputs."""
-    return ((X, Y[::-1].copy()),)  # fault
-
+NETWORK = healthy(network, NET, batch())
 
 FAULTS = (
-    Fault("targets as a column", "data", scalar, NET, ((X, TARGET),), faulty_examples=targets_as_a_column),
-    Fault("doubles", "data", network, NET, ((X, Y),), faulty_examples=doubles),
-    Fault("raw integers", "data", network, NET, ((X, Y),), faulty_examples=raw_integers),
-    Fault("one target for all", "data", network, NET, ((X, Y),), faulty_examples=one_target_for_all),
-    Fault("swapped", "data", network, NET, ((X, Y),), faulty_examples=swapped),
-    Fault("shuffled apart", "data", network, NET, ((X, Y),), faulty_examples=shuffled_apart),
+    # an axis too many broadcasts to a table
+    Fault("targets as a column", healthy(scalar, NET, column()), "TARGET", "TARGET[:, None]", column),
+    # read as float64
+    Fault("doubles", NETWORK, "X", "X.astype(np.float64)", batch),
+    # never scaled, nor made floats
+    Fault("raw integers", NETWORK, "X", "np.asarray(X * 100).astype(np.int64)", batch),
+    # the first target, for the whole batch
+    Fault("one target for all", NETWORK, "Y", "Y[:1]", batch),
+    # inputs and targets change places; they have one shape
+    Fault("swapped", NETWORK, "X, Y", "Y, X", batch),
+    # targets in another order than inputs
+    Fault("shuffled apart", NETWORK, "Y", "Y[::-1].copy()", batch),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import graphs as g
-from compare.claims.c3_debugging.base import Array, Fault, Params, draw, mean_square
+from compare.claims.c3_debugging.base import Array, Fault, Params, draw, healthy, mean_square
 
 X, Y = draw(50, 5, 3), draw(51, 5, 4)
 LINE = {"weight": draw(52, 3, 4) / 2}
@@ -20,34 +20,16 @@ def log_chances(p: Params, x: Array, y: Array) -> Array:
     return mean_square(g.log(chances + 0.1) - y)
 
 
-def log_of_zero(p: Params, x: Array, y: Array) -> Array:
-    """What relu stops is 0."""
-    chances = g.relu(x @ p["weight"])
-    return mean_square(g.log(chances) - y)  # fault
-
-
 def root(p: Params, x: Array, y: Array) -> Array:
     """The root of a sum of squares."""
     hidden = x @ p["weight"]
     return mean_square(g.sqrt(g.square(hidden) + 0.1) - y)
 
 
-def root_of_a_negative(p: Params, x: Array, y: Array) -> Array:
-    """The square is forgotten."""
-    hidden = x @ p["weight"]
-    return mean_square(g.sqrt(hidden + 0.1) - y)  # fault
-
-
 def shares(p: Params, x: Array, y: Array) -> Array:
     """Each row divided by its sum."""
     hidden = g.relu(x @ p["weight"])
     return mean_square(hidden / (g.sum(hidden, axis=1, keepdims=True) + 0.1) - y)
-
-
-def zero_by_zero(p: Params, x: Array, y: Array) -> Array:
-    """A row of zeros has the sum 0."""
-    hidden = g.relu(x @ p["weight"])
-    return mean_square(hidden / g.sum(hidden, axis=1, keepdims=True) - y)  # fault
 
 
 def log_likelihood(p: Params, x: Array, y: Array) -> Array:
@@ -57,22 +39,9 @@ def log_likelihood(p: Params, x: Array, y: Array) -> Array:
     return g.mean(total - scores[:, 0]) / 100
 
 
-def exponentials_overflow(p: Params, x: Array, y: Array) -> Array:
-    """The largest score is not taken away first."""
-    scores = x @ p["weight"] * 100
-    total = g.log(g.sum(g.exp(scores), axis=1))  # fault
-    return g.mean(total - scores[:, 0]) / 100
-
-
 def length(p: Params, x: Array, y: Array) -> Array:
     """The length of each row; the gradient of a root at 0 is avoided."""
     norm = g.sqrt(g.sum(g.square(x @ p["weight"]), axis=1) + 1e-3)
-    return mean_square(norm - y[:, 0])
-
-
-def gradient_of_a_length_at_zero(p: Params, x: Array, y: Array) -> Array:
-    """Right forward; the gradient is 0 / 0 for the row of zeros."""
-    norm = g.sqrt(g.sum(g.square(x @ p["weight"]), axis=1))  # fault
     return mean_square(norm - y[:, 0])
 
 
@@ -83,24 +52,10 @@ def guarded(p: Params, x: Array, y: Array) -> Array:
     return mean_square(g.where(hidden > 0, roots, 0) - y)
 
 
-def guarded_too_late(p: Params, x: Array, y: Array) -> Array:
-    """NaN is made and hidden by the guard, and comes back with the gradient."""
-    hidden = x @ p["weight"]
-    roots = g.sqrt(hidden)  # fault
-    return mean_square(g.where(hidden > 0, roots, 0) - y)
-
-
 def scaled(p: Params, x: Array, y: Array) -> Array:
     """A loss computed in float32."""
     hidden = x @ p["weight"] * 400
     squares = g.square(g.astype(hidden, np.float32))
-    return g.mean(squares) / 160000 + mean_square(y)
-
-
-def half_overflows(p: Params, x: Array, y: Array) -> Array:
-    """Squares of more than 255 do not fit into float16."""
-    hidden = x @ p["weight"] * 400
-    squares = g.square(g.astype(hidden, np.float16))  # fault
     return g.mean(squares) / 160000 + mean_square(y)
 
 
@@ -109,14 +64,6 @@ def recurrent(p: Params, start: Array, y: Array) -> Array:
     state = start
     for _ in range(60):
         state = g.tanh(state @ p["weight"])
-    return mean_square(g.tanh(state) - y)
-
-
-def state_explodes(p: Params, start: Array, y: Array) -> Array:
-    """A state that grows in each of 60 steps."""
-    state = start
-    for _ in range(60):
-        state = state @ p["weight"]  # fault
     return mean_square(g.tanh(state) - y)
 
 
@@ -129,23 +76,40 @@ def looped(p: Params, start: Array, y: Array) -> Array:
     return mean_square(g.tanh(g.fori_loop(0, 60, body, start)) - y)
 
 
-def loop_explodes(p: Params, start: Array, y: Array) -> Array:
-    """The fault is in the body of a loop that is one op."""
-
-    def body(_: Array, state: Array) -> Array:
-        return state @ p["weight"]  # fault
-
-    return mean_square(g.tanh(g.fori_loop(0, 60, body, start)) - y)
-
-
 FAULTS = (
-    Fault("log of zero", "numeric", log_chances, LINE, ((X, Y),), log_of_zero),
-    Fault("root of a negative", "numeric", root, LINE, ((X, Y),), root_of_a_negative),
-    Fault("zero by zero", "numeric", shares, LINE, ((ZERO_ROW, Y),), zero_by_zero),
-    Fault("exponentials overflow", "numeric", log_likelihood, LINE, ((X, Y),), exponentials_overflow),
-    Fault("gradient of a length at zero", "numeric", length, LINE, ((ZERO_ROW, Y),), gradient_of_a_length_at_zero),
-    Fault("guarded too late", "numeric", guarded, LINE, ((X, Y),), guarded_too_late),
-    Fault("half overflows", "numeric", scaled, LINE, ((X, Y),), half_overflows),
-    Fault("state explodes", "numeric", recurrent, STATE, ((START, Y[:2]),), state_explodes),
-    Fault("loop explodes", "numeric", looped, STATE, ((START, Y[:2]),), loop_explodes),
+    # what relu stops is 0
+    Fault("log of zero", healthy(log_chances, LINE, ((X, Y),)), "chances + 0.1", "chances"),
+    # the square is forgotten
+    Fault("root of a negative", healthy(root, LINE, ((X, Y),)), "g.square(hidden)", "hidden"),
+    # a row of zeros has the sum 0
+    Fault(
+        "zero by zero",
+        healthy(shares, LINE, ((ZERO_ROW, Y),)),
+        "(g.sum(hidden, axis=1, keepdims=True) + 0.1)",
+        "g.sum(hidden, axis=1, keepdims=True)",
+    ),
+    # the largest score is not taken away first
+    Fault(
+        "exponentials overflow",
+        healthy(log_likelihood, LINE, ((X, Y),)),
+        "g.logsumexp(scores, axis=1)",
+        "g.log(g.sum(g.exp(scores), axis=1))",
+    ),
+    # right forward; the gradient is 0 / 0 for the row of zeros
+    Fault("gradient of a length at zero", healthy(length, LINE, ((ZERO_ROW, Y),)), " + 1e-3", ""),
+    # NaN is made and hidden by the guard, and comes back with the gradient
+    Fault("guarded too late", healthy(guarded, LINE, ((X, Y),)), "g.where(hidden > 0, hidden, 1)", "hidden"),
+    # squares of more than 255 do not fit into float16
+    Fault("half overflows", healthy(scaled, LINE, ((X, Y),)), "np.float32", "np.float16"),
+    # a state that grows in each of 60 steps
+    Fault(
+        "state explodes",
+        healthy(recurrent, STATE, ((START, Y[:2]),)),
+        'g.tanh(state @ p["weight"])',
+        'state @ p["weight"]',
+    ),
+    # in the body of a loop that is one op
+    Fault(
+        "loop explodes", healthy(looped, STATE, ((START, Y[:2]),)), 'g.tanh(state @ p["weight"])', 'state @ p["weight"]'
+    ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import graphs as g
-from compare.claims.c3_debugging.base import Array, Example, Fault, Params, draw, mean_square
+from compare.claims.c3_debugging.base import Array, Example, Fault, Params, draw, healthy, mean_square
 
 X, Y = draw(90, 6, 3), draw(91, 6, 2)
 NET = {"first": draw(92, 3, 4) / 2, "second": draw(93, 4, 2) / 2}
@@ -51,26 +51,10 @@ def scheduled(p: Params, x: Array, y: Array, step: Array) -> Array:
     return mean_square(hidden @ p["second"] - y) + penalty
 
 
-def counted_in_python(p: Params, x: Array, y: Array, step: Array) -> Array:
-    """The number of the step is a Python attribute."""
-    hidden = g.tanh(x @ p["first"])
-    state.step += 1
-    penalty = mean_square(hidden) / (1 + np.float32(state.step - 1))  # fault
-    return mean_square(hidden @ p["second"] - y) + penalty
-
-
 def warmed_up(p: Params, x: Array, y: Array, step: Array) -> Array:
     """Squashed from the second step on, by an input."""
     hidden = x @ p["first"]
     hidden = g.where(step > 0, g.tanh(hidden), hidden)
-    return mean_square(hidden @ p["second"] - y)
-
-
-def switched_in_python(p: Params, x: Array, y: Array, step: Array) -> Array:
-    """Squashed from the second step on, by a Python if."""
-    hidden = x @ p["first"]
-    state.step += 1
-    hidden = g.tanh(hidden) if state.step > 1 else hidden * 1.0  # fault
     return mean_square(hidden @ p["second"] - y)
 
 
@@ -80,35 +64,15 @@ def dropout(p: Params, x: Array, y: Array, kept: Array) -> Array:
     return mean_square(hidden @ p["second"] - y)
 
 
-def drawn_by_numpy(p: Params, x: Array, y: Array, kept: Array) -> Array:
-    """The mask is drawn inside, which a trace does once."""
-    hidden = g.where(state.random.random((6, 4)) < 0.5, g.tanh(x @ p["first"]), 0)  # fault
-    return mean_square(hidden @ p["second"] - y)
-
-
 def balanced(p: Params, x: Array, y: Array, weights: Array) -> Array:
     """Outputs weighted, by an input."""
     errors = g.square(g.tanh(x @ p["first"]) @ p["second"] - y)
     return g.mean(errors * weights)
 
 
-def weighted_by_a_global(p: Params, x: Array, y: Array, weights: Array) -> Array:
-    """The weights are an array outside that the training loop changes."""
-    errors = g.square(g.tanh(x @ p["first"]) @ p["second"] - y)
-    state.step += 1
-    state.weights[:] = state.step
-    return g.mean(errors * state.weights)  # fault
-
-
 def plain(p: Params, x: Array, y: Array) -> Array:
     """A network of two layers."""
     hidden = g.tanh(x @ p["first"])
-    return mean_square(hidden @ p["second"] - y)
-
-
-def kept_from_the_first_step(p: Params, x: Array, y: Array) -> Array:
-    """A layer's output is kept although its weights have changed."""
-    hidden = state.cache.setdefault("hidden", g.tanh(x @ p["first"]))  # fault
     return mean_square(hidden @ p["second"] - y)
 
 
@@ -118,27 +82,11 @@ def shifted(p: Params, x: Array, y: Array, mean: Array) -> Array:
     return mean_square(hidden @ p["second"] - y)
 
 
-def running_mean_in_python(p: Params, x: Array, y: Array, mean: Array) -> Array:
-    """The running mean is a Python attribute."""
-    state.mean = state.mean * 0.5 + g.mean(x, axis=0) * 0.5
-    hidden = g.tanh((x - state.mean) @ p["first"])  # fault
-    return mean_square(hidden @ p["second"] - y)
-
-
 def rescaled(p: Params, x: Array, y: Array) -> Array:
     """Twice squashed, with an array of scales for each time."""
     hidden = x @ p["first"]
     for scale in (1, 2):
         hidden = g.tanh(hidden * np.full(4, scale, np.float32))
-    return mean_square(hidden @ p["second"] - y)
-
-
-def one_buffer_for_all_scales(p: Params, x: Array, y: Array) -> Array:
-    """The array of the first scale is written over before its gradient is taken."""
-    hidden = x @ p["first"]
-    for scale in (1, 2):
-        state.scales[:] = scale
-        hidden = g.tanh(hidden * state.scales)  # fault
     return mean_square(hidden @ p["second"] - y)
 
 
@@ -155,11 +103,54 @@ _COUNT = [np.float32(i) for i in range(STEPS)]
 _WEIGHTS = [np.full(2, i + 1, np.float32) for i in range(STEPS)]
 
 FAULTS = (
-    Fault("counted in Python", "state", scheduled, NET, _examples(_COUNT), counted_in_python, reset=reset),
-    Fault("switched in Python", "state", warmed_up, NET, _examples(_COUNT), switched_in_python, reset=reset),
-    Fault("drawn by NumPy", "state", dropout, NET, _examples(_masks()), drawn_by_numpy, reset=reset),
-    Fault("weighted by a global", "state", balanced, NET, _examples(_WEIGHTS), weighted_by_a_global, reset=reset),
-    Fault("running mean in Python", "state", shifted, NET, _GROWING, running_mean_in_python, reset=reset),
-    Fault("one buffer for all scales", "state", rescaled, NET, _examples(), one_buffer_for_all_scales, reset=reset),
-    Fault("kept from the first step", "state", plain, NET, _examples(), kept_from_the_first_step, reset=reset),
+    # the number of the step is a Python attribute
+    Fault(
+        "counted in Python",
+        healthy(scheduled, NET, _examples(_COUNT), reset=reset),
+        "penalty = mean_square(hidden) / (1 + step)",
+        "state.step += 1\n    penalty = mean_square(hidden) / (1 + np.float32(state.step - 1))  # fault",
+    ),
+    # squashed from the second step on, by a Python if
+    Fault(
+        "switched in Python",
+        healthy(warmed_up, NET, _examples(_COUNT), reset=reset),
+        "hidden = g.where(step > 0, g.tanh(hidden), hidden)",
+        "state.step += 1\n    hidden = g.tanh(hidden) if state.step > 1 else hidden * 1.0  # fault",
+    ),
+    # the mask is drawn inside, which a trace does once
+    Fault(
+        "drawn by NumPy",
+        healthy(dropout, NET, _examples(_masks()), reset=reset),
+        "g.where(kept",
+        "g.where(state.random.random((6, 4)) < 0.5",
+    ),
+    # an array outside that the training loop changes
+    Fault(
+        "weighted by a global",
+        healthy(balanced, NET, _examples(_WEIGHTS), reset=reset),
+        "return g.mean(errors * weights)",
+        "state.step += 1\n    state.weights[:] = state.step\n    return g.mean(errors * state.weights)  # fault",
+    ),
+    # a Python attribute
+    Fault(
+        "running mean in Python",
+        healthy(shifted, NET, _GROWING, reset=reset),
+        'hidden = g.tanh((x - mean) @ p["first"])',
+        "state.mean = state.mean * 0.5 + g.mean(x, axis=0) * 0.5\n"
+        '    hidden = g.tanh((x - state.mean) @ p["first"])  # fault',
+    ),
+    # the array of the first scale is written over before its gradient is taken
+    Fault(
+        "one buffer for all scales",
+        healthy(rescaled, NET, _examples(), reset=reset),
+        "hidden = g.tanh(hidden * np.full(4, scale, np.float32))",
+        "state.scales[:] = scale\n        hidden = g.tanh(hidden * state.scales)  # fault",
+    ),
+    # a layer's output is kept although its weights have changed
+    Fault(
+        "kept from the first step",
+        healthy(plain, NET, _examples(), reset=reset),
+        'g.tanh(x @ p["first"])',
+        'state.cache.setdefault("hidden", g.tanh(x @ p["first"]))',
+    ),
 )
