@@ -15,8 +15,8 @@ from graphs.ops.control import scan_op, switch_op, while_op
 from static.backends.native import recipes
 from static.backends.native.flow import Flow, Location, Work, further
 from static.backends.native.functions import dtype_of
+from static.backends.native.laid import LaidArray
 from static.backends.native.program import natives
-from static.backends.native.recipes import LaidArray
 from static.backends.native.work import Adding, Start, WorkCollector
 from static.codegen.sizes import resolve
 

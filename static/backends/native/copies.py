@@ -47,14 +47,17 @@ class Turn(NamedTuple):
             offset = more_rows * self.columns + more_columns
             return b.access(copy, [(row, self.columns), (column, 1)], 1, active, offset)
 
-        turn(b, self.rows, self.columns, read, write, target)
+        turn(b, self.rows, self.columns, read, write, target, down=self.column > self.columns)
         return b.kernel()
 
 
-def turn(b: LoopBuilder, rows: int, columns: int, read: Placed, write: Placed, target: Target) -> None:
+def turn(
+    b: LoopBuilder, rows: int, columns: int, read: Placed, write: Placed, target: Target, *, down: bool = False
+) -> None:
     """Copy a matrix in blocks: `read` gives the place of elements down a column, `write` that of elements along a row.
 
-    Both take the counters of row and column, what is to be added to each, and how many elements there are.
+    Both take the counters of row and column, what is to be added to each, and how many elements there are. Blocks
+    follow each other along a row, or `down` a column, which is better where columns lie farther apart than rows go.
     """
     dtype = b.parameters[0].type.dtype
     lanes = _side(dtype, target)
@@ -72,7 +75,10 @@ def turn(b: LoopBuilder, rows: int, columns: int, read: Placed, write: Placed, t
         for i in range(height):
             b.store(write(row, column, i, 0, width), turned[i])
 
-    blocks(rows, lambda row, height: blocks(columns, lambda column, width: block(row, height, column, width)))
+    if down:
+        blocks(columns, lambda column, width: blocks(rows, lambda row, height: block(row, height, column, width)))
+    else:
+        blocks(rows, lambda row, height: blocks(columns, lambda column, width: block(row, height, column, width)))
 
 
 def _side(dtype: str, target: Target) -> int:

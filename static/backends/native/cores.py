@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from static.backends.native.convolutions import Convolution, WeightGradient
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Flow, Location, Work
 from static.backends.native.groups import Group
@@ -31,6 +32,7 @@ OPERATIONS = 4  # a nanosecond, on any core: few, so that nothing too short is c
 PAYS = 10  # times as long as sharing nothing a kernel takes that is cut
 
 Room = Callable[[Any, int, Any], int]
+Multiplied = Product | Turn | Convolution | WeightGradient
 
 
 class Part(NamedTuple):
@@ -164,7 +166,7 @@ class Axis(NamedTuple):
     strides: tuple[int, ...]
 
 
-def cut_product(recipe: Product | Turn, places: Sequence[Location], most: int, target: Target) -> list[Part]:
+def cut_product(recipe: Multiplied, places: Sequence[Location], most: int, target: Target) -> list[Part]:
     """A product, or a matrix that is turned, in at most so many parts."""
     axis = _axis(recipe, most, target)
     length, width = _even(axis.size, most, axis.step), int(recipe.dtype[1:])
@@ -172,15 +174,21 @@ def cut_product(recipe: Product | Turn, places: Sequence[Location], most: int, t
     for start in range(0, axis.size, length):
         count = min(length, axis.size - start)
         sizes: dict[str, Any] = {axis.field: count}
-        if axis.field == "batch" and isinstance(recipe, Product):
+        if isinstance(recipe, (Product, Convolution)) and axis.field == "batch":
             sizes = {"batch": (count, *recipe.batch[1:])}
         moved = [_moved(place, start * stride * width) for place, stride in zip(places, axis.strides, strict=True)]
         parts.append(Part(recipe._replace(**sizes), moved))
     return parts
 
 
-def _axis(recipe: Product | Turn, most: int, target: Target) -> Axis:
+def _axis(recipe: Multiplied, most: int, target: Target) -> Axis:
     """Where a product is cut: between matrices of a stack, panels of columns, or tiles of rows."""
+    if isinstance(recipe, Convolution):
+        if recipe.batch[0] > 1:
+            return Axis("batch", recipe.batch[0], 1, (0, recipe.source[0], recipe.out[0]))
+        return Axis("rows", recipe.rows, 2 * LANES, (recipe.weight[1], 0, recipe.out[2]))
+    if isinstance(recipe, WeightGradient):
+        return Axis("features", recipe.features, LANES, (0, recipe.cotangent[2], recipe.out[1]))
     if isinstance(recipe, Turn):
         return Axis("rows", recipe.rows, LANES, (recipe.row, recipe.columns))
     left, right, out, panel = recipe.left, recipe.right, recipe.out, recipe.panel(target)

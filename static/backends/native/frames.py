@@ -6,7 +6,6 @@ strides say the rest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from graphs.ir import Node
 from graphs.ops.control import part
 from static.backends.native.flow import Location
-from static.backends.native.recipes import LaidArray
+from static.backends.native.laid import LaidArray, row_major
 from static.codegen.lowering import LoweredGraph
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import result
@@ -75,8 +74,3 @@ class Frame:
     def _owner(self, node: Node) -> np.ndarray[Any, Any]:
         shape, element = self.shape(node), np.empty(1, node.spec.dtype)
         return np.lib.stride_tricks.as_strided(element, shape, row_major(shape, element.itemsize))
-
-
-def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """The bytes between neighbours along each axis, in row-major order."""
-    return tuple(math.prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape)))

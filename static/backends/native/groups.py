@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Value, shifted
+from static.backends.native.laid import row_major
 from static.backends.native.rows import BoundArray, KernelContext, RowLoops
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.backends.native.target import Target
@@ -76,7 +77,7 @@ class Group(NamedTuple):
 class _GroupLowering:
     def __init__(self, recipe: Group, target: Target) -> None:
         self.recipe, kept = recipe, recipe.kept()
-        inner = (*[0] * recipe.split, *_row_major(recipe.sizes[recipe.split :]))
+        inner = (*[0] * recipe.split, *row_major(recipe.sizes[recipe.split :]))
         arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
         arrays += [ArrayLayout(recipe.steps[n].gives, inner) for n in kept] * recipe.together
         self.b = LoopBuilder([array.dtype for array in arrays])
@@ -186,7 +187,3 @@ class _GroupLowering:
             return self._axes(axis + 1, numbers, context, (*counters, counter), carried)
 
         return self.b.loop(self.recipe.sizes[axis], 1, totals, turn)
-
-
-def _row_major(sizes: Sequence[int]) -> list[int]:
-    return [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]

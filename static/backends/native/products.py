@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from static.backends.native.copies import turn
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
+from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
 from static.backends.native.target import Target
 
 LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
@@ -30,6 +30,13 @@ class Matrix(NamedTuple):
     column: int
 
 
+class Term(NamedTuple):
+    """One of the multiplications of a k: how many elements after the place of k its two numbers lie."""
+
+    left: int
+    right: int
+
+
 class Panel(NamedTuple):
     """The vectors and rows of a tile, and the length of k in one go."""
 
@@ -39,7 +46,10 @@ class Panel(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A recipe: `batch` products of f[rows, inner] and f[inner, columns]."""
+    """A recipe: `batch` products of f[rows, inner] and f[inner, columns].
+
+    With several `terms` each k has as many multiplications: the taps of a window, where k is a channel.
+    """
 
     dtype: str
     batch: tuple[int, ...]
@@ -49,11 +59,12 @@ class Product(NamedTuple):
     left: Matrix
     right: Matrix
     out: Matrix
+    terms: tuple[Term, ...] = (Term(0, 0),)
 
     @property
     def operations(self) -> int:
         """About how many operations a call takes: a vector at a time."""
-        return math.prod(self.batch) * self.rows * self.inner * -(-self.columns // LANES)
+        return math.prod(self.batch) * self.rows * self.inner * len(self.terms) * -(-self.columns // LANES)
 
     @property
     def turns(self) -> bool:
@@ -69,18 +80,20 @@ class Product(NamedTuple):
 
     def packs(self, panel: Panel) -> bool:
         """Whether panels of the right matrix are packed."""
-        far = self.right.row > panel.vectors * LANES and self.right.row >= FAR
+        far = self.right.row > panel.vectors * LANES and self.right.row >= FAR and len(self.terms) == 1
         return not self.turns and far and self.rows >= 3 * panel.rows and self.inner >= 16
 
     def panel(self, target: Target) -> Panel:
         """How the product is cut on a target."""
         vectors, rows = tile(self.rows, self.columns, self.dtype, target)
-        pieces = max(1, -(-self.inner // LONGEST))
-        return Panel(vectors, rows, -(-self.inner // pieces))
+        pieces = max(1, min(self.inner, -(-self.inner * len(self.terms) // LONGEST)))
+        return Panel(vectors, rows, max(1, -(-self.inner // pieces)))
 
     def lower(self, target: Target) -> LoopKernel:
         """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
-        return _ProductLowering(self, target).run()
+        b = LoopBuilder([self.dtype] * (3 + len(self.scratch(target))))
+        ProductLoops(self, target, b, b.parameters).run()
+        return b.kernel()
 
 
 def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]:
@@ -109,6 +122,14 @@ def _fits(count: int, across: int, target: Target) -> bool:
     return 4 * count * across <= 3 * target.registers and (count == 1 or (count + 1) * across < target.registers)
 
 
+class _Piece(NamedTuple):
+    """A part of k: the first, how many there are, and whether what they give is added to the result."""
+
+    first: Index
+    length: int
+    adds: bool
+
+
 class _Tile(NamedTuple):
     """A tile: its first row and column, rows, vectors, the lanes of the last of these, and the part of k."""
 
@@ -117,24 +138,24 @@ class _Tile(NamedTuple):
     rows: int
     vectors: int
     lanes: int
-    first: int
-    stop: int
+    piece: _Piece
 
 
-class _ProductLowering:
-    def __init__(self, recipe: Product, target: Target) -> None:
-        self.recipe, self.target = recipe, target
+class ProductLoops:
+    """Writes the loops of a product on the left matrix, the right one, the result, and scratch."""
+
+    def __init__(self, recipe: Product, target: Target, b: LoopBuilder, parameters: Sequence[Parameter]) -> None:
+        self.recipe, self.target, self.b = recipe, target, b
         panel = recipe.panel(target)
         self.vectors, self.rows, self.length = panel
         self.packs = recipe.packs(panel)
-        self.b = LoopBuilder([recipe.dtype] * (3 + len(recipe.scratch(target))))
-        self.left, self.right, self.out = self.b.parameters[:3]
+        self.left, self.right, self.out, *self.room = parameters
         self.type = Type(recipe.dtype, LANES)
         self.beside = recipe.right
 
-    def run(self) -> LoopKernel:
-        self.b.nest(self.recipe.batch, self._product)
-        return self.b.kernel()
+    def run(self, batch: Sequence[Index] = ()) -> None:
+        """Write the products of the batch whose first counters are these."""
+        self.b.nest(self.recipe.batch[len(batch) :], self._product, batch)
 
     def _product(self, batch: Sequence[Index]) -> None:
         self.batch = batch
@@ -142,13 +163,16 @@ class _ProductLowering:
         self.stack = list(zip(batch, self.recipe.right.batch, strict=True))
         if self.recipe.turns:
             self._turn()
-        pieces = range(0, self.recipe.inner, self.length) if self.recipe.inner else [0]
-        for first in pieces:
-            self._columns(first, min(first + self.length, self.recipe.inner))
+        inner, length = self.recipe.inner, self.length
+        whole = max(inner // length * length, length)
+        self._columns(_Piece(0, min(inner, length), adds=False))
+        self.b.loop(whole, length, (), lambda first, _: self._columns(_Piece(first, length, adds=True)), length)
+        if inner > whole:
+            self._columns(_Piece(whole, inner - whole, adds=True))
 
     def _turn(self) -> None:
         """Copy the right matrix to scratch, with its columns side by side."""
-        recipe, scratch, stack = self.recipe, self.b.parameters[3], self.stack
+        recipe, scratch, stack = self.recipe, self.room[0], self.stack
         right = recipe.right
 
         def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Access:
@@ -159,52 +183,53 @@ class _ProductLowering:
             terms = [(row, recipe.columns), (column, 1)]
             return self.b.access(scratch, terms, 1, active, rows * recipe.columns + columns)
 
-        turn(self.b, recipe.inner, recipe.columns, read, write, self.target)
+        down = right.column > recipe.columns
+        turn(self.b, recipe.inner, recipe.columns, read, write, self.target, down=down)
         self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
 
-    def _columns(self, first: int, stop: int) -> None:
+    def _columns(self, piece: _Piece) -> None:
         """The panels of columns: those of whole width, then what is left."""
         width = self.vectors * LANES
         whole = self.recipe.columns // width * width
-        self.b.loop(whole, width, (), lambda j, _: self._panel(j, self.vectors, LANES, first, stop))
+        self.b.loop(whole, width, (), lambda j, _: self._panel(j, self.vectors, LANES, piece))
         if self.recipe.columns > whole:
             rest = self.recipe.columns - whole
-            self._panel(whole, -(-rest // LANES), rest % LANES or LANES, first, stop)
+            self._panel(whole, -(-rest // LANES), rest % LANES or LANES, piece)
 
-    def _panel(self, column: Index, vectors: int, lanes: int, first: int, stop: int) -> None:
+    def _panel(self, column: Index, vectors: int, lanes: int, piece: _Piece) -> None:
         if self.packs:
-            self._pack(column, vectors, lanes, first, stop)
+            self._pack(column, vectors, lanes, piece)
         whole = self.recipe.rows // self.rows * self.rows
 
         def turn(row: Index, _: Sequence[Value]) -> None:
-            self._tile(_Tile(row, column, self.rows, vectors, lanes, first, stop))
+            self._tile(_Tile(row, column, self.rows, vectors, lanes, piece))
 
         self.b.loop(whole, self.rows, (), turn)
         if self.recipe.rows > whole:
-            self._tile(_Tile(whole, column, self.recipe.rows - whole, vectors, lanes, first, stop))
+            self._tile(_Tile(whole, column, self.recipe.rows - whole, vectors, lanes, piece))
 
-    def _pack(self, column: Index, vectors: int, lanes: int, first: int, stop: int) -> None:
+    def _pack(self, column: Index, vectors: int, lanes: int, piece: _Piece) -> None:
         """Copy a panel of the right matrix to scratch, one row after the other."""
-        scratch, width = self.b.parameters[3], vectors * LANES
+        width = vectors * LANES
 
         def turn(k: Index, _: Sequence[Value]) -> None:
             for v in range(vectors):
                 active = lanes if v == vectors - 1 else LANES
-                loaded = self.b.load(self._right(k, first, column, v, active))
-                self.b.store(self.b.access(scratch, [(k, width)], 1, LANES, v * LANES), loaded)
+                loaded = self.b.load(self._right(k, piece.first, column, v, active, self.recipe.terms[0].right))
+                self.b.store(self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES), loaded)
 
-        self.b.loop(stop - first, 1, (), turn)
+        self.b.loop(piece.length, 1, (), turn)
 
-    def _right(self, k: Index, first: int, column: Index, vector: int, active: int) -> Access:
-        terms = [*self.stack, (k, self.beside.row), (column, 1)]
-        return self.b.access(self.source, terms, 1, active, first * self.beside.row + vector * LANES)
+    def _right(self, k: Index, first: Index, column: Index, vector: int, active: int, more: int) -> Access:
+        terms = [*self.stack, (first, self.beside.row), (k, self.beside.row), (column, 1)]
+        return self.b.access(self.source, terms, 1, active, vector * LANES + more)
 
     def _tile(self, tile: _Tile) -> None:
         spots = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
         inits: list[Value] = [self.b.constant(0.0, self.type)] * len(spots)
-        if tile.first:
+        if tile.piece.adds:
             inits = [self.b.load(self._result(tile, r, v)) for r, v in spots]
-        totals = self.b.loop(tile.stop - tile.first, 1, inits, lambda k, carried: self._multiply(tile, k, carried))
+        totals = self.b.loop(tile.piece.length, 1, inits, lambda k, carried: self._multiply(tile, k, carried))
         for (r, v), total in zip(spots, totals, strict=True):
             self.b.store(self._result(tile, r, v), total)
 
@@ -214,23 +239,27 @@ class _ProductLowering:
         active = tile.lanes if v == tile.vectors - 1 else LANES
         return self.b.access(self.out, terms, out.column, active, r * out.row + v * LANES * out.column)
 
-    def _multiply(self, tile: _Tile, k: Index, totals: Sequence[Value]) -> list[Value]:
+    def _multiply(self, tile: _Tile, k: Index, totals: Sequence[Value]) -> Sequence[Value]:
         """One more k for each accumulator of a tile."""
+        for term in self.recipe.terms:
+            totals = self._add(tile, k, term, totals)
+        return totals
+
+    def _add(self, tile: _Tile, k: Index, term: Term, totals: Sequence[Value]) -> list[Value]:
         left = self.recipe.left
         if self.packs:
             width = tile.vectors * LANES
-            accesses = [
-                self.b.access(self.b.parameters[3], [(k, width)], 1, LANES, v * LANES) for v in range(tile.vectors)
-            ]
+            accesses = [self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES) for v in range(tile.vectors)]
         else:
             actives = [tile.lanes if v == tile.vectors - 1 else LANES for v in range(tile.vectors)]
-            accesses = [self._right(k, tile.first, tile.column, v, a) for v, a in enumerate(actives)]
+            accesses = [self._right(k, tile.piece.first, tile.column, v, a, term.right) for v, a in enumerate(actives)]
         across = [self.b.load(access) for access in accesses]
-        terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row), (k, left.column)]
+        terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row)]
+        terms += [(tile.piece.first, left.column), (k, left.column)]
         products = []
         for r in range(tile.rows):
-            offset = r * left.row + tile.first * left.column
-            number = self.b.load(self.b.access(self.left, terms, 0, 1, offset), 1)
-            down = self.b.splat(number, LANES)
+            offset = r * left.row + term.left
+            multiplier = self.b.load(self.b.access(self.left, terms, 0, 1, offset), 1)
+            down = self.b.splat(multiplier, LANES)
             products += [self.b.op("fma", down, x, totals[r * tile.vectors + v]) for v, x in enumerate(across)]
         return products

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops.control import part, scan_op, switch_op, while_op
+from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
@@ -37,6 +38,7 @@ BLAS = 1 << 30
 
 
 FLOWS = (scan_op, while_op, switch_op)
+CONVOLUTIONS = (convolution, convolution_input, convolution_weight)
 
 
 class Segment(NamedTuple):
@@ -106,7 +108,8 @@ def _is_whole(program: LoweredGraph) -> bool:
 
 def is_native(node: Node) -> bool:
     """Whether a node that is no view runs as native code."""
-    return node.op is fused or is_product(node) or (node.op in (reshape, concat, place) and is_moved(node))
+    is_multiplied = is_product(node) or is_convolved(node)
+    return node.op is fused or is_multiplied or (node.op in (reshape, concat, place) and is_moved(node))
 
 
 def is_moved(node: Node) -> bool:
@@ -119,10 +122,17 @@ def is_moved(node: Node) -> bool:
 
 def is_product(node: Node) -> bool:
     """Whether a node is a product of matrices of one floating dtype, and not so large that BLAS is faster."""
-    if node.op is not matmul or node.spec.dtype.kind != "f" or node.spec.dtype.itemsize < 4:
-        return False
+    return node.op is matmul and _is_of_one_float(node) and not _is_for_blas(node)
+
+
+def is_convolved(node: Node) -> bool:
+    """Whether a node is a convolution, or an adjoint of one, of one floating dtype."""
+    return node.op in CONVOLUTIONS and _is_of_one_float(node)
+
+
+def _is_of_one_float(node: Node) -> bool:
     alike = all(source.spec.dtype == node.spec.dtype and source.spec.ndim for source in node.inputs)
-    return alike and not _is_for_blas(node)
+    return alike and node.spec.dtype.kind == "f" and node.spec.dtype.itemsize >= 4
 
 
 def _is_for_blas(node: Node) -> bool:

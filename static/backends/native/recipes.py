@@ -4,50 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import reductions
+from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.families import refuse_empty
 from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
-from static.backends.native import functions, grouping
+from static.backends.native import convolutions, functions, grouping
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
+from static.backends.native.laid import LaidArray
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
-
-
-class LaidArray(NamedTuple):
-    """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
-
-    which: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def place(self) -> Location:
-        """What a call needs to know."""
-        return self.which, self.offset
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Elements between neighbours along each axis; 0 where there is one alone."""
-        pairs = zip(self.strides, self.shape, strict=True)
-        return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
-
-    def shaped(self, shape: Sequence[int]) -> LaidArray:
-        """The same memory, which is in row-major order, in another shape."""
-        strides = [math.prod(shape[a + 1 :]) * self.dtype.itemsize for a in range(len(shape))]
-        return self._replace(shape=tuple(shape), strides=tuple(strides))
 
 
 def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], sizes: Mapping[str, int]) -> Work:
@@ -60,6 +36,8 @@ def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], 
         return _joined(operands, results[0], node.attrs["axis"])
     if node.op is place:
         return _placed(operands[0], results[0], resolve(node.attrs["key"], sizes))
+    if node.op in (convolution, convolution_input, convolution_weight):
+        return _convolution(node, operands, results[0])
     return _product(operands, results[0])
 
 
@@ -194,6 +172,19 @@ def _steps(
                 GroupStep(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row)
             )
     return tuple(steps)
+
+
+# Convolutions --------------------------------------------------------------------------------------------------------
+
+
+def _convolution(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
+    (x, y), window, groups = operands, node.attrs["window"], node.attrs["groups"]
+    if node.op is convolution:
+        return convolutions.convolved(x, y, out, window, groups)
+    if node.op is convolution_weight:
+        return convolutions.weight_gradient(x, y, out, window, groups)
+    work = convolutions.convolved_back(x, y, out, window, groups)
+    return work if convolutions.is_covered(window) or not math.prod(out.shape) else [*_zeros(out), *work]
 
 
 # Products ------------------------------------------------------------------------------------------------------------

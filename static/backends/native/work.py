@@ -14,9 +14,9 @@ from static import memory
 from static.backends.native import recipes
 from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
-from static.backends.native.frames import Frame, row_major
+from static.backends.native.frames import Frame
+from static.backends.native.laid import LaidArray, row_major
 from static.backends.native.products import Product
-from static.backends.native.recipes import LaidArray
 from static.passes.iteration_space import fused
 
 Start = Callable[[Node], Location]

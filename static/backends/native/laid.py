@@ -1,0 +1,42 @@
+"""Where an array lies: what recipes are made of, together with what a node computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from static.backends.native.flow import Location
+
+
+class LaidArray(NamedTuple):
+    """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
+
+    which: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def place(self) -> Location:
+        """What a call needs to know."""
+        return self.which, self.offset
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Elements between neighbours along each axis; 0 where there is one alone."""
+        pairs = zip(self.strides, self.shape, strict=True)
+        return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
+
+    def shaped(self, shape: Sequence[int]) -> LaidArray:
+        """The same memory, which is in row-major order, in another shape."""
+        strides = row_major(shape, self.dtype.itemsize)
+        return self._replace(shape=tuple(shape), strides=strides)
+
+
+def row_major(shape: Sequence[int], each: int = 1) -> tuple[int, ...]:
+    """How far neighbours are apart along each axis in row-major order, where an element takes `each`."""
+    return tuple(math.prod(shape[axis + 1 :]) * each for axis in range(len(shape)))
