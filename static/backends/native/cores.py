@@ -20,6 +20,7 @@ from static.backends.native.flow import Flow, Location, Work
 from static.backends.native.groups import Group
 from static.backends.native.ir import LANES
 from static.backends.native.pool import Pool
+from static.backends.native.pooling import Pooling
 from static.backends.native.products import Product
 from static.backends.native.rows import WIDE
 from static.backends.native.steps import ArrayLayout, GroupStep
@@ -32,7 +33,7 @@ OPERATIONS = 4  # a nanosecond, on any core: few, so that nothing too short is c
 PAYS = 10  # times as long as sharing nothing a kernel takes that is cut
 
 Room = Callable[[Any, int, Any], int]
-Multiplied = Product | Turn | Convolution | WeightGradient
+Divisible = Product | Turn | Convolution | WeightGradient | Pooling
 
 
 class Part(NamedTuple):
@@ -158,7 +159,7 @@ def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) ->
 
 
 class Axis(NamedTuple):
-    """An axis along which a product is cut: its field in the recipe, its size, the step of parts, strides."""
+    """An axis along which a kernel is cut: its field in the recipe, its size, the step of parts, strides in bytes."""
 
     field: str
     size: int
@@ -166,31 +167,38 @@ class Axis(NamedTuple):
     strides: tuple[int, ...]
 
 
-def cut_product(recipe: Multiplied, places: Sequence[Location], most: int, target: Target) -> list[Part]:
-    """A product, or a matrix that is turned, in at most so many parts."""
+def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target: Target) -> list[Part]:
+    """A product, windows, or a matrix that is turned, in at most so many parts. Of sizes the first is cut."""
     axis = _axis(recipe, most, target)
-    length, width = _even(axis.size, most, axis.step), int(recipe.dtype[1:])
+    length, whole = _even(axis.size, most, axis.step), getattr(recipe, axis.field)
     parts = []
     for start in range(0, axis.size, length):
         count = min(length, axis.size - start)
-        sizes: dict[str, Any] = {axis.field: count}
-        if isinstance(recipe, (Product, Convolution)) and axis.field == "batch":
-            sizes = {"batch": (count, *recipe.batch[1:])}
-        moved = [_moved(place, start * stride * width) for place, stride in zip(places, axis.strides, strict=True)]
+        sizes: dict[str, Any] = {axis.field: (count, *whole[1:]) if isinstance(whole, tuple) else count}
+        moved = [_moved(place, start * stride) for place, stride in zip(places, axis.strides, strict=True)]
         parts.append(Part(recipe._replace(**sizes), moved))
     return parts
 
 
-def _axis(recipe: Multiplied, most: int, target: Target) -> Axis:
-    """Where a product is cut: between matrices of a stack, panels of columns, or tiles of rows."""
+def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
+    """Where a kernel is cut: between examples or matrices of a stack, panels of columns, or tiles of rows."""
+    if isinstance(recipe, Pooling):
+        arrays = (*recipe.operands, recipe.out)
+        return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in arrays))
+    axis = _axis_of_product(recipe, most, target)
+    return axis._replace(strides=tuple(stride * int(recipe.dtype[1:]) for stride in axis.strides))
+
+
+def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most: int, target: Target) -> Axis:
+    """The same of what has one dtype, with strides in elements."""
+    if isinstance(recipe, Turn):
+        return Axis("rows", recipe.rows, LANES, (recipe.row, recipe.columns))
+    if isinstance(recipe, WeightGradient):
+        return Axis("features", recipe.features, LANES, (0, recipe.cotangent[2], recipe.out[1]))
     if isinstance(recipe, Convolution):
         if recipe.batch[0] > 1:
             return Axis("batch", recipe.batch[0], 1, (0, recipe.source[0], recipe.out[0]))
         return Axis("rows", recipe.rows, 2 * LANES, (recipe.weight[1], 0, recipe.out[2]))
-    if isinstance(recipe, WeightGradient):
-        return Axis("features", recipe.features, LANES, (0, recipe.cotangent[2], recipe.out[1]))
-    if isinstance(recipe, Turn):
-        return Axis("rows", recipe.rows, LANES, (recipe.row, recipe.columns))
     left, right, out, panel = recipe.left, recipe.right, recipe.out, recipe.panel(target)
     if recipe.batch:
         return Axis("batch", recipe.batch[0], 1, (left.batch[0], right.batch[0], out.batch[0]))

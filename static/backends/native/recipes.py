@@ -15,7 +15,7 @@ from graphs.ops.families import refuse_empty
 from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
-from static.backends.native import convolutions, functions, grouping
+from static.backends.native import convolutions, functions, grouping, pooling
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
@@ -38,6 +38,8 @@ def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], 
         return _placed(operands[0], results[0], resolve(node.attrs["key"], sizes))
     if node.op in (convolution, convolution_input, convolution_weight):
         return _convolution(node, operands, results[0])
+    if node.op.family == "window":
+        return pooling.pooled(node, operands, results[0])
     return _product(operands, results[0])
 
 

@@ -15,6 +15,7 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
+from graphs.ops import pooling
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.windows import counts
 from static.backends.native import link
@@ -29,11 +30,11 @@ TARGETS = {"AVX2": AVX2, "AVX-512": AVX512, "NEON": NEON}
 
 
 @st.composite
-def windows(draw, ranks=(1, 2, 3), padding=4):
+def windows(draw, ranks, padding=4, longest=4):
     """Sizes of axes, and a window that slides over them."""
     sizes, window = [], []
     for _ in range(draw(st.sampled_from(ranks))):
-        length, stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+        length, stride, dilation = draw(st.integers(1, longest)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
         before, after = draw(st.integers(0, padding)), draw(st.integers(0, padding))
         least = max(1, dilation * (length - 1) + 1 - before - after)
         sizes.append(least + draw(st.integers(0, 20 if not sizes else 6)))
@@ -76,6 +77,36 @@ def _orders(arrays):
     return [tuple(range(a.ndim))[::-1] for a in arrays]
 
 
+@st.composite
+def poolings(draw, ranks=(1, 2)):
+    """The six ops with arrays to call them on, with ties, infinities and NaNs, and as many axes before as there are."""
+    sizes, window = draw(windows(ranks, padding=2, longest=3))
+    dtype, outer = draw(st.sampled_from(["f4", "f8"])), draw(st.sampled_from([(), (3,), (2, 3)]))
+    layout, special = draw(st.sampled_from(["rows", "columns", "steps"])), draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    x = rng.integers(-3, 4, (*outer, *sizes)).astype(dtype)
+    if special:
+        x[rng.random(x.shape) < 0.1] = np.nan
+        x[rng.random(x.shape) < 0.1] = -np.inf
+    cotangent = rng.normal(size=(*outer, *counts(sizes, window))).astype(dtype)
+    peak = pooling.window_max(x, window=window)
+    tap = pooling.window_argmax(x, peak, window=window)
+    calls = {
+        "sum": (lambda x: pooling.window_sum(x, window=window), (x,)),
+        "max": (lambda x: pooling.window_max(x, window=window), (x,)),
+        "argmax": (lambda x, peak: pooling.window_argmax(x, peak, window=window), (x, peak)),
+        "pick": (lambda x, tap: pooling.window_pick(x, tap, window=window), (x, tap)),
+        "spread": (lambda y: pooling.window_spread(y, sizes=sizes, window=window), (cotangent,)),
+        "place": (lambda y, tap: pooling.window_place(y, tap, sizes=sizes, window=window), (cotangent, tap)),
+    }
+    return {name: _laid(layout, f, args) for name, (f, args) in calls.items()}
+
+
+def same(got, expected):
+    """Whether two arrays have the same numbers; a NaN is as good as any other."""
+    return got.dtype == expected.dtype and np.array_equal(got, expected, equal_nan=True)
+
+
 def is_native(exe):
     """Whether no kernel of NumPy's is called."""
     return re.search(r"\bk\d+\(", exe.source) is None
@@ -112,10 +143,42 @@ def test_the_reference_in_python_convolves_too(calls):
         assert close(np.asarray(exe(*args)), np.asarray(f(*args)))
 
 
+@given(poolings())
+def test_poolings_are_native_and_give_what_numpys_kernels_give(calls):
+    for name, (f, args) in calls.items():
+        exe = static.compile(f, *args, backend="native")
+        assert is_native(exe), name
+        assert same(np.asarray(exe(*args)), np.asarray(f(*args))), name
+
+
+@examples(0.3)
+@given(poolings())
+def test_poolings_are_the_same_with_any_number_of_threads(calls):
+    for f, args in calls.values():
+        with everything_cut():
+            assert same(np.asarray(static.compile(f, *args, backend="native", threads=3)(*args)), np.asarray(f(*args)))
+
+
+@examples(0.1)
+@given(poolings(ranks=(1,)))
+def test_the_reference_in_python_pools_too(calls):
+    for f, args in calls.values():
+        with in_python():
+            exe = static.compile(f, *args, backend="native")
+        assert same(np.asarray(exe(*args)), np.asarray(f(*args)))
+
+
+def test_windows_of_many_elements_are_numpys():
+    x = np.ones((2, 30, 30), "f4")
+    exe = static.compile(lambda x: g.max_pool2d(x, 11), x, backend="native")
+    assert not is_native(exe)
+    assert same(np.asarray(exe(x)), np.asarray(g.max_pool2d(x, 11)))
+
+
 def training_step(sizes, stride):
     def loss(weights, x):
         for weight in weights:
-            x = g.relu(g.conv2d(x, weight, stride=stride, padding=1))
+            x = g.max_pool2d(g.relu(g.conv2d(x, weight, stride=stride, padding=1)), 2)
         return g.mean(x * x)
 
     rng = np.random.default_rng(0)
@@ -125,7 +188,7 @@ def training_step(sizes, stride):
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("sizes", [(16, 32), (11, 13)])
-def test_a_training_step_of_convolutions_is_one_native_call(sizes, stride):
+def test_a_training_step_of_convolutions_and_poolings_is_one_native_call(sizes, stride):
     step, weights, x = training_step(sizes, stride)
     exe = static.compile(step, weights, x, backend="native")
     assert is_native(exe)
