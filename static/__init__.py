@@ -2,7 +2,7 @@
 
 from static import debug, memory
 from static.call import buckets
-from static.call.compile import compile
+from static.call.compile import compile, export
 from static.call.define import GraphBuilder
 from static.call.executable import Executable, load
 from static.call.functional import (
@@ -36,6 +36,7 @@ __all__ = [
     "converted",
     "debug",
     "elementwise_grad",
+    "export",
     "grad",
     "hessian",
     "hessian_vector_product",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from graphs import collector
-from graphs.errors import GraphError
+from graphs.errors import GraphError, OptionError, located
 from graphs.ir import Graph
 from static import clock
 from static.backends.choice import Backend, chosen
-from static.call.executable import Executable
+from static.call.executable import Executable, exported
 from static.codegen.binding import lay_out
 from static.convert import converted
 from static.memory.recompute import fit
@@ -57,6 +57,18 @@ def compile(
             graph, step = _within(graph, memory_budget, arena, used)
             steps += step
     return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds, backend=used)
+
+
+def export(f: Callable[..., Any], *args: Any, format: str = "onnx", convert: bool = False) -> bytes:
+    """`f` for arguments of these specs, as `compile` takes them, as a model that others run: the bytes of its file.
+
+    The only `format` is "onnx", which needs `graphduel[onnx]`: opset 18, symbolic sizes by their names. What `f` reads
+    besides its arguments is a constant, as it is now. With `convert` Python's own control flow is the graph's.
+    Raises UnwritableError naming an op that ONNX has not, OptionError for another format, and what `compile` raises.
+    """
+    if format != "onnx":
+        raise OptionError(located(f"export: the format is 'onnx', not {format!r}; Executable.save writes our own"))
+    return exported(trace_function(converted(f) if convert else f, args))
 
 
 def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Graph, list[pipeline.Ran]]:

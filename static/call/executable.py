@@ -345,6 +345,13 @@ class Executable:
             )
         artifact.write(self.traced._replace(graph=self.graph), Path(path))
 
+    def to_onnx(self, path: str | Path) -> None:
+        """Write the function to an ONNX file, as `static.export` gives it: the graph as it was traced.
+
+        Raises UnwritableError naming an op that ONNX has not.
+        """
+        Path(path).write_bytes(exported(self.traced))
+
     def __reduce__(self) -> NoReturn:
         raise ArtifactError(
             located(f"{self.graph.name}: an executable is neither pickled nor copied; use save, and static.load")
@@ -353,6 +360,15 @@ class Executable:
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._specs))
         return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
+
+
+def exported(traced: Traced) -> bytes:
+    """The file of a traced function as a model of ONNX. Raises ImportError where onnx is not installed."""
+    try:
+        from static.exporting.model import model_of
+    except ImportError as error:
+        raise ImportError(f"ONNX files need onnx ({error}); pip install 'graphduel[onnx]'") from error
+    return model_of(traced).SerializeToString()
 
 
 def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"] = 1) -> Executable:

@@ -1,0 +1,48 @@
+"""A traced function as a model of ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from graphs import tree
+from static.exporting import arrays, control, elementwise, windows  # noqa: F401  (they fill the table)
+from static.exporting.writer import OPSET, OnnxWriter, value_of
+from static.trace.tracing import Traced
+
+_IR_VERSION = 9  # of the file: the first that has this opset
+
+
+def model_of(traced: Traced) -> onnx.ModelProto:
+    """The model of a graph: inputs are named as the leaves of the arguments, outputs as those of the result.
+
+    What the function reads besides its arguments is a constant, as it is now.
+    Raises UnwritableError naming an op that ONNX has not, and its line.
+    """
+    graph = traced.graph
+    count = len(graph.inputs) - len(traced.reads)
+    inputs = graph.inputs[:count]
+    writer = OnnxWriter(graph)
+    names = [node.attrs["name"] for node in inputs]
+    constants = [writer.constant(np.asarray(source.captured_array())) for source in traced.reads]
+    results = writer.write(graph, [*names, *constants])
+    outputs = _output_names(traced)
+    writer.nodes += [
+        helper.make_node("Identity", [result], [name]) for result, name in zip(results, outputs, strict=True)
+    ]
+    made = helper.make_graph(
+        [*writer.front, *writer.nodes],
+        graph.name,
+        [value_of(name, node.spec) for name, node in zip(names, inputs, strict=True)],
+        [value_of(name, node.spec) for name, node in zip(outputs, graph.outputs, strict=True)],
+        initializer=writer.weights,
+    )
+    return helper.make_model(
+        made, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="graphduel", ir_version=_IR_VERSION
+    )
+
+
+def _output_names(traced: Traced) -> list[str]:
+    numbered = tree.unflatten(traced.outputs, list(range(traced.outputs.num_leaves)))
+    return tree.paths(lambda result: result, (numbered,))

@@ -1,0 +1,229 @@
+"""A graph being written as one of ONNX: its nodes, constants and sizes, and the table that says how each op is written.
+
+A rule takes the writer, the node and the names of its inputs, and returns the name of the result (names, of an op that
+computes several tensors). Calling the writer with an op of ONNX adds a node of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+from graphs.dims import Atom, Dim, Size
+from graphs.errors import GraphError
+from graphs.ir import CONSTANT, INPUT, Graph, Node
+from static.passes.decompose import parts_of
+
+OPSET = 18
+Names = Any  # the name of a value, or a list of names of those that a node with several results has
+Rule = Callable[..., Names]
+
+RULES: dict[str, Rule] = {}
+
+
+class UnwritableError(GraphError):
+    """A graph has an op, a type or a size that ONNX has not."""
+
+
+def writes(*names: str) -> Callable[[Rule], Rule]:
+    """Enter a function as the rule of these ops."""
+
+    def enter(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+class OnnxWriter:
+    """Writes the nodes of one graph, and of those inside it, which see the names of those around them.
+
+    weights   the constants: initializers of the outermost graph
+    front     what computes symbolic sizes from the inputs, before all other nodes
+    nodes     what is written now: of the graph, or of a body inside it
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.weights: list[TensorProto] = []
+        self.front: list[NodeProto] = []
+        self.nodes: list[NodeProto] = []
+        self._names: dict[Node, Names] = {}
+        self._constants: dict[tuple[Any, ...], str] = {}
+        self._sizes: dict[str, str] = {}
+        self._count = 0
+        self._axes = {
+            name: (node.attrs["name"], axis)
+            for node in reversed(graph.inputs)
+            for axis, size in enumerate(node.shape)
+            if isinstance(size, Dim)
+            for name in [str(size)]
+        }
+
+    # Nodes ------------------------------------------------------------------------------------------------------
+
+    def __call__(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """The name of the result of an op of ONNX on values of these names; a list of names of several outputs."""
+        names = [self.name(op) for _ in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, name=names[0], **attributes))
+        return names[0] if outputs == 1 else names
+
+    def name(self, stem: str) -> str:
+        """A name that nothing has yet."""
+        self._count += 1
+        return f"{stem}_{self._count}"
+
+    def write(self, graph: Graph, inputs: Sequence[Names]) -> list[str]:
+        """Write the nodes of a graph whose inputs are values of these names; the names of its outputs."""
+        self._names.update(zip(graph.inputs, inputs, strict=True))
+        for node in graph.nodes:
+            self.value(node)
+        return [self._names[output] for output in graph.outputs]
+
+    def write_again(self, graph: Graph, inputs: Sequence[Names]) -> list[str]:
+        """The same of a graph that may have been written elsewhere: its nodes get names of their own."""
+        outside, self._names = self._names, {}
+        names = self.write(graph, inputs)
+        self._names = outside
+        return names
+
+    def value(self, node: Node) -> Names:
+        """The name of a node's result, which is written now if it has not been."""
+        if node not in self._names:
+            self._names[node] = self._written(node)
+        return self._names[node]
+
+    def _written(self, node: Node) -> Names:
+        if node.op is CONSTANT:
+            return self._constant_node(node)
+        rule = RULES.get(node.op.name)
+        if rule is not None:
+            return rule(self, node, *map(self.value, node.inputs))
+        parts = None if node.op is INPUT else parts_of(node)
+        if parts is None:
+            raise UnwritableError(
+                f"{node.op.name} ({node.source or 'no line'}): ONNX has no such op; leave it out of what is "
+                f"exported, or write it with other ops"
+            )
+        return self._made_of(parts)
+
+    def _made_of(self, node: Node) -> Names:
+        for source in node.inputs:
+            if source not in self._names:
+                self._names[source] = self._made_of(source)
+        return self.value(node)
+
+    # Constants and sizes ----------------------------------------------------------------------------------------
+
+    def _constant_node(self, node: Node) -> str:
+        value = node.attrs["value"]
+        if not isinstance(value, Dim):
+            return self.constant(np.asarray(value, node.dtype))
+        scalar = self("Squeeze", self.size(value))
+        return scalar if node.dtype == np.int64 else self.cast(scalar, node.dtype)
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """The name of a constant array."""
+        array = np.asarray(value, dtype)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self._constants:
+            type_of(array.dtype)
+            name = self._constants[key] = self.name("constant")
+            self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+        return self._constants[key]
+
+    def ints(self, values: Iterable[int]) -> str:
+        """The name of a constant vector of int64."""
+        return self.constant([*values], np.int64)
+
+    def shape(self, sizes: Iterable[Size]) -> str:
+        """The name of an int64 vector of sizes, computed where some are symbolic."""
+        held = list(sizes)
+        numbers = [size for size in held if not isinstance(size, Dim)]
+        if len(numbers) == len(held):
+            return self.ints(numbers)
+        return self("Concat", *map(self.size, held), axis=0)
+
+    def size(self, size: Size) -> str:
+        """The name of an int64 vector of one size."""
+        if not isinstance(size, Dim):
+            return self.ints([size])
+        if str(size) not in self._sizes:
+            here, self.nodes = self.nodes, self.front
+            self._sizes[str(size)] = self._computed(size)
+            self.nodes = here
+        return self._sizes[str(size)]
+
+    def _computed(self, size: Dim) -> str:
+        """A symbolic size: read off an input that has it, or made of others."""
+        if str(size) in self._axes:
+            name, axis = self._axes[str(size)]
+            return self("Shape", name, start=axis, end=axis + 1)
+        total = ""
+        for monomial, coefficient in size.terms:
+            term = self.ints([coefficient])
+            for atom in monomial:
+                term = self("Mul", term, self._atom(atom, size))
+            total = term if not total else self("Add", total, term)
+        return total
+
+    def _atom(self, atom: Atom, size: Dim) -> str:
+        named = Dim({(atom,): 1})
+        if not atom.args or str(named) != str(size):
+            if not atom.args and str(named) not in self._axes:
+                raise UnwritableError(f"no input has the size {atom} alone in an axis; name it in one")
+            if str(named) != str(size):
+                return self.size(named)
+        op = {"//": "Div", "%": "Mod", "max": "Max", "min": "Min"}[atom.name]
+        return self(op, *map(self.size, atom.args))
+
+    # What many rules need ---------------------------------------------------------------------------------------
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """A value in another dtype."""
+        return self("Cast", name, to=type_of(np.dtype(dtype)))
+
+    def typed(self, node: Node, names: Sequence[str], dtype: Any) -> list[str]:
+        """The inputs of a node, of these names, in one dtype."""
+        pairs = zip(names, node.inputs, strict=True)
+        return [name if source.dtype == dtype else self.cast(name, dtype) for name, source in pairs]
+
+    def scalar(self, value: float, like: Node) -> str:
+        """A number in the dtype of a node."""
+        return self.constant(value, like.dtype)
+
+    def zeros(self, shape: Sequence[Size], dtype: Any, value: Any = 0) -> str:
+        """An array of one value."""
+        element = numpy_helper.from_array(np.asarray([value], dtype))
+        return self("ConstantOfShape", self.shape(shape), value=element)
+
+    def reshaped(self, name: str, shape: Sequence[Size]) -> str:
+        """A value in another shape."""
+        return self("Reshape", name, self.shape(shape), allowzero=1)
+
+    def body(self, write: Callable[[], tuple[list[Any], list[str]]], inputs: Sequence[Any] = ()) -> GraphProto:
+        """A graph inside this one: what `write` writes, which returns the outputs' specs and names."""
+        here, self.nodes = self.nodes, []
+        specs, names = write()
+        results = [self("Identity", name) for name in names]
+        outputs = [value_of(name, spec) for name, spec in zip(results, specs, strict=True)]
+        made = helper.make_graph(self.nodes, self.name("body"), [*inputs], outputs)
+        self.nodes = here
+        return made
+
+
+def type_of(dtype: np.dtype[Any]) -> int:
+    """ONNX's type of a dtype. Raises UnwritableError where there is none."""
+    try:
+        return helper.np_dtype_to_tensor_dtype(dtype)
+    except (KeyError, ValueError):
+        raise UnwritableError(f"ONNX has no tensors of {dtype}; convert it with astype") from None
+
+
+def value_of(name: str, spec: Any) -> onnx.ValueInfoProto:
+    """An input or output of that name and spec; symbolic sizes are named as they are written."""
+    sizes = [size if isinstance(size, int) else str(size) for size in spec.shape]
+    return helper.make_tensor_value_info(name, type_of(spec.dtype), sizes)
