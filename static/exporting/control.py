@@ -50,8 +50,8 @@ Turn = Callable[[str, list[str]], tuple[str, list[str], list[str]]]  # (number, 
 
 
 def _loop(
-    w: OnnxWriter, limit: str, going: str, state: Sequence[str], specs: Sequence[TensorSpec], rows: Sequence[TensorSpec],
-    turn: Turn,
+    w: OnnxWriter, limit: str, going: str, state: Sequence[str], specs: Sequence[TensorSpec],
+    rows: Sequence[TensorSpec], turn: Turn,
 ) -> list[str]:  # fmt: skip
     """A Loop over a state of these specs; the last state, and what each turn gives of these specs, stacked."""
     body = _body(w, specs, rows, turn)
