@@ -19,7 +19,8 @@ from compare.workloads import nearest
 from compare.workloads.base import Case
 
 __all__ = [
-    "OWN", "Engine", "compared", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "refuses", "step",
+    "OWN", "Engine", "compared", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "ours",
+    "refuses", "step",
 ]  # fmt: skip
 
 OWN = "graphduel"
@@ -57,6 +58,12 @@ def compared(arm: str | None) -> tuple[Engine, str]:
     """The engine of an arm that a check compares with the eager one; where none is named, ours and its first graph."""
     engine = of_arm(arm) if arm else named(OWN)
     return engine, arm or engine.arms[1]
+
+
+def ours() -> tuple[str, str]:
+    """Our arm that records a graph on every run, and the first that compiles one."""
+    eager, compiled, *_ = named(OWN).arms
+    return eager, compiled
 
 
 def step(arm: str, case: Case) -> Step:

@@ -37,6 +37,7 @@ class Mode:
     One that `converts` rewrites control flow of Python before it traces, where another mode of the engine does not.
     One that `pads` computes with more elements than it was given, and one that `keeps` its code on the disk meets it
     there in the next process.
+    One that `keeps_each` has a graph for each shape.
     Of one that is `readable` each kernel of a step can be watched: it runs from a tape, or from the one graph among its
     `executables`.
     """
@@ -49,6 +50,7 @@ class Mode:
     converts: bool = False
     pads: bool = False
     keeps: bool = False
+    keeps_each: bool = False
     readable: bool = False
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import graphs
 from compare import engines
 from compare.instruments import memory
-from compare.instruments.parity import TOLERANCES, tree_error
+from compare.instruments.parity import TOLERANCES, exact, tree_error
 from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
 from compare.records.job import Budget, Job
@@ -28,7 +28,7 @@ Make = Callable[[int, int], Case]
 WIDTH = 16
 """Columns of a matrix product, so that its work, too, is in proportion to the size of the tensor."""
 
-ARMS = ("dynamic", "static-exact")
+ARMS = engines.ours()
 
 
 class Grid(NamedTuple):
@@ -80,12 +80,6 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     starts, blocks = rounds.starts(), rounds.steady()
     rows = {arm: GridArm(builds[arm], first[arm], starts[arm] is not None, blocks[arm]) for arm in ARMS}
     return GridTimes(ops, depth, elements, "ok", None, rows)
-
-
-def exact(case: Case) -> Any:
-    """The loss and the gradients in float64, by the dynamic engine."""
-    params, example = engines.named(engines.OWN).doubled((case.params, case.examples[0]))
-    return engines.step("dynamic", Case(case.loss, params, (example,), case.lengths))(*example)
 
 
 def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:

@@ -33,7 +33,7 @@ from compare.errors import described
 from compare.instruments import thin
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
-from compare.records.record import Status
+from compare.records.record import DYNAMIC, Status
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 
@@ -108,13 +108,16 @@ def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> Pa
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
-    dynamic = engines.step("dynamic", case)
-    expected = []
-    for index in thin.sample(case.lengths, most):
-        params, example = engines.named(engines.OWN).doubled((case.params, case.examples[index]))
-        exact = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-        expected.append(Expected(index, engines.step("dynamic", exact)(*example), dynamic(*case.examples[index])))
-    return expected
+    eager = engines.step(DYNAMIC, case)
+    chosen = thin.sample(case.lengths, most)
+    return [Expected(index, exact(case, index), eager(*case.examples[index])) for index in chosen]
+
+
+def exact(case: Case, index: int = 0) -> Result:
+    """The loss and the gradients of an example in float64, by the dynamic engine."""
+    params, example = engines.named(engines.OWN).doubled((case.params, case.examples[index]))
+    doubled = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
+    return engines.step(DYNAMIC, doubled)(*example)
 
 
 def tree_error(actual: Any, expected: Any) -> float:

@@ -11,11 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from compare import engines
 from compare.records.job import Job
 from compare.workloads.base import Case, Workload
-
-A_GRAPH_EACH = ("static-exact", "static-bucket")
-FEW = ("static-pad", "static-symbolic")
 
 
 def case_of(job: Job, workload: Workload) -> Case:
@@ -29,9 +27,8 @@ def case_of(job: Job, workload: Workload) -> Case:
 
 def arms_of(job: Job, workload: Workload) -> tuple[str, ...]:
     """The arms that a job names, or those of its workload; of a thin job without those that hold a graph each."""
-    if job.arms or not job.thin or not set(FEW) & set(workload.arms):
-        return job.arms or workload.arms
-    return tuple(arm for arm in workload.arms if arm not in A_GRAPH_EACH)
+    few = tuple(arm for arm in workload.arms if not engines.of_arm(arm).mode(arm).keeps_each)
+    return job.arms or (few if job.thin and len(few) > 1 else workload.arms)
 
 
 def sample(lengths: Sequence[int], most: int) -> list[int]:

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 import graphs
 from compare import errors
 from compare.claims import CLAIMS
-from compare.cli import abilities
 from compare.cli.command import graphduel
+from docs.website import abilities
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -247,7 +247,7 @@ def test_the_commands_are_those_of_the_tool():
 
 def test_the_table_of_engines_is_what_the_adapters_say():
     table = abilities.table()
-    assert f"\n{table}\n" in COMMANDS.read_text("utf-8"), "print it by: python -m compare.cli.abilities"
+    assert f"\n{table}\n" in COMMANDS.read_text("utf-8"), "print it by: python -m docs.website.abilities"
     assert "| graph breaks by reason | no | yes | no | no | no |" in table
     assert "| effects of a function, refused without `--allow-effects` | yes | no | yes | yes | no |" in table
 

@@ -48,9 +48,9 @@ class GraphDuel(Engine):
     aliases = MappingProxyType({"static": "static-exact"})
     modes = (
         DYNAMIC,
-        Mode("static-exact", traces=True, readable=True),
+        Mode("static-exact", traces=True, keeps_each=True, readable=True),
         SYMBOLIC,
-        Mode("static-bucket", traces=True, pads=True),
+        Mode("static-bucket", traces=True, pads=True, keeps_each=True),
         Mode("static-pad", traces=True, pads=True),
         NATIVE,
         CONVERTED,

@@ -17,5 +17,7 @@ slack        bytes of the arena in which nothing lives at that moment
 untold       bytes of NumPy data that the ledger knows nothing about
 """
 
-ARMS = ("dynamic", "static-exact")
+from compare import engines
+
+ARMS = engines.ours()
 """The arms that a ledger is kept of: one graph each, over one example."""

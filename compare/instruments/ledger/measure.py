@@ -8,7 +8,7 @@ import tracemalloc
 from compare import engines, workloads
 from compare.engines import cases
 from compare.errors import described
-from compare.instruments.ledger import graph, tape
+from compare.instruments.ledger import ARMS, graph, tape
 from compare.instruments.ledger.attribution import counts
 from compare.instruments.ledger.timeline import Timeline, thinned
 from compare.instruments.lines import tape as tape_lines
@@ -21,23 +21,22 @@ WARM_STEPS = 2
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
 RESIDENT_FROM = 64 << 20
 """Below this many bytes the pages that Python and its libraries take for themselves are too much of the growth."""
-ENGINES = {"dynamic": tape.timeline, "static-exact": graph.timeline}
 
 
 def measure(job: Job) -> Ledger:
     """The ledger record of the arms of a job, over the example of the median length; give one arm per process."""
     case = cases.alone(workloads.load(job.source).case(str(job.size)))
-    return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ENGINES})
+    return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ARMS})
 
 
 def measure_arm(arm: str, case: Case) -> LedgerArm:
     """The timeline of an arm, its peak beside those of tracemalloc and the system, and the counts of the static one."""
     try:
         growth = resident_growth(arm, case)
-        counted = counted_peak(arm, case)
-        timeline = ENGINES[arm](case)
+        counted, is_compiled = counted_peak(arm, case)
+        timeline = graph.timeline(case) if is_compiled else tape.timeline(case)
         _name_lines(timeline, case)
-        switched = counts(case) if ENGINES[arm] is graph.timeline else []
+        switched = counts(case) if is_compiled else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
     peak = timeline.peak
@@ -63,8 +62,8 @@ def _name_lines(timeline: Timeline, case: Case) -> None:
             moment.line = str(line)  # the last moment is no kernel's: what the step hands out
 
 
-def counted_peak(arm: str, case: Case) -> int:
-    """The most bytes of NumPy data in a warm step that nobody watches, with what is held between steps."""
+def counted_peak(arm: str, case: Case) -> tuple[int, bool]:
+    """The most bytes of NumPy data in a warm step that nobody watches, with what is held between steps; if compiled."""
     with numpy_memory():
         step = engines.step(arm, case)
         for _ in range(WARM_STEPS):
@@ -72,7 +71,7 @@ def counted_peak(arm: str, case: Case) -> int:
         gc.collect()  # cycles that earlier steps have left are not this step's
         tracemalloc.reset_peak()
         step(*case.examples[0])
-        return tracemalloc.get_traced_memory()[1]
+        return tracemalloc.get_traced_memory()[1], bool(step.executables())
 
 
 def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:

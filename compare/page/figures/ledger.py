@@ -5,6 +5,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from compare.instruments.ledger import ARMS
 from compare.instruments.ledger.attribution import attributed
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
@@ -24,7 +25,6 @@ _CAPTION = (
     "equal on every machine."
 )
 _MOST = 4
-_ENGINES = ("dynamic", "static-exact")
 
 
 def draw(summary: Summary) -> Drawing:
@@ -34,9 +34,9 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
     shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
-    grid = panels.grid([(line.cell, arm) for line in shown for arm in _ENGINES], len(_ENGINES), 2.3)
+    grid = panels.grid([(line.cell, arm) for line in shown for arm in ARMS], len(ARMS), 2.3)
     for line in shown:
-        _row_of_panels(line, [grid.axes[line.cell, arm] for arm in _ENGINES])
+        _row_of_panels(line, [grid.axes[line.cell, arm] for arm in ARMS])
     names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
     style.class_legend(grid.figure, style.ordered_classes(names))
     grid.figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
@@ -50,10 +50,10 @@ def _peak(line: Ledger) -> int:
 
 
 def _row_of_panels(line: Ledger, both: Sequence[Axes]) -> None:
-    rows = {arm: row for arm in _ENGINES if (row := line.arms.get(arm)) and row.status == "ok"}
+    rows = {arm: row for arm in ARMS if (row := line.arms.get(arm)) and row.status == "ok"}
     most = max(max(row.peak, row.counted_peak) for row in rows.values())
     scale, unit = text.byte_unit(most)
-    for arm, axes in zip(_ENGINES, both, strict=True):
+    for arm, axes in zip(ARMS, both, strict=True):
         axes.set_title(style.clean(f"{line.cell.title}: {arm} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
         if arm in rows:
@@ -121,9 +121,9 @@ def _rows(line: Ledger) -> list[tuple[str, ...]]:
     rows: dict[str, LedgerArm] = {arm: row for arm, row in line.arms.items() if row.status == "ok"}
     sizes = ((arm, *size) for arm, row in rows.items() for size in _sizes(row))
     cells: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
-    if not all(arm in rows for arm in _ENGINES):
+    if not all(arm in rows for arm in ARMS):
         return cells
-    first, last = (rows[arm] for arm in _ENGINES)
+    first, last = (rows[arm] for arm in ARMS)
     held = first.peak
     for cause, change in attributed(held, last.counts, last.peak):
         held += change

@@ -1,4 +1,4 @@
-"""What `graphduel compare` takes and answers for each engine, as a table: `python -m compare.cli.abilities` prints it.
+"""What `graphduel compare` takes and answers for each engine, as a table: `python -m docs.website.abilities` prints it.
 
 It is made of what the adapters say: an ability is a flag of an adapter, or a method of the base that it has its own of.
 docs/commands.md holds it, and a test compares the two.
