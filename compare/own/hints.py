@@ -14,7 +14,7 @@ from typing import Any
 
 import static
 from compare.engines import cases
-from compare.instruments.lines.measure import texts
+from compare.instruments.watch.lines import texts
 from compare.records.job import Job
 from compare.records.own import RewriteHint, RewriteHints
 from compare.words import text

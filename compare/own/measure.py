@@ -20,12 +20,11 @@ from compare.engines import Engine, cases
 from compare.engines.limit import within
 from compare.errors import InputsError, described
 from compare.instruments import ladder, memory, parity, parts
-from compare.instruments.ledger import measure as ledger
-from compare.instruments.lines import measure as lines
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
 from compare.instruments.time.rounds import NAME
+from compare.instruments.watch import ledger, lines
 from compare.own import bundle, drawn, effects, hints, origin, policies, stages, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
+from compare.instruments.watch import ARMS as LEDGERS
 from compare.own.question import REPEATS, Question
 from compare.own.verdict import verdict
 from compare.records.breakdowns import Ledger, SourceLines

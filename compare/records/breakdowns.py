@@ -83,7 +83,7 @@ class LedgerCount(Struct):
 
 
 class LedgerArm(Arm):
-    """The bytes of one step over time, and the same peak as others count it (`compare.instruments.ledger`).
+    """The bytes of one step over time, and the same peak as others count it (`compare.instruments.watch.ledger`).
 
     `peak` is the ledger's, `counted_peak` tracemalloc's in a step that nobody watched. `objects` are bytes of Python
     objects, `notes` say where the peaks do not agree.

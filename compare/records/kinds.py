@@ -44,14 +44,14 @@ _TABLE = (
     Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory"),
     Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
     Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
-    Kind(SourceLines, "compare.instruments.lines.measure:measure"),
+    Kind(SourceLines, "compare.instruments.watch.lines:measure"),
     Kind(
         Memory,
         "compare.instruments.memory:measure",
         by_arm=True,
         typical={"": 2.2, "medium": 2.8, "large": 3.0},
     ),
-    Kind(Ledger, "compare.instruments.ledger.measure:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),
+    Kind(Ledger, "compare.instruments.watch.ledger:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),
     Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     # checks of claims

@@ -11,8 +11,8 @@ from math import inf
 from compare import workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
-from compare.instruments.ledger import ARMS as LEDGERS
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.instruments.watch import ARMS as LEDGERS
 from compare.records.breakdowns import Ladder, Ledger, Parts
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Budget, Job

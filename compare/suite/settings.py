@@ -35,8 +35,8 @@ class Closer:
     """Cells of one size that are looked at closer: where none is named, all workloads but those it leaves out.
 
     Of each the ladder (`compare.instruments.ladder`) in so many processes; of those that are `apart` also time part by
-    part (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`). Parts are small differences, and
-    differ more from one layout of memory to the next than within one: they take more processes, each shorter.
+    part (`compare.instruments.parts`) and the ledger (`compare.instruments.watch.ledger`). Parts are small differences,
+    and differ more from one layout of memory to the next than within one: they take more processes, each shorter.
     """
 
     size: str

@@ -8,11 +8,11 @@ import pytest
 import dynamic
 import graphs as g
 from compare.engines.graphduel.functions import transformed
-from compare.instruments.ledger import graph, tape
-from compare.instruments.ledger.attribution import attributed, counts, most_live
-from compare.instruments.ledger.measure import disagreements, measure_arm
-from compare.instruments.ledger.tape import watched
-from compare.instruments.ledger.timeline import Reading, Timeline, moment, thinned
+from compare.instruments.watch import graph, tape
+from compare.instruments.watch.attribution import attributed, counts, most_live
+from compare.instruments.watch.ledger import disagreements, measure_arm
+from compare.instruments.watch.readings import Reading, Timeline, moment, thinned
+from compare.instruments.watch.tape import watched
 from compare.page.figures import ledger as figure
 from compare.page.summary import summarise
 from compare.records.breakdowns import LedgerCount, Moment

@@ -13,10 +13,10 @@ import graphs as g
 import static
 from compare import own
 from compare.engines.step import LineOp
-from compare.instruments.ledger import graph as ledger
-from compare.instruments.lines import ticks
-from compare.instruments.lines.measure import measure_lines, texts
-from compare.instruments.lines.tape import LineKernel, aligned
+from compare.instruments.watch import graph as ledger
+from compare.instruments.watch import readings as ticks
+from compare.instruments.watch.lines import measure_lines, texts
+from compare.instruments.watch.tape import LineKernel, aligned
 from compare.own import stages
 from compare.own.case import case_of
 from compare.own.question import Question

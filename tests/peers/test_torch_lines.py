@@ -3,8 +3,8 @@
 import pytest
 
 from compare import engines
-from compare.instruments.lines import measure
 from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.watch import lines as measure
 from compare.own import run, show
 from compare.own.question import asked_of
 from compare.records.breakdowns import SourceLines

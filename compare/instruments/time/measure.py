@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeVar
 from compare import engines, workloads
 from compare.engines.step import Step
 from compare.instruments import thin
-from compare.instruments.lines import measure as lines
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
 from compare.instruments.time.rounds import CLOCK, NAME, Clock, TimedCall, paired_rounds, turned
+from compare.instruments.watch import lines
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Job
 from compare.records.record import Record

@@ -5,8 +5,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.instruments.ledger import ARMS
-from compare.instruments.ledger.attribution import attributed
+from compare.instruments.watch import ARMS
+from compare.instruments.watch.attribution import attributed
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary

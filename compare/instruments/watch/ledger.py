@@ -8,11 +8,10 @@ import tracemalloc
 from compare import engines, workloads
 from compare.engines import cases
 from compare.errors import described
-from compare.instruments.ledger import ARMS, graph, tape
-from compare.instruments.ledger.attribution import counts
-from compare.instruments.ledger.timeline import Timeline, thinned
-from compare.instruments.lines import tape as tape_lines
 from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth
+from compare.instruments.watch import ARMS, graph, tape
+from compare.instruments.watch.attribution import counts
+from compare.instruments.watch.readings import Timeline, thinned
 from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -35,7 +34,6 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         growth = resident_growth(arm, case)
         counted, is_compiled = counted_peak(arm, case)
         timeline = graph.timeline(case) if is_compiled else tape.timeline(case)
-        _name_lines(timeline, case)
         switched = counts(case) if is_compiled else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
         return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
@@ -52,14 +50,6 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         notes=disagreements(timeline, counted, growth),
         counts=switched,
     )
-
-
-def _name_lines(timeline: Timeline, case: Case) -> None:
-    """Give the moments of a tape their lines, by a second run that looks where each kernel is called from."""
-    if timeline.made:
-        kernels = tape_lines.recorded(case, (case.params, *case.examples[0]))
-        for moment, line in zip(timeline.moments, tape_lines.aligned(kernels, timeline.made), strict=False):
-            moment.line = str(line)  # the last moment is no kernel's: what the step hands out
 
 
 def counted_peak(arm: str, case: Case) -> tuple[int, bool]:

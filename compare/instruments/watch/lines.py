@@ -13,8 +13,8 @@ from compare import engines, workloads
 from compare.engines import cases
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments.lines import graph, tape, ticks
 from compare.instruments.runnables import Runnable
+from compare.instruments.watch import graph, readings, tape
 from compare.records.breakdowns import SourceLines, SourceLinesArm
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -46,7 +46,7 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
     call = step.examples[middle]
     try:
         with runnable.called(middle):
-            row = ticks.read(lambda: engine.lines(step.run, call), lambda: step(*call))
+            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call))
     except Exception as error:  # noqa: BLE001  (as for our arms)
         row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
     yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))

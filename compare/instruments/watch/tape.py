@@ -1,23 +1,29 @@
-"""The timeline of a dynamic step: every array that a kernel makes, from its birth to its death."""
+"""A dynamic step: every array that a kernel makes, from its birth to its death, and which kernel is of which line."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dynamic
 from compare.engines.graphduel.functions import transformed
-from compare.instruments.ledger.timeline import Reading, Timeline, moment
+from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
-from compare.records.breakdowns import Moment
+from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, timed
+from compare.records.breakdowns import Moment, SourceLinesArm
 from compare.workloads.base import Case
 from dynamic import tapes
+from dynamic.anomaly import forward_lines
 from graphs import dispatch, tree
 
 WARM_STEPS = 2
@@ -126,7 +132,10 @@ def watched(hear: Callable[[Any], None]) -> Iterator[None]:
 
 
 def timeline(case: Case) -> Timeline:
-    """The timeline of a warm step of the dynamic engine over the first example of a case."""
+    """The timeline of a warm step of the dynamic engine over the first example of a case.
+
+    The lines are of a second run, that looks where each kernel is called from.
+    """
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
         plain = transformed(dynamic, case.loss, case.argnum)
@@ -141,7 +150,9 @@ def timeline(case: Case) -> Timeline:
         leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
         watch.finish(leaves)
         moments = list(watch.moments({id(owner(leaf)) for leaf in leaves}))
-    return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes, watch.made)
+    for each, line in zip(moments, aligned(recorded(case, arguments), watch.made), strict=False):
+        each.line = str(line)  # the last moment is no kernel's: what the step hands out
+    return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
 
 
 def owner(array: Any) -> Any:
@@ -149,3 +160,111 @@ def owner(array: Any) -> Any:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+class LineKernel(NamedTuple):
+    """A kernel of a step, whose seconds are read apart, and the shape and dtype of its result."""
+
+    op: LineOp
+    result: tuple[Any, ...]
+
+
+def lines(case: Case) -> SourceLinesArm:
+    """The row of the dynamic engine, over the first example of a case."""
+    arguments = (case.params, *case.examples[0])
+    kernels = recorded(case, arguments)
+    counted = Counted({})
+    for kernel in kernels:
+        counted.add(kernel.op)
+    step = transformed(dynamic, case.loss, case.argnum)
+    return timed(counted, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
+
+
+def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
+    """The kernels of a step in the order they run.
+
+    A kernel that only adds cotangents up is of the line whose gradient came last. A result that is a view of what is
+    there already makes no bytes.
+    """
+    log = _LineLog({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
+    step = transformed(dynamic, log.marking(case.loss), case.argnum)
+    with forward_lines() as places, dispatch.observed(lambda _op, _arrays, _attrs, out: log.note(out, places)):
+        step(*arguments)
+    return log.kernels
+
+
+@dataclass
+class _LineLog:
+    arguments: set[int]
+    kernels: list[LineKernel] = field(default_factory=list)
+    alive: list[tuple[LineOp, Any]] = field(default_factory=list)
+    forward: bool = True
+
+    def note(self, out: Any, places: Any) -> None:
+        """Write down a kernel and what it has made."""
+        gradient_of, line = places.place(sys._getframe(_CALLER))
+        if not self.forward and not gradient_of and self.kernels:
+            line = self.kernels[-1].op.line
+        made = owner(out)
+        fresh = id(made) not in self.arguments and not any(there() is made for _, there in self.alive[-_NEAR:])
+        op = LineOp(line, made=made.nbytes if fresh else 0)
+        self.kernels.append(LineKernel(op, (out.shape, out.dtype)))
+        if fresh:
+            self.alive.append((op, weakref.ref(made)))
+
+    def marking(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, which marks where it has returned, and what is kept then beside its own result."""
+
+        def marked(*args: Any) -> Any:
+            output = f(*args)
+            results = {id(owner(_array(leaf))) for leaf in tree.leaves(output) if hasattr(leaf, "shape")}
+            self.forward = False
+            for op, there in self.alive:
+                if there() is not None and id(there()) not in results:
+                    op.saved, op.saved_bytes = 1, op.made
+            return output
+
+        return marked
+
+
+_CALLER = 2  # from `_LineLog.note` past the observer, to what has run the kernel
+_NEAR = 64  # a view is mostly of what was made a few kernels before; an older one makes a line seem to make more
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
+
+
+def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> Spans:
+    """The stretches of one step: from kernel to kernel; the first from where the function is entered."""
+    made: list[tuple[Any, ...]] = []
+    seconds: list[float] = []
+    last = perf_counter()
+
+    def hear(out: Any) -> None:
+        nonlocal last
+        seconds.append(perf_counter() - last)
+        made.append((out.shape, out.dtype))
+        last = perf_counter()
+
+    def entered(*args: Any) -> Any:
+        nonlocal last
+        last = perf_counter()
+        return case.loss(*args)
+
+    step = transformed(dynamic, entered, case.argnum)
+    with watched(hear):
+        step(*arguments)
+    return list(zip(aligned(kernels, made), seconds, strict=True))
+
+
+def aligned(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
+    """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
+    results = [kernel.result for kernel in kernels]
+    if results == list(made):
+        return [kernel.op.line for kernel in kernels]
+    lines = [""] * len(made)
+    for block in SequenceMatcher(None, results, made, autojunk=False).get_matching_blocks():
+        for i in range(block.size):
+            lines[block.b + i] = kernels[block.a + i].op.line
+    return lines
