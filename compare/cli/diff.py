@@ -108,7 +108,7 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are
     compared with earlier ones of the same machine only.
     """
-    from compare.page import html, markdown
+    from compare.page import changes, html, markdown
     from compare.page import trend as trends
     from compare.records.files import write_atomic
 
@@ -119,9 +119,10 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     series = trends.series(runs)
     if not series:
         raise CompareError("no two of these runs measured the same on one machine; graphduel diff shows their verdicts")
-    for sentence in trends.sentences(series):
+    last = trends.last_changes(series)
+    for sentence in changes.tallies(last):
         options.say(sentence)
-    shown = trends.significant(series)
+    shown = changes.significant(last)
     if shown:
         echo(f"\nChanged by more than 5% since the run before {runs[-1].name}:")
         _table(shown)

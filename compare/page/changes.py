@@ -38,6 +38,11 @@ class Measure:
     written: Callable[[float], str]
     relative: bool = False
 
+    @property
+    def title(self) -> str:
+        """The name as a sentence begins with it."""
+        return f"{self.name[0].upper()}{self.name[1:]}"
+
     def values(self, cell: Evidence, arm: str) -> Values:
         """What the processes of a cell found of an arm; nothing where one has no usable number."""
         if self.relative:
@@ -153,10 +158,7 @@ def _sentences(before: Records, after: Records, changes: Sequence[CellChange], a
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
     if not alike:
         yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."
-    for measure in MEASURES:
-        words = [change.word for change in changes if change.measure is measure]
-        if words:
-            yield tally(measure, words)
+    yield from tallies(changes)
 
 
 def _function(run: Records) -> str:
@@ -181,10 +183,13 @@ def plain(comparison: Compared) -> dict[str, Any]:
     return {"sentences": list(comparison.sentences), "changes": rows}
 
 
-def tally(measure: Measure, words: Sequence[str]) -> str:
-    """How many rows rose, fell or stayed, as a sentence."""
-    counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
-    return f"{measure.name[0].upper()}{measure.name[1:]}, in {text.counted(len(words), 'row')}: {counts}."
+def tallies(changes: Sequence[CellChange]) -> Iterator[str]:
+    """For each measure, as a sentence, how many rows rose, fell or stayed, or cannot be told."""
+    for measure in MEASURES:
+        words = [change.word for change in changes if change.measure is measure]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS.values() if word in words)
+        if words:
+            yield f"{measure.title}, in {text.counted(len(words), 'row')}: {counts}."
 
 
 def _of_cell(before: Evidence, after: Evidence, measure: Measure) -> Iterator[CellChange]:

@@ -80,17 +80,9 @@ def page(runs: Sequence[TrendRun], rows: Sequence[Series]) -> Page:
     return Page(title, span, tuple(part for part in (*kept, terms.section(kept)) if part))
 
 
-def significant(rows: Sequence[Series]) -> list[CellChange]:
-    """What changed in the last run by more than 5%, the largest change first."""
-    return changes.significant([row.change for row in rows if row.change])
-
-
-def sentences(rows: Sequence[Series]) -> Iterator[str]:
-    """For each measure how many series rose, fell, stayed or cannot be told in the last run."""
-    for measure in changes.MEASURES:
-        words = [row.change.word for row in rows if row.measure is measure and row.change]
-        if words:
-            yield changes.tally(measure, words)
+def last_changes(rows: Sequence[Series]) -> list[CellChange]:
+    """What the last run is compared with, in every series that has it."""
+    return [row.change for row in rows if row.change]
 
 
 def _of_measure(runs: Sequence[TrendRun], measure: Measure) -> Iterator[Series]:
@@ -138,10 +130,11 @@ def _change(
 
 def _last(rows: Sequence[Series]) -> Section | None:
     """What the last run changed."""
-    shown = significant(rows)
+    last = last_changes(rows)
+    shown = changes.significant(last)
     number = f"{len(shown):,}" if shown else "none"
     said = f"The last run changed {number} of {text.counted(len(rows), 'value')} by more than 5%, with 95% confidence."
-    return section("What the last run changed", said, *sentences(rows), changes.table(shown) if shown else None)
+    return section("What the last run changed", said, *changes.tallies(last), changes.table(shown) if shown else None)
 
 
 def _table(runs: Sequence[TrendRun]) -> Table | None:
@@ -169,13 +162,12 @@ def _verdicts(runs: Sequence[TrendRun]) -> Section | None:
 
 def _measure(measure: Measure, series: Sequence[Series]) -> Section | None:
     """The rows of a measure, the largest change over all runs first."""
-    name = f"{measure.name[0].upper()}{measure.name[1:]}"
     rows = sorted(series, key=lambda row: -max((point.far for point in row.points if point), default=0.0))
     drawn = PicturedTable(
-        Table(HEADERS, tuple(map(_row, rows)), _ALIGN, f"{name}, {text.counted(len(rows), 'row')}"),
+        Table(HEADERS, tuple(map(_row, rows)), _ALIGN, f"{measure.title}, {text.counted(len(rows), 'row')}"),
         tuple(Inline(*sparkline.over_runs(f"{row.cell.title}, {row.arm}", row.points)) for row in rows),
     )
-    return section(name, drawn if rows else None)
+    return section(measure.title, drawn if rows else None)
 
 
 def _row(row: Series) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from compare.records.job import Job
@@ -125,9 +124,7 @@ class Reporter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def start(self, label: str) -> None:
@@ -197,9 +194,7 @@ class Bar(Reporter):
         self.progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
     def refresh(self) -> None:

@@ -138,8 +138,7 @@ def test_an_arm_that_refuses_says_why_and_one_that_converts_is_read():
 
 
 def test_what_was_watched_longer_is_scaled_to_the_step():
-    counted = ticks.Counted({})
-    counted.at("a.py:1").kernels = 1
+    counted = ticks.counted([LineOp("a.py:1")])
     row = ticks.timed(counted, lambda: None, lambda: [("a.py:1", 3.0), ("", 1.0), ("a.py:2", 4.0)])
     assert row.lines["a.py:1"].seconds == pytest.approx(row.step * 3 / 8)
     assert row.lines["a.py:2"].seconds == pytest.approx(row.step / 2)

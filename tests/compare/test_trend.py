@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from compare.page import html, markdown, sparkline, trend
+from compare.page import changes, html, markdown, sparkline, trend
 from compare.records import results
 from compare.stats import Interval
 from tests.helpers.claim_records import cell
@@ -45,7 +45,7 @@ def test_each_run_is_divided_by_the_first_and_the_last_compared_with_the_one_bef
     assert ratios(relative) == [1.0, 1.0, 1.2]
     assert (relative.change.word, relative.change.ratio.estimate) == ("more", pytest.approx(1.2, rel=0.01))
     assert of(found, "a warm step", "dynamic").change.word == "the same"
-    assert trend.significant(found)[0].arm == "static-exact"
+    assert changes.significant(trend.last_changes(found))[0].arm == "static-exact"
 
 
 def test_a_machine_is_compared_with_itself_only():
@@ -104,7 +104,7 @@ def test_the_page_says_what_changed_and_draws_every_row():
     page = trend.page(runs, found)
     shown, plain = html.render(page), markdown.render(page)
     assert shown.count('<svg class="spark"') == len(found)
-    assert f"The last run changed {len(trend.significant(found))} of {len(found)} values by more than 5%" in plain
+    assert f"The last run changed {len(changes.significant(trend.last_changes(found)))} of {len(found)} values by more than 5%" in plain
     assert "| w (small) | static-exact | 0.5× | 0.4× | 0.8×" in plain
     assert "1×, 0.8× |" in plain
     assert "| r2 | 2030-01-02T00:00:00+00:00 | c2 | A | quick |" in plain

@@ -25,10 +25,6 @@ SHORTEST = 2
 _SENTENCE = re.compile(r"[.!?](?:\s+|$)")
 
 
-def _lines(count: int, seed: int, longest: int) -> tuple[int, ...]:
-    return tuple(map(len, source_lines(count, seed, longest)))
-
-
 def _sentences(count: int, seed: int, longest: int) -> tuple[int, ...]:
     def counted(source: bytes) -> Iterator[int]:
         lengths = (len(sentence.split()) for text in _docstrings(source) for sentence in _SENTENCE.split(text))
@@ -44,17 +40,18 @@ def _docstrings(source: bytes) -> Iterator[str]:
             yield text
 
 
-def _trees(count: int, seed: int, longest: int) -> tuple[int, ...]:
-    return tuple(tree.nodes for tree in syntax_trees(count, seed, longest))
-
-
 def _uniform(count: int, seed: int, longest: int) -> tuple[int, ...]:
     rng = random.Random(seed)
     return tuple(rng.randint(SHORTEST, longest) for _ in range(count))
 
 
 DISTRIBUTIONS: Mapping[str, Draw] = MappingProxyType(
-    {"lines": _lines, "sentences": _sentences, "trees": _trees, "uniform": _uniform}
+    {
+        "lines": lambda count, seed, longest: tuple(map(len, source_lines(count, seed, longest))),
+        "sentences": _sentences,
+        "trees": lambda count, seed, longest: tuple(tree.nodes for tree in syntax_trees(count, seed, longest)),
+        "uniform": _uniform,
+    }
 )
 """Characters in lines of source, words in sentences of docstrings, nodes in syntax trees; all numbers alike."""
 

@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -213,12 +214,8 @@ def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
     return (*columns, mask)
 
 
-def _loss(model: Model) -> Loss:
-    return model.loss
-
-
-def _masked(model: Model) -> Loss:
-    return model.masked
+_loss: Callable[[Model], Loss] = attrgetter("loss")
+_masked: Callable[[Model], Loss] = attrgetter("masked")
 
 
 def _scanned(model: Model) -> Loss:

@@ -20,7 +20,7 @@ from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, timed
-from compare.records.breakdowns import Moment, Phase, SourceLinesArm
+from compare.records.breakdowns import LineCost, Moment, Phase, SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node
@@ -209,19 +209,19 @@ def counts(executable: Executable, case: Case) -> Counted:
     A fused group counts as the kernels inside it. Its bytes are those of its results: what lives in a block alone is
     written to no memory of the step.
     """
-    counted = Counted({})
+    counted = Counted(LineCost)
     for program in executable.program.nested():
         for node in dict.fromkeys(program.lines):
             if node is not None and not node.subgraphs:
-                counted.at(line_of(node)).kernels += 1
+                counted[line_of(node)].kernels += 1
     saved = saved_nodes(executable, case)
     for node in owners(executable):
         size = dims.evaluate(node.spec.nbytes, executable.sizes)
-        line = counted.at(line_of(node))
+        line = counted[line_of(node)]
         line.made += size
         line.saved += node in saved
         line.saved_bytes += size * (node in saved)
-    counted.lines.pop("", None)
+    counted.pop("", None)
     return counted
 
 

@@ -19,7 +19,7 @@ import dynamic
 from compare.engines.graphduel.functions import transformed
 from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
-from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, timed
+from compare.instruments.watch.readings import Reading, Spans, Timeline, counted, moment, timed
 from compare.records.breakdowns import Moment, SourceLinesArm
 from compare.workloads.base import Case
 from dynamic import tapes
@@ -173,11 +173,9 @@ def lines(case: Case) -> SourceLinesArm:
     """The row of the dynamic engine, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     kernels = recorded(case, arguments)
-    counted = Counted({})
-    for kernel in kernels:
-        counted.add(kernel.op)
+    costs = counted(kernel.op for kernel in kernels)
     step = transformed(dynamic, case.loss, case.argnum)
-    return timed(counted, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
+    return timed(costs, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
 
 
 def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:

@@ -1,7 +1,6 @@
 """The strategies for inputs of varying length: what an example costs under each, beside plain dynamic."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -64,9 +63,7 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
     style.said(dot, f"{name}: {' '.join(panels.ratio_cells(interval))}")
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    words = f"{measured[0].compiles} · {computed(measured):.2f}"
-    axes.annotate(words, (1, row), (4, 0), va="center", fontsize=7.5, annotation_clip=False, **beside)
+    panels.beside(axes, row, f"{measured[0].compiles} · {computed(measured):.2f}", 4, 7.5)
 
 
 def _alt(tables: Sequence[Evidence]) -> str:

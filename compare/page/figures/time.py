@@ -66,13 +66,8 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
     style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(panels.ratio_cells(interval))}, {ratio.words}")
     words = (*panels.ratio_cells(interval), ratio.words)[: style.columns(3)]
-    beside: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "textcoords": "offset points",
-        "annotation_clip": False,
-    }
     for offset, word in zip(_COLUMNS, words, strict=False):
-        axes.annotate(word, (1, row), (offset, 0), va="center", fontsize=8.5, **beside)
+        panels.beside(axes, row, word, offset, 8.5)
 
 
 def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:

@@ -52,6 +52,12 @@ def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
     axes.grid(visible=False, axis="y")
 
 
+def beside(axes: Axes, row: int, words: str, offset: float, size: float) -> None:
+    """Words on the right of the axes beside a row, so many points away."""
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+    axes.annotate(words, (1, row), (offset, 0), fontsize=size, annotation_clip=False, **look)
+
+
 def tie_zone(axes: Axes) -> None:
     """A line at 1 on an axis of ratios, and a strip as wide as what counts as a tie."""
     axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=style.FAINT, alpha=0.3, linewidth=0)
