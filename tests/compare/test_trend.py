@@ -104,7 +104,8 @@ def test_the_page_says_what_changed_and_draws_every_row():
     page = trend.page(runs, found)
     shown, plain = html.render(page), markdown.render(page)
     assert shown.count('<svg class="spark"') == len(found)
-    assert f"The last run changed {len(changes.significant(trend.last_changes(found)))} of {len(found)} values by more than 5%" in plain
+    changed = len(changes.significant(trend.last_changes(found)))
+    assert f"The last run changed {changed} of {len(found)} values by more than 5%" in plain
     assert "| w (small) | static-exact | 0.5× | 0.4× | 0.8×" in plain
     assert "1×, 0.8× |" in plain
     assert "| r2 | 2030-01-02T00:00:00+00:00 | c2 | A | quick |" in plain
