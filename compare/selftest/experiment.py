@@ -20,10 +20,10 @@ from compare.records import journal, results
 from compare.records.files import write_atomic
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.record import Record
 from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
+from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
 from compare.selftest import page, subjects
@@ -96,7 +96,7 @@ def run(
         with ExitStack() as stack:
             stack.enter_context(reporter)
             executor = executor or stack.enter_context(ThreadPoolExecutor(trials.at_once))
-            pool = Pool(executor, execute or _run_job, trials.at_once, lanes=True)
+            pool = Pool(executor, execute or run_job, trials.at_once, lanes=True)
             _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
         rates = _judged(kept, trials, time.monotonic() - started)
         results.write_json(directory / RATES, results.to_json(rates))
@@ -172,9 +172,3 @@ def _job(
         seed=trials.seed + number * trials.processes,
         arms=arms,
     )
-
-
-def _run_job(job: Job, timeout: float) -> Record:
-    from compare.run.processes import run_job
-
-    return run_job(job, timeout)

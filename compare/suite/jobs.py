@@ -57,11 +57,6 @@ def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
     ]
 
 
-def parity_job(cell: Cell, settings: Settings) -> Job:
-    """The gate of a cell."""
-    return settings.job("parity", cell)
-
-
 def time_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
     """Every cell, process after process: a slow hour meets all cells, an early end leaves some of each."""
     pairs = product(range(settings.processes), chosen)
@@ -136,15 +131,10 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
     )
 
 
-def memory_job(cell: Cell, settings: Settings) -> Job:
-    """The memory pass of a cell; it is split into one process per arm where it is run."""
-    return settings.job("memory", cell)
-
-
 def beyond_parity(settings: Settings) -> list[Job]:
     """The gate of the cells of further sizes that are timed."""
     beyond = _beyond(settings)
-    return [replace(parity_job(cell, settings), thin=beyond.examples) for cell in beyond.timed]
+    return [replace(settings.job("parity", cell), thin=beyond.examples) for cell in beyond.timed]
 
 
 def beyond_times(settings: Settings) -> list[Job]:
@@ -160,7 +150,7 @@ def beyond_counts(settings: Settings) -> list[Job]:
     left = {*settings.limits.leaves_out, *beyond.leaves_out}
     named = [name for name in workloads.WORKLOADS if name in workloads.names() and name not in left]
     cells = dict.fromkeys((*starmap(Cell, product(named, beyond.sizes)), *beyond.timed))
-    return [replace(memory_job(cell, settings), thin=beyond.examples) for cell in cells]
+    return [replace(settings.job("memory", cell), thin=beyond.examples) for cell in cells]
 
 
 def _beyond(settings: Settings) -> Beyond:

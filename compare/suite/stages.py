@@ -22,6 +22,7 @@ from compare.records.journal import Journal
 from compare.records.kinds import KINDS
 from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, error_of, kind_of, of
 from compare.run.executors import Execute, Pool, Serial
+from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, Wanted
 from compare.suite import frameworks, jobs
@@ -74,7 +75,7 @@ def run(
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
-    pool = Pool(executor or Serial(), execute or _run_job, at_once, lanes=at_once > 1)
+    pool = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1)
     with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
         with reporter:
             _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
@@ -91,9 +92,9 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
     records = []
     with reporter:
         for cell in chosen:
-            job = jobs.parity_job(cell, settings)
+            job = settings.job("parity", cell)
             reporter.start(job.label)
-            records.append((execute or _run_job)(job, settings.limits.timeout))
+            records.append((execute or run_job)(job, settings.limits.timeout))
             reporter.finish(error_of(records[-1]))
     return records
 
@@ -129,8 +130,8 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     timings = read([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
     tables, counts = read(jobs.table_jobs(settings)), read(jobs.beyond_counts(settings))
     closer = read(jobs.closer_jobs(chosen, settings))
-    gates = read([*(jobs.parity_job(cell, settings) for cell in chosen), *jobs.beyond_parity(settings)])
-    memories = read(jobs.memory_job(cell, settings) for cell in chosen)
+    gates = read([*(settings.job("parity", cell) for cell in chosen), *jobs.beyond_parity(settings)])
+    memories = read(settings.job("memory", cell) for cell in chosen)
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
     runner.header(settings.to_dict())
     runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
@@ -238,9 +239,3 @@ def _needed(failure: Failure, records: list[Record], verdicts: list[Verdict]) ->
         return False
     still = [verdict.claim for verdict in verdicts if verdict.finding.verdict in OPEN]
     return any(kind == kind_of(Parity) or kind in map(kind_of, claim.reads) for claim in still)
-
-
-def _run_job(job: Job, timeout: float) -> Record:
-    from compare.run.processes import run_job
-
-    return run_job(job, timeout)

@@ -37,7 +37,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(workloads, "_sources", sources)
     monkeypatch.setattr(report, "write", lambda *_: [])
     made = Machine()
-    monkeypatch.setattr(runs, "_run_job", made)
+    monkeypatch.setattr(runs, "run_job", made)
     return made
 
 

@@ -157,7 +157,7 @@ def test_options_that_do_not_go_together(tmp_path, options, said):
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(runs, "_run_job", answer)
+    monkeypatch.setattr(runs, "run_job", answer)
     out = tmp_path / "run"
     options = ["--executor", kind, "--at-once", "2", "--processes", "3", "--only", "tiny"]
     done = CliRunner().invoke(graphduel, ["run", "--out", str(out), *options])

@@ -322,7 +322,7 @@ def test_the_journal_of_another_seed_is_refused(go):
 
 
 def test_the_command_goes_on_with_the_plan_of_the_selftest(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "_run_job", lambda job, timeout: machine(job))
+    monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
     command = ["selftest", "--out", str(tmp_path / "a")]
     CliRunner().invoke(graphduel, [*command, "--comparisons", "4", "--seed", "2"])
     before = (tmp_path / "a" / results.RESULTS).read_text().count("\n")
@@ -359,7 +359,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
                 row.blocks = [1.0] * 20
         return record
 
-    monkeypatch.setattr(experiment, "_run_job", execute)
+    monkeypatch.setattr(experiment, "run_job", execute)
     path = tmp_path / "rates.json"
     done = CliRunner().invoke(
         graphduel, ["selftest", "--comparisons", "8", "--json", str(path), "--out", str(tmp_path / "a")]
@@ -380,7 +380,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
 
 
 def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "_run_job", lambda job, timeout: machine(job))
+    monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
     for name, value in (("COLUMNS", "80"), ("FORCE_COLOR", "1"), ("TERM", "dumb"), ("NO_COLOR", "1")):
         monkeypatch.setenv(name, value)
     shown = CliRunner().invoke(graphduel, ["selftest", "--comparisons", "4", "--out", str(tmp_path / "a")]).stdout
