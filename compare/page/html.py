@@ -9,7 +9,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from compare.page import terms
-from compare.page.blocks import Block, Folded, Page, Picture, Section, Terms
+from compare.page.blocks import Folded, Page, Picture, Section, Terms
 from compare.page.plots import style
 from compare.page.plots.compact import with_classes
 
@@ -57,7 +57,12 @@ def _environment(unused: set[str]) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"kind": _kind, "plain": to_builtins, "inlined": _inlined, "trusted": Markup}
+    environment.filters |= {
+        "kind": lambda block: type(block).__name__,
+        "plain": to_builtins,
+        "inlined": _inlined,
+        "trusted": Markup,
+    }
     environment.filters |= {"anchor": terms.anchor, "linked": partial(_linked, unused)}
     return environment
 
@@ -76,10 +81,6 @@ def _linked(unused: set[str], said: str) -> Markup:
         else:
             pieces.append(Markup("{}").format(piece))
     return Markup("").join(pieces)
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__
 
 
 def _inlined(picture: Picture, svg: str, which: str) -> Markup:

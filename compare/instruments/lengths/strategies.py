@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -158,7 +158,7 @@ class Strategy:
             step: Function = dynamic.value_and_grad(loss)
         else:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
-        alone = _one if self.padding == "none" else _with_mask
+        alone = itemgetter(0) if self.padding == "none" else _with_mask
         arguments: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
         return ReadyStrategy(stream, laid, step, arguments[self.batching])
 
@@ -192,10 +192,6 @@ class Strategy:
         if self.padding == "none":
             return {"shapes": "exact"}
         return {"shapes": "bucket", "dims": dims, "buckets": self._buckets(stream.lengths), "check": False}
-
-
-def _one(examples: Sequence[Example]) -> Example:
-    return examples[0]
 
 
 def _with_mask(examples: Sequence[Example]) -> Example:

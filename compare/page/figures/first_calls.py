@@ -29,7 +29,8 @@ _CAPTION = (
 
 def draw(summary: Summary) -> Drawing:
     """One row a workload, one column an arm, on shared scales."""
-    cells = largest(cell for (cell, _), calls in summary.streams.items() if _varies(calls))
+    lengths = ((cell, {call.length for call in calls}) for (cell, _), calls in summary.streams.items())
+    cells = largest(cell for cell, different in lengths if len(different) > 1)
     if not cells:
         return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
     arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
@@ -43,10 +44,6 @@ def draw(summary: Summary) -> Drawing:
     figure.supylabel("time of one call (log scale)", fontsize=9.5)
     figure.legend(handles=_key(summary), loc="outside upper center", ncols=style.columns(4))
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
-
-
-def _varies(calls: list[Call]) -> bool:
-    return len({call.length for call in calls}) > 1
 
 
 def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:

@@ -33,7 +33,7 @@ def draw(summary: Summary) -> Drawing:
     cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
-    shown = sorted(cells, key=_peak, reverse=True)[:_MOST]
+    shown = sorted(cells, key=lambda line: -max(row.peak for row in line.arms.values()))[:_MOST]
     grid = panels.grid([(line.cell, arm) for line in shown for arm in ARMS], len(ARMS), 2.3)
     for line in shown:
         _row_of_panels(line, [grid.axes[line.cell, arm] for arm in ARMS])
@@ -43,10 +43,6 @@ def draw(summary: Summary) -> Drawing:
     notes = [f"{line.cell.title}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
              for note in row.notes]  # fmt: skip
     return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), grid.figure, _table(cells))
-
-
-def _peak(line: Ledger) -> int:
-    return max(row.peak for row in line.arms.values())
 
 
 def _row_of_panels(line: Ledger, both: Sequence[Axes]) -> None:

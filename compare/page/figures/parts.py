@@ -22,6 +22,7 @@ from compare.words import text
 
 LARGEST_UNEXPLAINED = 0.05
 """Parts that leave more of a step than this unexplained do not add up."""
+_FINE = f"sums to the step within {LARGEST_UNEXPLAINED:.0%}"
 
 
 class Parted(NamedTuple):
@@ -171,9 +172,5 @@ def _table(steps: Sequence[Parted], records: Records) -> Table:
         if step.engine == "static"
         for stage, seconds in stages(records, step.cell).items()
     ]
-    rows += [(*step.cell, step.engine, "check", step.note or _fine(), "", "") for step in steps]
+    rows += [(*step.cell, step.engine, "check", step.note or _FINE, "", "") for step in steps]
     return Table(headers, tuple(rows), "llllrrr")
-
-
-def _fine() -> str:
-    return f"sums to the step within {LARGEST_UNEXPLAINED:.0%}"

@@ -51,7 +51,8 @@ def draw(summary: Summary) -> Drawing | None:
     every = [seconds for row in rows for seconds in row.blocks]
     style.log_axis(axes, 0.95 * min(every), 1.05 * max(every), 0.13, text.seconds)
     axes.set_xlabel("time of a call (log scale)")
-    return Drawing("samples", _TITLE, _CAPTION, _alt(rows), figure, _table(rows))
+    alt = f"The time of a call in every block. {'; '.join(map(_words, rows))}."
+    return Drawing("samples", _TITLE, _CAPTION, alt, figure, Table.of("rlrrrrr", map(_quantiles, rows)))
 
 
 def _rows(cell: Evidence) -> Iterator[_Samples]:
@@ -82,14 +83,6 @@ def _words(row: _Samples) -> str:
         f"process {row.process}, {row.mode}: {text.seconds(row.mean)} "
         f"({text.seconds(low)} to {text.seconds(high)} in {text.counted(len(row.blocks), 'block')})"
     )
-
-
-def _alt(rows: list[_Samples]) -> str:
-    return f"The time of a call in every block. {'; '.join(map(_words, rows))}."
-
-
-def _table(rows: list[_Samples]) -> Table | None:
-    return Table.of("rlrrrrr", [_quantiles(row) for row in rows])
 
 
 def _quantiles(row: _Samples) -> dict[str, str]:

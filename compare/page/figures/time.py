@@ -42,7 +42,8 @@ def draw(summary: Summary) -> Drawing | None:
         _whisker(axes, row, ratio)
     _scale(axes, rows)
     _labels(axes, rows)
-    return Drawing("steady", _TITLE, _CAPTION, _alt(rows), figure, _table(summary, rows))
+    table = Table.of("lllrrrrl", [_row(summary, ratio) for ratio in rows])
+    return Drawing("steady", _TITLE, _CAPTION, _alt(rows), figure, table)
 
 
 def _sorted(ratios: Sequence[Ratio]) -> list[Ratio]:
@@ -106,10 +107,6 @@ def _alt(rows: Sequence[Ratio]) -> str:
         + "; ".join(parts)
         + "."
     )
-
-
-def _table(summary: Summary, rows: Sequence[Ratio]) -> Table | None:
-    return Table.of("lllrrrrl", [_row(summary, ratio) for ratio in rows])
 
 
 def _row(summary: Summary, of: Ratio) -> dict[str, str]:
