@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,17 +89,12 @@ def advise(
     if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
     asked = asking.question(engine, function or "", inputs or "", mode, gradient)
-    prices = asking.priced(asked, calibration, progress.reporter(), _said, anew=calibrate)
+    prices = asking.priced(asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate)
     if function is None:
         chosen = _evaluated(asked, prices, rows, only, held_out=held_out)
     else:
         chosen = _advised(asked, prices)
     options.written(path, chosen)
-
-
-def _said(text: str) -> None:
-    """What is said of prices, beside the answer."""
-    options.say(text, err=True)
 
 
 def _advised(asked: Question, prices: Prices) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from compare.cli import complete, options
 
 KINDS = ("pyperf", "speedscope", "perfetto")
+STDOUT = Path("-")
 OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 
 
@@ -31,7 +31,7 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     from compare.page import formats
 
     made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
-    _write(made(options.results_in(directory), arm), out)
+    options.written(out or STDOUT, made(options.results_in(directory), arm))
 
 
 @click.command()
@@ -40,12 +40,4 @@ def schema(*, out: Path | None) -> None:
     """Write the JSON Schema of a line of results.jsonl."""
     from compare.page import formats
 
-    _write(formats.json_schema(), out)
-
-
-def _write(value: object, out: Path | None) -> None:
-    text = json.dumps(value, allow_nan=False, indent=1) + "\n"
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+    options.written(out or STDOUT, formats.json_schema())
