@@ -10,25 +10,15 @@ from compare.page.blocks import Block, Bullets, Folded, Picture, Section, Table,
 from compare.stats import Interval
 from compare.words import text
 
-# A word and a shape for each verdict, so that colour is never the only cue.
+# A word and a shape for each verdict, so that colour is never the only cue; and what is said of those that were counted.
 _MARKS = {
-    "supported": ("✓", "yes"),
-    "refuted": ("✗", "no"),
-    "depends": ("◐", "mixed"),
-    "proxy only": ("◇", "mixed"),
-    "inconclusive": ("?", "open"),
-    "not measured yet": ("○", "open"),
+    "supported": ("✓", "yes", "supported"),
+    "refuted": ("✗", "no", "refuted"),
+    "depends": ("◐", "mixed", "true under some conditions only"),
+    "proxy only": ("◇", "mixed", "judged by proxies only"),
+    "inconclusive": ("?", "open", "inconclusive"),
+    "not measured yet": ("○", "open", "not measured yet"),
 }
-_COUNTED = {
-    "supported": "supported",
-    "refuted": "refuted",
-    "depends": "true under some conditions only",
-    "proxy only": "judged by proxies only",
-    "inconclusive": "inconclusive",
-    "not measured yet": "not measured yet",
-}
-
-
 _RULE = "The claim, its opposite, the rule, what was not tested, and the literature"
 
 
@@ -37,7 +27,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "No verdict was computed for this run."
     counts = Counter[str](verdict.finding.verdict for verdict in verdicts)
-    parts = [f"{counts[word]} {said}" for word, said in _COUNTED.items() if counts[word]]
+    parts = [f"{counts[word]} {said}" for word, (_, _, said) in _MARKS.items() if counts[word]]
     return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
@@ -84,7 +74,7 @@ def anchor(id: str) -> str:
 def mark(judged: Verdict) -> VerdictMark:
     """The verdict as a sign and a word, with its effect."""
     finding = judged.finding
-    icon, tone = _MARKS[finding.verdict]
+    icon, tone, _ = _MARKS[finding.verdict]
     return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
 
