@@ -10,7 +10,7 @@ from compare.page.blocks import Block, Bullets, Folded, Picture, Section, Table,
 from compare.stats import Interval
 from compare.words import text
 
-# A word and a shape for each verdict, so that colour is never the only cue; and what is said of those that were counted.
+# A word and a shape for each verdict, so that colour is never the only cue, and what is said of several.
 _MARKS = {
     "supported": ("✓", "yes", "supported"),
     "refuted": ("✗", "no", "refuted"),
