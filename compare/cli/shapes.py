@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +48,9 @@ COUNTS = {"quick": 48, "full": 160}
 @options.default("--processes", type=click.IntRange(LEAST), default=4, help="Start this many fresh workers.")
 @options.SEED
 @click.pass_context
-def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) -> None:
+def shapes(
+    ctx: click.Context, /, *, lengths: str, column: str, model: str, quick: bool, processes: int, seed: int
+) -> None:
     """Compare padding, batching and compiling for varying lengths.
 
     FILE.csv has one length in each row, in the order in which they come. The command counts compilations, cache hits
@@ -58,35 +59,19 @@ def shapes(ctx: click.Context, /, *, lengths: str, column: str, **asked: Any) ->
     from compare.instruments.lengths.measure import SIZES
     from compare.page import lengths as screen
     from compare.page import tables
+    from compare.suite.settings import Settings
 
-    run = _Timing(lengths, **asked)
-    trace = _trace(lengths, column, run.seed)
+    settings = Settings("quick" if quick else "full", seed, processes)
+    trace = _trace(lengths, column, seed)
     name = Path(lengths).name
     say(screen.described(name, trace))
-    laid = screen.layouts(trace, SIZES[run.settings.limits.tables.size].batch)
+    laid = screen.layouts(trace, SIZES[settings.limits.tables.size].batch)
     say("Counted on the whole trace in its order; `hits` where every graph is kept:")
     tables.show(screen.COUNTED, screen.counted(laid, screen.useful(trace)))
     if len(trace.columns) > 1:
         say("Not timed: the models take inputs of one varying axis; name one column to time it.")
         return
-    ctx.exit(_timed(run, name, trace, laid))
-
-
-@dataclass(frozen=True)
-class _Timing:
-    """What is timed, and how."""
-
-    lengths: str
-    model: str
-    quick: bool
-    processes: int
-    seed: int
-
-    @cached_property
-    def settings(self) -> Settings:
-        from compare.suite.settings import Settings
-
-        return Settings("quick" if self.quick else "full", self.seed)
+    ctx.exit(_timed(settings, model, name, trace, laid))
 
 
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
@@ -99,7 +84,7 @@ def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
 
-def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
+def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims.c4_shapes import length_table
     from compare.errors import NothingMeasuredError
@@ -108,10 +93,10 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     from compare.records.record import Failure, of
     from compare.records.sweeps import Lengths
 
-    records, sample = _measured(run, name, trace)
+    records, sample = _measured(settings, model, name, trace)
     good = of(records, Lengths)
     echo()
-    say(screen.chosen(sample, trace, run.seed))
+    say(screen.chosen(sample, trace, settings.seed))
     say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
     cells = length_table.tables(good)
     if not any(process for table in cells for process in table.processes):
@@ -129,41 +114,40 @@ def _timed(run: _Timing, name: str, trace: LengthTrace, laid: Any) -> int:
     return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
-def _measured(run: _Timing, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
+def _measured(settings: Settings, model: str, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.records.record import error_of
     from compare.run import progress
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 
-    settings, records = run.settings, []
+    records: list[Record] = []
     reporter = progress.reporter()
-    reporter.pace.total = 1 + run.processes
+    reporter.pace.total = 1 + settings.processes
     with reporter:
         reporter.start("probe")
-        sample, budget = _sample(run, trace)
+        sample, budget = _sample(settings, model, trace)
         reporter.finish()
-        for process in range(run.processes):
-            job = lengths_job(run.model, name, settings, process, sample.lengths, budget)
+        for process in range(settings.processes):
+            job = lengths_job(model, name, settings, process, sample.lengths, budget)
             reporter.start(job.label)
             records.append(run_job(job, settings.limits.timeout))
             reporter.finish(error_of(records[-1]))
     return records, sample
 
 
-def _sample(run: _Timing, trace: LengthTrace) -> tuple[TraceSample, Budget]:
+def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
     from compare.instruments.lengths import probe
     from compare.instruments.lengths.probe import quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 
-    settings, wanted = run.settings, COUNTS["quick" if run.quick else "full"]
-    limit = settings.limits.timeout
-    job = lengths_job(run.model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
+    limit, wanted = settings.limits.timeout, COUNTS[settings.preset]
+    job = lengths_job(model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
     paces = probe.paces(run_job(asked, limit))
-    sample = probe.fitted(trace.lengths, paces, job.budget.least, limit / 2, wanted, run.seed)
+    sample = probe.fitted(trace.lengths, paces, job.budget.least, limit / 2, wanted, settings.seed)
     left = limit / 2 - paces.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)
