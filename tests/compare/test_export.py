@@ -1,8 +1,10 @@
 """Results in the formats of others, read back by the others where they are installed."""
 
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pytest
@@ -12,6 +14,7 @@ from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
 from compare.page import formats as export
 from compare.records import results
+from compare.records.files import write_atomic
 from compare.records.kinds import KINDS
 from tests.helpers.records import typed
 
@@ -185,3 +188,14 @@ def test_a_validator_says_of_lines_what_the_reader_says(record, valid):
 
 def test_the_command_prints_the_schema():
     assert json.loads(CliRunner().invoke(graphduel, ["schema"]).stdout) == export.json_schema()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+def test_what_is_no_file_is_written_into_and_stays_what_it_is(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(pipe.read_bytes)
+        write_atomic(pipe, b"{}")
+        assert heard.result(10) == b"{}"
+    assert pipe.is_fifo()
