@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare import engines as frameworks
-from compare.engines.torch import dynamo
+from compare.engines.torch import told
 from compare.errors import InputsError
 from compare.own import origin, run
 from compare.own.question import asked_of
@@ -35,11 +35,7 @@ def adapter():
 @pytest.fixture
 def fresh(adapter):
     """Dynamo that has seen nothing."""
-    import torch
-    from torch._dynamo.utils import counters
-
-    torch._dynamo.reset()
-    counters.clear()
+    adapter.forget()
     return adapter
 
 
@@ -80,7 +76,7 @@ def test_a_graph_break_names_the_line_of_the_user(fresh):
     found = compiled(fresh, *example("early_exit"))
     (said,) = found.breaks
     assert said == "Data-dependent branching (early_exit.py:25: if entropy < self.threshold:)"
-    assert {made.reason for made in found.compilations} == {dynamo.FIRST}
+    assert {made.reason for made in found.compilations} == {told.FIRST}
 
 
 def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(fresh):
@@ -89,7 +85,7 @@ def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(
     assert len(calls) == 10
     reasons = [made.reason for made in found.compilations]
     mismatch = "tensor 'line_tensor' size mismatch at index 0. expected 3, actual 4"
-    assert reasons[0] == dynamo.FIRST
+    assert reasons[0] == told.FIRST
     assert re.fullmatch(re.escape(mismatch) + r" \(char_rnn\.py:\d+: \w+\)", reasons[1])
     assert len(reasons) == 8
     assert [limit.partition(":")[0] for limit in found.limits] == ["the recompile limit of 8"]
@@ -233,3 +229,28 @@ def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(a
     assert 0 < parity.arms["eager"].output_error < 1e-5
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
     assert "Gradients are those in 6 parameters" in " ".join(repr(found).split())
+
+
+def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called_it(fresh):
+    import torch
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    seen = []
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        seen.append(loss.item())
+
+    found = compiled(fresh, step, [(torch.ones(2, 3),)] * 3)
+    assert all(re.search(r" \(test_torch_steps\.py:\d+: ", reason) for reason in found.breaks), found.breaks
+    assert any("graph_break()" in reason and "optimizer.step()" in reason for reason in found.breaks)
+    again = {made.reason for made in found.compilations} - {told.FIRST}
+    rate, length = (next(reason for reason in again if name in reason) for name in ("'lr'", "len("))
+    assert re.fullmatch(r"no longer self\.param_groups.* \(test_torch_steps\.py:\d+: optimizer\.step\(\)\)", rate)
+    assert re.fullmatch(r"no longer len\(.*\) == \d+ \(test_torch_steps\.py:\d+: seen\.append\(.*\)\)", length)

@@ -15,7 +15,7 @@ from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
-from compare.engines.torch import counting, dynamo
+from compare.engines.torch import counting, dynamo, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import TorchStep, trainable
@@ -208,7 +208,7 @@ class Torch(Framework):
 
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded."""
-        return dynamo.observed()
+        return told.observed()
 
     @contextmanager
     def checked(self) -> Iterator[None]:
