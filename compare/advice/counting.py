@@ -52,7 +52,7 @@ def _measured(asked: Question, names: Sequence[str], rows: str, timed: Job | Non
             programs.append(own(*origin.called(asked.function, asked.inputs), asked.gradient, asked.arms))
         else:
             function, inputs = origin.called(asked.function, asked.inputs)
-            calls = [engine.arrays(call) for call in calls_in(inputs)]
+            calls = [engine.arrays(call) for call in calls_in(inputs, function)]
             each = [Case(function, call[0], (tuple(call[1:]),), (1,)) for call in calls]
             programs.append(counted(engine, asked.arms, name, each))
     return CountedPrograms(engine.version, programs)

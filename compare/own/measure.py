@@ -81,7 +81,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
 
     Where compiling is costly its first call must stay the first, so that its effects are looked for later.
     """
-    engine, calls = question.adapter, calls_in(inputs)
+    engine, calls = question.adapter, calls_in(inputs, function)
     subject = Subject(question, function, calls if not engine.costly else [engine.arrays(call) for call in calls])
     if engine.costly:
         return subject

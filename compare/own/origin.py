@@ -6,6 +6,7 @@ Only a file that the user has named, or a module that is imported already, is ev
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from dataclasses import dataclass
 from functools import reduce
@@ -108,7 +109,8 @@ def source(written: str) -> str:
 def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
 
-    Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file.
+    Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file. A function
+    without parameters needs none.
     Raises InputsError, and whatever the file or that function raises.
     """
     place = PlaceInFile.of(function)
@@ -116,8 +118,18 @@ def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     f = place.load(function=True)
     if not callable(f):
         raise InputsError(f"{function} is no function but of type {type(f).__name__}")
+    if others is None and takes_nothing(f):
+        return f, [()]
     calls = others.load() if others else _beside(function, place)
     return f, list(calls() if callable(calls) else calls)
+
+
+def takes_nothing(function: Any) -> bool:
+    """Whether a function has no parameters at all, so that its one call is ()."""
+    try:
+        return not inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _beside(function: str, place: PlaceInFile) -> Any:

@@ -10,6 +10,7 @@ from compare.engines import Engine, named
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import NAME, ClockName
+from compare.own.origin import takes_nothing
 from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job
@@ -183,12 +184,12 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
     return tuple(dict.fromkeys((base, *(arms[name] for name in names))))
 
 
-def calls_in(inputs: Any) -> list[tuple[Any, ...]]:
-    """The inputs as a list of calls. Raises InputsError unless each is a tuple of arguments."""
+def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
+    """The inputs as a list of calls of the function. Raises InputsError unless each is a tuple of arguments."""
     if not isinstance(inputs, Sequence) or not inputs:
         raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")
     for number, call in enumerate(inputs):
-        if not isinstance(call, tuple) or not call:
+        if not isinstance(call, tuple) or not (call or takes_nothing(function)):
             kind = "tuple of nothing" if isinstance(call, tuple) else type(call).__name__
             raise InputsError(f"inputs[{number}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
     return list(inputs)

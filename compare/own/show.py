@@ -21,10 +21,8 @@ WIDTH = 80
 HERE = "one process, built anew each time"
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
-ONE_PROCESS = (
-    "measured in one process: another process may differ by more than the intervals say. For fresh processes, save the "
-    "function in a file and name it"
-)
+ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
+IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --processes 0"
 
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
 
@@ -129,7 +127,8 @@ def notes_of(result: Measured) -> list[str]:
     slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
-    alone = [ONE_PROCESS] if settings["where"] == HERE else []
+    remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
+    alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] == HERE else []
     return [*slow, *alone, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
 
 

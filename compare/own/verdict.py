@@ -8,14 +8,14 @@ from functools import cached_property
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
+from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.own.claims import ratio_of
 from compare.records.cells import Memory, Parity, Time
 from compare.records.record import DYNAMIC, Record, Records, of
-from compare.stats import Interval, Side
+from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
 CLEAR = 2.0
@@ -28,7 +28,7 @@ class Contest:
     """Which mode costs least: `leaders` are the one that does and those whose intervals do not tell them from it.
 
     `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader. `base` is the
-    mode that compiles nothing.
+    mode that compiles nothing, `processes` how many measured.
     """
 
     outcome: Outcome = "not measured"
@@ -36,6 +36,7 @@ class Contest:
     values: Mapping[str, float] = field(default_factory=dict)
     ratios: Mapping[str, Interval] = field(default_factory=dict)
     base: str = DYNAMIC
+    processes: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
         outcome = "alone"
     elif close and all(sides[arm] == "tie" for arm in close):
         outcome = "tie"
-    return Contest(outcome, (best, *close), values, ratios, cell.base)
+    return Contest(outcome, (best, *close), values, ratios, cell.base, len(cell.processes))
 
 
 def _side(ratio: Interval, *, once: bool) -> Side:
@@ -196,19 +197,21 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
     outcome = {
         "wins": f"{leaders} is ahead",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": f"{leaders} cannot be told apart{_without_interval(contest, less)}",
+        "cannot tell": _without_interval(contest, less) or f"{leaders} cannot be told apart",
     }[contest.outcome]
     return f"{where}, {outcome}{f': {compared}' if compared else ''}"
 
 
 def _without_interval(contest: Contest, less: str) -> str:
-    """Why there is no interval where there is none, and what was seen all the same."""
+    """What was seen where there is no interval, and why there is none; "" where there are intervals."""
     leader, ratios = contest.leaders[0], contest.ratios
     other = _beside(contest, list(ratios))
     if other is None or all(ratio.known for ratio in ratios.values()):
         return ""
-    seen = less.format(text.ratio(ratios[other].estimate))
-    return f", as {NO_INTERVAL}; in what was measured, {leader} {seen} {other}"
+    seen = f"{leader} {less.format(text.ratio(ratios[other].estimate))} {other}"
+    if contest.processes < LEAST:
+        return f"{seen} in {text.counted(contest.processes, 'process')}; an interval needs {LEAST}"
+    return f"{seen} in what was measured, but processes differ too much for an interval"
 
 
 def _compared(contest: Contest, less: str, more: str) -> str:

@@ -71,8 +71,9 @@ def listed(words: Sequence[str]) -> str:
 
 
 def counted(number_of: int, noun: str) -> str:
-    """1 job, 2 jobs."""
-    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
+    """1 job, 2 jobs, 3 processes."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number_of:,} {noun if number_of == 1 else plural}"
 
 
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:

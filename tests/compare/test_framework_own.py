@@ -20,9 +20,9 @@ from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.engines.torch.training import is_training
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, compiled, run, workers
+from compare.own import Result, compiled, origin, run, workers
 from compare.own.case import checked
-from compare.own.question import Question, arms_of, asked_of
+from compare.own.question import Question, arms_of, asked_of, calls_in
 from compare.own.verdict import verdict
 from compare.own.workers import Notes
 from compare.records import results
@@ -411,7 +411,7 @@ def test_the_result_is_a_run_that_is_read_again_and_has_a_page(tmp_path, monkeyp
 def test_compare_takes_a_framework():
     found = compare.compare(toy_framework.loss, toy_framework.calls(), framework="toy", seconds=0.02)
     assert isinstance(found, Result)
-    assert "another process may differ by more than the intervals say" in flat(found)
+    assert "another may differ by more than the intervals say" in flat(found)
 
 
 def test_the_command_refuses_frameworks_that_it_does_not_know():
@@ -458,6 +458,17 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, 
     done = CliRunner().invoke(graphduel, asked)
     assert done.exit_code == code, done.output
     assert told in done.output
+
+
+def test_a_function_without_parameters_needs_no_inputs(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def epoch():\n    return 1\ndef loss(x):\n    return x\ninputs = [(1,)]", "utf-8")
+    assert origin.called(f"{file}:epoch", None)[1] == [()]
+    assert origin.called(f"{file}:loss", None)[1] == [(1,)]
+    function = origin.called(f"{file}:epoch", None)[0]
+    assert calls_in([()], function) == [()]
+    with pytest.raises(InputsError, match=r"inputs\[0\] is a tuple of nothing"):
+        calls_in([()], len)
 
 
 def test_a_module_runs_again_over_the_functions_of_a_framework():

@@ -122,6 +122,21 @@ def test_a_step_in_mixed_precision_is_measured():
     assert of(found.records, Parity)[0].arms["eager"].status == "ok"
 
 
+def test_an_epoch_without_arguments_is_a_step_of_one_call():
+    model, _, step = made(sgd)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*map(torch.cat, zip(*calls(), strict=True))), 4)
+    before = copy.deepcopy(model.state_dict())
+
+    def epoch():
+        for x, y in loader:
+            step(x, y)
+
+    found = run.here(asked_of("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
+    assert of(found.records, Parity)[0].arms["eager"].status == "ok"
+    assert "a training step over 1 input" in repr(found)
+    assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
+
+
 class Trainer:
     """A step as a method, whose model and optimizer are attributes."""
 

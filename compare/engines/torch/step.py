@@ -42,7 +42,8 @@ class TorchStep:
         ]
         wanted += map(self._parts, self.reached)
         holding = [i for i, tree in enumerate(wanted) if optree.tree_leaves(tree)]
-        asked_of: Any = wanted[self.argnum] if holding in ([], [self.argnum]) else [wanted[i] for i in holding]
+        alone = bool(wanted) and holding in ([], [self.argnum])
+        asked_of: Any = wanted[self.argnum] if alone else [wanted[i] for i in holding]
         parts, structure = optree.tree_flatten(asked_of)
         self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
         gradients: Any = optree.tree_unflatten(structure, _gradients(value, parts, may_be_none=not elsewhere))
