@@ -106,6 +106,7 @@ class Op:
     kernel    `kernel(*arrays, out=None, **attrs)` in NumPy
     infer     `infer(*specs, **attrs) -> TensorSpec`, or an error that says which rule is broken
     rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
+    common    what rules share: it makes of the cotangent what they take in its place, once for all of them
     prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive
     cost      floating point operations: how many for each element of the result, or `cost(*specs, out=spec, **attrs)`
     doc       what the op does; the kernel's docstring where it is not given
@@ -123,6 +124,7 @@ class Op:
         infer: Infer,
         *,
         rules: Sequence[Vjp] = (),
+        common: Vjp = None,
         prepare: Prepare | None = None,
         cost: Cost | int,
         family: str,
@@ -139,6 +141,7 @@ class Op:
         self.kernel = kernel
         self.infer = infer
         self.rules = tuple(rule and Rule(rule) for rule in rules)
+        self.common = common and Rule(common)
         self.prepare = prepare
         self.cost = cost if callable(cost) else _for_each_element(cost)
         self.family = family

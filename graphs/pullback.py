@@ -13,8 +13,14 @@ Value = Any
 Ndims = tuple[int | None, ...] | None
 
 
+COMMON = -1
+
+
 class RuleStep(NamedTuple):
-    """The rule of one input: the places of its residuals among the saved values, and those that no later rule reads."""
+    """The rule of one input: the places of its residuals among the saved values, and those that no later rule reads.
+
+    The number `COMMON` is of what the others share, which comes first.
+    """
 
     number: int
     rule: Rule
@@ -35,7 +41,8 @@ class Pullback:
 
     def __init__(self, op: Op, wanted: int, count: int, ndims: Ndims = None) -> None:
         self.op, self.wanted, self.count, self.ndims = op, wanted, count, ndims
-        rules = {i: cast(Rule, op.rule(i)) for i in range(count) if wanted >> i & 1}
+        shared = {COMMON: op.common} if op.common else {}
+        rules = shared | {i: cast(Rule, op.rule(i)) for i in range(count) if wanted >> i & 1}
         fields_of = {i: rule.fields(str(i)) for i, rule in rules.items()}
         self.fields = fields = list(dict.fromkeys(field for of_one in fields_of.values() for field in of_one))
         reader = {field: i for i, of_one in fields_of.items() for field in of_one}  # the last one stays
@@ -63,6 +70,9 @@ class Pullback:
         An input has a `shape` and a `dtype`; one that is not `useful` is passed over.
         """
         for step in self.steps:
+            if step.number == COMMON:
+                values[-1] = step.rule.apply(values[-1], *[values[place] for place in step.places])
+                continue
             source = inputs[step.number]
             contribution = None
             if useful is None or source in useful:

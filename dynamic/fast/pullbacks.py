@@ -46,7 +46,7 @@ class Compiled(Pullback):
 
     def _foreseen(self) -> Code | None:
         """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
-        if self.op.family == "custom" or not all(step.rule.is_ours for step in self.steps):
+        if self.op.family == "custom" or self.op.common or not all(step.rule.is_ours for step in self.steps):
             return None
         return _program(self) or _learned(self)
 

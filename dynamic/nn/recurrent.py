@@ -9,6 +9,7 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
+from dynamic.nn.sequences import SEQUENCES, is_one_op
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import as_count, dtype_of, shape_of
@@ -185,8 +186,11 @@ class _Recurrent(Module):
         step = _STEPS[self.kind][1]
         b_ih, b_hh = _shares(self.kind, b_ih, b_hh)
         gates, w_hh = F.linear(xs, w_ih, b_ih), ops.permute_dims(w_hh)  # at once for all steps
-        places = list(range(shape_of(xs)[0]))
         backwards = suffix.endswith("reverse")
+        if self.kind in SEQUENCES and is_one_op(gates, *state, w_hh, b_hh):
+            outputs, state = SEQUENCES[self.kind](ops.flip(gates, axis=0) if backwards else gates, state, w_hh, b_hh)
+            return ops.flip(outputs, axis=0) if backwards else outputs, state
+        places = list(range(shape_of(xs)[0]))
         outputs = []
         for t in reversed(places) if backwards else places:
             state = step(gates[t], state, w_hh, b_hh)

@@ -1,0 +1,212 @@
+"""LSTM and GRU along a whole sequence, one op each: the tape keeps one node in place of some ten for each step.
+
+They are the dynamic engine's own. A trace takes the steps one by one (`dynamic/nn/recurrent.py`), as its passes know
+more of simple ops. The gates that the input makes are there, for all steps; those that the state makes are added here.
+As an op gives one array, what the steps make lies in planes of one. The way back makes at once, for all steps, whatever
+does not run along the sequence, and the gradient of the weight is one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamic.tensor import Tensor
+from graphs import ops
+from graphs.dims import Size
+from graphs.op import Array, Op
+from graphs.ops.elementwise import sigmoid
+from graphs.ops.linalg import matrix_product, rows, transposed
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.spec import TensorSpec
+
+State = tuple[Array, ...]
+RunSequence = Callable[[Array, State, Array, Array], tuple[Array, State]]
+
+
+def is_one_op(gates: Array, *others: Array | None) -> bool:
+    """Whether a sequence of gates is run as one op: here, at once, and all in one dtype."""
+    alike = all(other is None or dtype_of(other) == dtype_of(gates) for other in others)
+    return alike and isinstance(gates, Tensor) and len(gates) > 0
+
+
+class GateCotangents(NamedTuple):
+    """What reaches the gates of input and state, f[T, N, gates] both; and the first states, f[N, H] each."""
+
+    of_input: Array
+    of_state: Array
+    first: tuple[Array, ...]
+
+
+def _infer(planes: int, gates: TensorSpec, hidden: TensorSpec) -> TensorSpec:
+    return TensorSpec((planes, *gates.shape[:2], hidden.shape[-1]), gates.dtype)
+
+
+def _cost(gates: TensorSpec, weight: TensorSpec, *_: TensorSpec, out: TensorSpec) -> Size:
+    """Of the products, and some thirty operations for each element that is made of them."""
+    return gates.size * weight.shape[0] * 2 + out.size * 30
+
+
+def _weight_rule(cotangents: GateCotangents, z: Array, out: Array) -> Array:
+    return ops.matmul(transposed(rows(_before(out[0], z))), rows(cotangents.of_state))
+
+
+def _before(states: Array, first: Array) -> Array:
+    """The state before each step."""
+    return ops.concat([ops.expand_dims(first, 0), states[:-1]], axis=0)
+
+
+def _reach(planes: Array) -> bool:
+    """Whether a cotangent may reach these planes: gates are read by gradients of gradients alone."""
+    return not isinstance(planes, np.ndarray) or bool(planes.any())
+
+
+def _slope(squashed: Array) -> Array:
+    """The slope of a sigmoid, by its value."""
+    return ops.multiply(squashed, ops.subtract(1, squashed))
+
+
+def _tanh_slope(squashed: Array) -> Array:
+    return ops.subtract(1, ops.square(squashed))
+
+
+def _beside(*parts: Array) -> Array:
+    """f[..., H] each, as f[..., gates * H]."""
+    return ops.concat.apply(parts, {"axis": len(shape_of(parts[0])) - 1})
+
+
+# LSTM -------------------------------------------------------------------------------------------------------------
+
+
+def _lstm(gates: Array, weight: Array, hidden: Array, cell: Array) -> Array:
+    """Planes f[6, T, N, H]: hidden states, cells, and the gates i, f, g and o.
+
+    Of f[T, N, 4 H], f[H, 4 H], f[N, H] and f[N, H].
+    """
+    (steps, batch), size = gates.shape[:2], hidden.shape[-1]
+    planes = np.empty((6, steps, batch, size), gates.dtype)
+    for t in range(steps):
+        total = np.add(matrix_product(hidden, weight), gates[t]).reshape(batch, 4, size)
+        made = planes[:, t]
+        made[2:] = sigmoid.kernel(total).swapaxes(0, 1)
+        enter, forget, new, leave = made[2:]
+        np.tanh(total[:, 2], out=new)
+        cell = np.add(np.multiply(forget, cell), np.multiply(enter, new), out=made[1])
+        hidden = np.multiply(leave, np.tanh(cell), out=made[0])
+    return planes
+
+
+def _lstm_cotangents(g: Array, y: Array, out: Array, input3: Array) -> GateCotangents:
+    cells, enter, forget, new, leave = (out[plane] for plane in range(1, 6))
+    squashed = ops.tanh(cells)
+    cell_of_hidden = ops.multiply(leave, _tanh_slope(squashed))
+    of_both = _beside(
+        ops.multiply(new, _slope(enter)),
+        ops.multiply(_before(cells, input3), _slope(forget)),
+        ops.multiply(enter, _tanh_slope(new)),
+        ops.multiply(squashed, _slope(leave)),
+    )
+    of_gates = None
+    if _reach(g[2:]):
+        slopes = _slope(enter), _slope(forget), _tanh_slope(new), _slope(leave)
+        of_gates = _beside(*[ops.multiply(g[2 + gate], slope) for gate, slope in enumerate(slopes)])
+    back, made = transposed(y), []
+    hidden, cell = g[0, -1], g[1, -1]
+    for t in reversed(range(shape_of(out)[1])):
+        cell = ops.add(cell, ops.multiply(hidden, cell_of_hidden[t]))
+        reached = ops.multiply(_beside(cell, cell, cell, hidden), of_both[t])
+        made.append(reached if of_gates is None else ops.add(reached, of_gates[t]))
+        hidden, cell = ops.matmul(made[-1], back), ops.multiply(cell, forget[t])
+        if t:
+            hidden, cell = ops.add(g[0, t - 1], hidden), ops.add(g[1, t - 1], cell)
+    gates = ops.stack(made[::-1])
+    return GateCotangents(gates, gates, (hidden, cell))
+
+
+lstm: Op = Op(
+    "lstm",
+    _lstm,
+    lambda gates, weight, hidden, cell: _infer(6, gates, hidden),
+    rules=(lambda g: g.of_input, _weight_rule, lambda g: g.first[0], lambda g: g.first[1]),
+    common=_lstm_cotangents,
+    cost=_cost,
+    family="recurrent",
+    listed=False,
+)
+
+
+def _lstm_sequence(gates: Array, state: State, weight: Array, bias: Array) -> tuple[Array, State]:
+    planes = lstm(gates if bias is None else ops.add(gates, bias), weight, *state)
+    return planes[0], (planes[0, -1], planes[1, -1])
+
+
+# GRU --------------------------------------------------------------------------------------------------------------
+
+
+def _gru(gates: Array, weight: Array, hidden: Array, bias: Array) -> Array:
+    """Planes f[5, T, N, H]: hidden states, the gates r, z and n, and the state's part of n.
+
+    Of f[T, N, 3 H], f[H, 3 H], f[N, H] and f[3 H].
+    """
+    (steps, batch), size = gates.shape[:2], hidden.shape[-1]
+    planes = np.empty((5, steps, batch, size), gates.dtype)
+    for t in range(steps):
+        product = np.add(matrix_product(hidden, weight), bias)
+        made = planes[:, t]
+        both = sigmoid.kernel(np.add(gates[t, :, : 2 * size], product[:, : 2 * size]))
+        made[1:3] = both.reshape(batch, 2, size).swapaxes(0, 1)
+        reset, update, new = made[1:4]
+        made[4] = product[:, 2 * size :]
+        np.tanh(np.add(gates[t, :, 2 * size :], np.multiply(reset, made[4])), out=new)
+        hidden = np.add(new, np.multiply(update, np.subtract(hidden, new)), out=made[0])
+    return planes
+
+
+def _gru_cotangents(g: Array, y: Array, z: Array, out: Array) -> GateCotangents:
+    states, reset, update, new, part = (out[plane] for plane in range(5))
+    of_new = ops.multiply(ops.subtract(1, update), _tanh_slope(new))
+    of_update = ops.multiply(ops.subtract(_before(states, z), new), _slope(update))
+    of_hidden = _beside(ops.multiply(of_new, ops.multiply(part, _slope(reset))), of_update, ops.multiply(of_new, reset))
+    of_gates = None
+    if _reach(g[1:]):
+        g_new = ops.multiply(g[3], _tanh_slope(new))
+        g_reset = ops.multiply(ops.add(g[1], ops.multiply(g_new, part)), _slope(reset))
+        g_update = ops.multiply(g[2], _slope(update))
+        of_gates = _beside(g_reset, g_update, ops.add(g[4], ops.multiply(g_new, reset)))
+    back, made, hiddens = transposed(y), [], []
+    hidden = g[0, -1]
+    for t in reversed(range(shape_of(out)[1])):
+        hiddens.append(hidden)
+        reached = ops.multiply(_beside(hidden, hidden, hidden), of_hidden[t])
+        made.append(reached if of_gates is None else ops.add(reached, of_gates[t]))
+        hidden = ops.add(ops.multiply(hidden, update[t]), ops.matmul(made[-1], back))
+        if t:
+            hidden = ops.add(g[0, t - 1], hidden)
+    of_state = ops.stack(made[::-1])
+    reached = ops.multiply(ops.stack(hiddens[::-1]), of_new)
+    reached = reached if of_gates is None else ops.add(reached, g_new)
+    of_input = _beside(of_state[:, :, : 2 * shape_of(z)[-1]], reached)
+    return GateCotangents(of_input, of_state, (hidden,))
+
+
+gru: Op = Op(
+    "gru",
+    _gru,
+    lambda gates, weight, hidden, bias: _infer(5, gates, hidden),
+    rules=(lambda g: g.of_input, _weight_rule, lambda g: g.first[0], lambda g: ops.sum(g.of_state, axis=(0, 1))),
+    common=_gru_cotangents,
+    cost=_cost,
+    family="recurrent",
+    listed=False,
+)
+
+
+def _gru_sequence(gates: Array, state: State, weight: Array, bias: Array) -> tuple[Array, State]:
+    zeros = ops.zeros(shape_of(weight)[1:], dtype=dtype_of(weight)) if bias is None else bias
+    planes = gru(gates, weight, *state, zeros)
+    return planes[0], (planes[0, -1],)
+
+
+SEQUENCES: dict[str, RunSequence] = {"lstm": _lstm_sequence, "gru": _gru_sequence}
