@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from compare.claims.literature import Cited, told
 from compare.records import kinds
 from compare.records.record import Kind, Record, Records
 from compare.stats import LEAST, WIDEST, Interval
+from compare.words import text
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
@@ -53,6 +53,50 @@ class Regime:
 
 
 @dataclass(frozen=True)
+class Cited:
+    """A figure of the literature in words, its source, and the condition that it was measured under.
+
+    `ratio` is the figure in the unit of the regime whose name holds `beside`. It agrees in sign where the interval of
+    that regime lies on the same side of 1, and in size where that holds the figure as well; where nothing is
+    comparable, `apart` says why.
+    """
+
+    figure: str
+    source: str
+    condition: str
+    ratio: float = 1.0
+    beside: str = ""
+    apart: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.figure} ({self.source}); measured on {self.condition}"
+
+    def told(self, regimes: Sequence[Regime]) -> str:
+        """The figure, and whether regimes of this run agree with it."""
+        return f"{self}. {self._agrees(regimes)}"
+
+    def _agrees(self, regimes: Sequence[Regime]) -> str:
+        if self.apart:
+            return f"This run measured something else: {self.apart}"
+        near = next((regime for regime in regimes if self.beside in regime.name and regime.value is not None), None)
+        if near is None or near.value is None:
+            return f"This run did not measure the nearest condition: {self.beside}"
+        spread = near.interval if near.interval and near.interval.known else None
+        bounds = f" {text.interval(spread.low, spread.high)}" if spread else ""
+        return f"This run {self._verb(near.value, spread)}: {text.ratio(near.value)}{bounds} in {near.name}"
+
+    def _verb(self, value: float, spread: Interval | None) -> str:
+        """By the interval where there is one; a count is exact, and so its own."""
+        measured = spread or Interval(value, value, value)
+        side = measured.side(SMALLEST_EFFECT)
+        expected = "above" if self.ratio > 1 else "below"
+        if side == expected:
+            holds = measured.low <= self.ratio <= measured.high
+            return "agrees in sign and in size" if holds else f"agrees in sign, not in size ({text.ratio(self.ratio)})"
+        return "cannot decide" if side == "unclear" else "does not agree"
+
+
+@dataclass(frozen=True)
 class Finding:
     """What a rule concludes from records. Every ratio is static ÷ dynamic; `side` is where it speaks for the claim."""
 
@@ -79,7 +123,8 @@ class Verdict:
     @property
     def literature(self) -> tuple[str, ...]:
         """Each figure of the literature, and whether the regimes of the finding agree with it."""
-        return told(self.claim.literature, self.finding.regimes)
+        figures, regimes = self.claim.literature, self.finding.regimes
+        return tuple(figure.told(regimes) if isinstance(figure, Cited) else figure for figure in figures)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""

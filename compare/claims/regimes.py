@@ -8,23 +8,35 @@ size was measured; and no headline is the mean of steps of a few KiB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar, get_args
+from typing import NamedTuple, Protocol, TypeVar, get_args
 
 from compare import workloads
-from compare.claims.base import Label
-from compare.claims.evidence import admitted
+from compare.claims.base import Effect, Label, Regime, Side, judged
+from compare.claims.evidence import Evidence, Read, admitted
 from compare.errors import UnknownNameError
 from compare.records.cells import Memory
 from compare.records.record import Cell, Records, grouped, of
+from compare.stats import Interval, geometric_mean_interval
 from compare.workloads.base import WorkloadKind
 
 KIB, MIB = 2**10, 2**20
 TINY = 64 * KIB
 """Steps of fewer bytes are all overhead: no headline is taken from them."""
-T = TypeVar("T")
+MIN_WORKLOADS = 3
+"""Fewer workloads than this say nothing about graphs in general."""
+
+
+class OfOneCell(Protocol):
+    """What was measured of one cell."""
+
+    @property
+    def cell(self) -> Cell: ...  # noqa: D102
+
+
+T = TypeVar("T", bound=OfOneCell)
 
 SIZES: Mapping[str, tuple[float, float]] = {
     "steps under 64 KiB": (0, TINY),
@@ -60,19 +72,19 @@ def places(records: Records) -> dict[Cell, StepCounts]:
     return counts
 
 
-def by_size(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
+def by_size(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of size that has any, smallest first."""
-    return _grouped(((item, where[cell(item)].bytes) for item in items if cell(item) in where), SIZES)
+    return _within(SIZES, ((item, where[item.cell].bytes) for item in items if item.cell in where))
 
 
-def by_depth(items: Iterable[T], cell: Callable[[T], Cell], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
+def by_depth(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of depth that has any."""
-    return _grouped(((item, where[cell(item)].ops) for item in items if cell(item) in where), DEPTHS)
+    return _within(DEPTHS, ((item, where[item.cell].ops) for item in items if item.cell in where))
 
 
-def by_kind(items: Iterable[T], cell: Callable[[T], Cell]) -> dict[str, list[T]]:
+def by_kind(items: Iterable[T]) -> dict[str, list[T]]:
     """The items of each kind of workload that has any."""
-    groups = grouped(items, lambda item: kind_of(cell(item).workload))
+    groups = grouped(items, lambda item: kind_of(item.cell.workload))
     return {kind: groups[kind] for kind in KINDS if kind in groups}
 
 
@@ -95,7 +107,64 @@ def settled(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[str, ..
     return "inconclusive", (f"what was measured says {label}, but nothing speaks for {' and '.join(missing)}",)
 
 
-def _grouped(valued: Iterable[tuple[T, int]], named: Mapping[str, tuple[float, float]]) -> dict[str, list[T]]:
+def cost(
+    cell: Evidence, phase: str, read: Read, comparisons: int, arm: str | None = None, side: Side = "above"
+) -> Regime:
+    """Static ÷ dynamic in a phase, by the static arm that is best there unless another is named; open without one.
+
+    That is the strongest form of what is said for static. `comparisons` is how many such intervals hold at once.
+    """
+    arm = arm or cell.least(read)
+    ratio = cell.ratio(arm, cell.base, read, comparisons) if arm else None
+    return judged(f"{cell.name}: {phase}", ratio, arm or "", side)
+
+
+class Contest(NamedTuple):
+    """A cell, and static ÷ dynamic there, with the static arm that is best."""
+
+    evidence: Evidence
+    regime: Regime
+
+    @property
+    def cell(self) -> Cell:
+        """What was measured."""
+        return self.evidence.cell
+
+    @property
+    def ratio(self) -> float:
+        """Static ÷ dynamic."""
+        return self.regime.value or 1.0
+
+
+def too_few(contests: Iterable[Contest], more: str = "") -> str:
+    """That there are too few workloads to say anything of graphs in general; empty where there are enough."""
+    enough = len({contest.cell.workload for contest in contests}) >= MIN_WORKLOADS
+    return "" if enough else f"both engines were measured on fewer than {MIN_WORKLOADS} workloads{more}"
+
+
+def over(name: str, contests: Sequence[Contest], label: Callable[[Sequence[Contest], Interval], Label]) -> Regime:
+    """The regime of several cells: the geometric mean over workloads, then sizes, and the label of all of them."""
+    if not contests:
+        return Regime(name, "inconclusive")
+    mean = _mean(contests)
+    return Regime(name, label(contests, mean), mean.estimate, mean if mean.known else None)
+
+
+def headline(what: str, contests: Sequence[Contest]) -> tuple[Effect | None, Interval | None]:
+    """The one number for a claim, of the cells of realistic steps; none where there are none."""
+    if not contests:
+        return None, None
+    mean = _mean(contests)
+    name = f"{what}, static ÷ dynamic, geometric mean over workloads, {REALISTIC}"
+    return Effect(name, mean.estimate, "ratio"), mean
+
+
+def _mean(contests: Sequence[Contest]) -> Interval:
+    groups = grouped(contests, lambda contest: contest.cell.workload).values()
+    return geometric_mean_interval([[contest.ratio for contest in group] for group in groups])
+
+
+def _within(named: Mapping[str, tuple[float, float]], valued: Iterable[tuple[T, int]]) -> dict[str, list[T]]:
     held = list(valued)
     groups = {name: [item for item, n in held if low <= n < high] for name, (low, high) in named.items()}
     return {name: group for name, group in groups.items() if group}

@@ -117,7 +117,7 @@ def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> 
         best.setdefault(ratio.cell, ratio)
     if not best:
         return "No time of dynamic and of static once warm can be compared in this run."
-    large = regimes.by_size(best.values(), lambda ratio: ratio.cell, where).get(regimes.REALISTIC, [])
+    large = regimes.by_size(best.values(), where).get(regimes.REALISTIC, [])
     of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
     of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
     return f"Once warm, static with its fastest shape policy is, compared with dynamic, {of_large}{of_all}."

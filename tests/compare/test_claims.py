@@ -1,12 +1,13 @@
 """What holds for all claims: no records no verdict, and what must not change one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.claims import CLAIMS, conditions, get, tape
-from compare.claims.base import Finding, Regime, beyond, combine, strongest
-from compare.claims.literature import Cited, told
+from compare.claims.base import Cited, Finding, Regime, beyond, combine, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
 from tests.helpers.claim_records import (
@@ -281,7 +282,8 @@ def test_a_figure_below_one_agrees_with_what_is_below_and_one_that_is_not_compar
     assert half.told([]).endswith("This run did not measure the nearest condition: bytes")
     apart = Cited("x", "arXiv 3", "people", apart="nobody was asked")
     assert apart.told([]) == "x (arXiv 3); measured on people. This run measured something else: nobody was asked"
-    assert told(["as it is", apart], []) == ("as it is", apart.told([]))
+    claim = replace(CLAIMS["C1"], literature=("as it is", apart))
+    assert claim.judge([]).literature == ("as it is", apart.told([]))
 
 
 def test_each_figure_names_its_condition_and_what_it_is_set_beside():

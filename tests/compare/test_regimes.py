@@ -7,7 +7,7 @@ import pytest
 from compare import workloads
 from compare.claims import regimes
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import admitted
+from compare.claims.evidence import Evidence, admitted
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, thin
 from compare.instruments.memory import measure_arm
@@ -43,9 +43,9 @@ def test_a_cell_is_placed_by_what_the_dynamic_engine_reaches_and_only_if_it_was_
     records = typed(memory_records("one", 70_000, 10))
     assert regimes.places(records) == {Cell("one", "small"): regimes.StepCounts(70_000, 0)}
     assert regimes.places(records[1:]) == {}
-    (cell,) = regimes.by_size([Cell("one", "small")], lambda cell: cell, regimes.places(records))
+    (cell,) = regimes.by_size([Evidence("one", "small", ())], regimes.places(records))
     assert cell == "steps of 64 KiB to 1 MiB"
-    assert regimes.by_depth([Cell("one", "small")], lambda cell: cell, regimes.places(records)) == {}
+    assert regimes.by_depth([Evidence("one", "small", ())], regimes.places(records)) == {}
 
 
 @pytest.mark.parametrize("label", ["supported", "refuted", "depends", "inconclusive"])

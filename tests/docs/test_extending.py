@@ -97,11 +97,12 @@ def test_each_is_one_file_or_folder_and_one_line(name: str) -> None:
 REGISTERED = """
 from compare import claims, engines, workloads
 from compare.claims import regimes
+from compare.claims.evidence import Evidence
 from compare.records.record import Cell
 from compare.suite import jobs
 from compare.suite.settings import Settings
 
-assert list(regimes.by_kind([Cell("gated", "small")], lambda cell: cell)) == ["networks over batches"]
+assert list(regimes.by_kind([Evidence("gated", "small", ())])) == ["networks over batches"]
 assert Cell("gated", "small") in jobs.cells(Settings())
 assert engines.named("differences").arms == ("differences",)
 (check,) = jobs.check_jobs(Settings(claim="C9"))

@@ -51,12 +51,12 @@ def reason(cell: Evidence) -> str:
     means, first = cell.means(steady), cell.least(steady, cell.arms)
     if first is None:
         return f"{cell.name}: no strategy was right"
-    lost = max(means, key=lambda name: (_computed(cell, name), name))
-    most = max(means, key=lambda name: (_most(cell, name, "held"), name))
+    lost = max(means, key=lambda name: (padding(cell, name), name))
+    fullest = max(means, key=lambda name: (most(cell, name, "held"), name))
     return (
         f"{cell.name}: {first} is fastest once warm ({text.seconds(means[first])} an example); {lost} pads most "
-        f"({_computed(cell, lost):.2f} elements computed for each element of the input); {most} holds most plans "
-        f"({_most(cell, most, 'held'):,} bytes after {text.counted(_most(cell, most, 'compiles'), 'compile')})"
+        f"({padding(cell, lost):.2f} elements computed for each element of the input); {fullest} holds most plans "
+        f"({most(cell, fullest, 'held'):,} bytes after {text.counted(most(cell, fullest, 'compiles'), 'compile')})"
     )
 
 
@@ -74,12 +74,14 @@ def refused(records: Records) -> tuple[str, ...]:
     )
 
 
-def _computed(cell: Evidence, name: str) -> float:
-    return max(float(measured.computed / measured.useful) for measured in cell.of(name))
+def padding(cell: Evidence, arm: str) -> float:
+    """Elements computed for each one asked for; 1 means that nothing is padded."""
+    return max(float(measured.computed / measured.useful) for measured in cell.of(arm))
 
 
-def _most(cell: Evidence, name: str, field: str) -> int:
-    return max(int(getattr(measured, field)) for measured in cell.of(name))
+def most(cell: Evidence, arm: str, field: str) -> int:
+    """The largest of a count over the processes."""
+    return max(int(getattr(measured, field)) for measured in cell.of(arm))
 
 
 def _batching(cell: Evidence) -> dict[str, str]:

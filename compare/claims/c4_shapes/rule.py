@@ -12,19 +12,18 @@ import numpy.typing as npt
 from compare.claims import regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
+    Cited,
     Claim,
     Effect,
     Finding,
     Label,
     Regime,
     combine,
-    judged,
     not_measured,
 )
 from compare.claims.c4_shapes import length_table
-from compare.claims.c4_shapes.length_table import PHASES
-from compare.claims.evidence import Evidence, Read, cells, left_out, unsteady
-from compare.claims.literature import Cited
+from compare.claims.c4_shapes.length_table import PHASES, most, padding
+from compare.claims.evidence import Evidence, cells, left_out, unsteady
 from compare.records.cells import Memory, Parity, Time
 from compare.records.record import Cell, Records
 from compare.records.sweeps import Lengths
@@ -81,13 +80,12 @@ def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence])
 def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
     count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
-    best = {cell.cell: [_best(cell, *phase, count) for phase in PHASES] for cell in varying}
+    best = {cell.cell: [regimes.cost(cell, *phase, count) for phase in PHASES] for cell in varying}
     strategies = [cost for table in tables for cost in length_table.costs(table, count)]
-    judged = list(chain.from_iterable(best.values()))
     return LengthCosts(
-        judged,
+        list(chain.from_iterable(best.values())),
         strategies,
-        [_cost(cell, arm, *phase, count) for cell in varying for arm in cell.static_arms for phase in PHASES],
+        [regimes.cost(cell, *phase, count, arm) for cell in varying for arm in cell.static_arms for phase in PHASES],
         _shown(best, where) if best else next(iter([*strategies][-len(PHASES) :]), None),
     )
 
@@ -110,9 +108,9 @@ def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
 
 
 def _takes_any(cell: Evidence) -> Regime:
-    takes = _compiles(cell, cell.base) == 0 and _padding(cell, cell.base) == 1
+    takes = most(cell, cell.base, "compiles") == 0 and padding(cell, cell.base) == 1
     name = f"{cell.name}: dynamic takes every length unpadded"
-    return Regime(name, "supported" if takes else "refuted", _padding(cell, cell.base))
+    return Regime(name, "supported" if takes else "refuted", padding(cell, cell.base))
 
 
 def _dims_fixed(cell: Evidence) -> Regime:
@@ -121,20 +119,10 @@ def _dims_fixed(cell: Evidence) -> Regime:
     An arm that did not get to the end of the stream may or may not be such a one.
     """
     name = f"{cell.name}: static pads or compiles again"
-    free = [arm for arm in cell.static_arms if _compiles(cell, arm) <= 1 and _padding(cell, arm) == 1]
+    free = [arm for arm in cell.static_arms if most(cell, arm, "compiles") <= 1 and padding(cell, arm) == 1]
     if any(measured.whole for arm in free for measured in cell.of(arm)):
         return Regime(name, "refuted")
     return Regime(name, "inconclusive" if free or not cell.static_arms else "supported")
-
-
-def _best(cell: Evidence, phase: str, read: Read, comparisons: int) -> Regime:
-    """What varying lengths cost the best static arm of this phase: the strongest form of the opposite."""
-    arm = cell.least(read)
-    return _cost(cell, arm, phase, read, comparisons) if arm else Regime(f"{cell.name}: {phase}", "inconclusive")
-
-
-def _cost(cell: Evidence, arm: str, phase: str, read: Read, comparisons: int) -> Regime:
-    return judged(f"{cell.name}: {phase}", cell.ratio(arm, cell.base, read, comparisons), arm)
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
@@ -158,18 +146,9 @@ def _lengths(cell: Evidence) -> int:
     return len({call.length for m in cell.of(cell.base) for call in m.stream or ()})
 
 
-def _compiles(cell: Evidence, arm: str) -> int:
-    return max(measured.compiles for measured in cell.of(arm))
-
-
-def _padding(cell: Evidence, arm: str) -> float:
-    """Elements computed for each one asked for; 1 means that nothing is padded."""
-    return max(measured.computed / measured.useful for measured in cell.of(arm))
-
-
 def _counts(cell: Evidence) -> str:
     arms = (cell.base, *cell.static_arms)
-    shown = (f"{arm} {_compiles(cell, arm)} and {_padding(cell, arm):.2f}" for arm in arms)
+    shown = (f"{arm} {most(cell, arm, 'compiles')} and {padding(cell, arm):.2f}" for arm in arms)
     return f"{cell.name}: compiles, and elements computed for each element of the input: {', '.join(shown)}"
 
 

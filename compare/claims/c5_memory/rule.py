@@ -9,8 +9,8 @@ from statistics import median
 from compare.claims import crossover, regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
+    Cited,
     Claim,
-    Effect,
     Finding,
     Label,
     Regime,
@@ -18,15 +18,13 @@ from compare.claims.base import (
     not_measured,
 )
 from compare.claims.evidence import Evidence, cells, left_out
-from compare.claims.literature import Cited
+from compare.claims.regimes import Contest
 from compare.records.cells import Memory, MemoryArm, Parity
-from compare.records.record import Cell, Records, grouped
+from compare.records.record import Records
 from compare.records.sweeps import CrossoverMemory
-from compare.stats import Interval, geometric_mean_interval
+from compare.stats import Interval
 from compare.words import text
 
-MIN_WORKLOADS = 3
-"""Fewer workloads than this say nothing about graphs in general."""
 STRUCTURE_SHARE = 0.05
 """The claim's reason holds where the structure is at least this share of what static holds."""
 MORE, LESS = 1 + SMALLEST_EFFECT, 1 / (1 + SMALLEST_EFFECT)
@@ -39,16 +37,15 @@ def find(records: Records) -> Finding:
         return not_measured("memory")
     left = left_out(records, Memory)
     contests = [contest for cell in measured if (contest := _contest(cell))]
-    if len({cell.workload for cell, _, _ in contests}) < MIN_WORKLOADS:
-        few = f"both engines were measured on fewer than {MIN_WORKLOADS} workloads"
+    if few := regimes.too_few(contests):
         return Finding("inconclusive", (few, *left))
     where = regimes.places(records)
-    sizes = regimes.by_size(contests, _cell, where)
-    amounts = {name: _amount(name, group) for name, group in sizes.items() if len(_by_workload(group)) >= MIN_WORKLOADS}
+    sizes = regimes.by_size(contests, where)
+    amounts = {name: _amount(name, group) for name, group in sizes.items() if not regimes.too_few(group)}
     amount, why_open = regimes.settled(combine(regime.verdict for regime in amounts.values()), amounts)
     because = _because(contests)
-    groups = {**regimes.by_depth(contests, _cell, where), **regimes.by_kind(contests, _cell)}
-    effect, mean = _headline(sizes.get(regimes.REALISTIC, []))
+    groups = {**regimes.by_depth(contests, where), **regimes.by_kind(contests)}
+    effect, mean = regimes.headline("bytes held", sizes.get(regimes.REALISTIC, []))
     return Finding(
         # a wrong reason spoils a right amount; it does not rescue a wrong one
         combine((amount, *(regime.verdict for regime in because))) if amount == "supported" else amount,
@@ -63,7 +60,7 @@ def find(records: Records) -> Finding:
         ),
         effect,
         mean,
-        (*amounts.values(), *because, *starmap(_amount, groups.items()), *map(_regime, contests)),
+        (*amounts.values(), *because, *starmap(_amount, groups.items()), *(contest.regime for contest in contests)),
     )
 
 
@@ -75,13 +72,13 @@ def held(measured: MemoryArm) -> Sequence[float]:
     return (measured.peak + _classes(measured, "structure", "plan", "caches"),)
 
 
-Contest = tuple[Evidence, str, float]
-"""A cell, the static arm that holds least there, and static ÷ dynamic."""
-
-
 def _contest(cell: Evidence) -> Contest | None:
+    """The static arm that holds least ÷ dynamic; counts are exact, so there is no interval."""
     arm, dynamic = cell.least(held), cell.of(cell.base)
-    return (cell, arm, _most(cell.of(arm)) / _most(dynamic)) if arm and dynamic else None
+    if not arm or not dynamic:
+        return None
+    ratio = _most(cell.of(arm)) / _most(dynamic)
+    return Contest(cell, Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm))
 
 
 def _most(measured: Sequence[MemoryArm]) -> float:
@@ -93,31 +90,13 @@ def _classes(measured: MemoryArm, *names: str) -> float:
     return float(sum(measured.classes.get(name, 0) for name in names))
 
 
-def _by_workload(contests: list[Contest]) -> list[list[float]]:
-    groups = grouped(contests, lambda contest: contest[0].workload)
-    return [[ratio for *_, ratio in group] for group in groups.values()]
-
-
-def _cell(contest: Contest) -> Cell:
-    return contest[0].cell
-
-
-def _headline(contests: list[Contest]) -> tuple[Effect | None, Interval | None]:
-    """The one number for the claim, of realistic steps alone; none where there are none."""
-    if not contests:
-        return None, None
-    mean = geometric_mean_interval(_by_workload(contests))
-    name = f"bytes held, static ÷ dynamic, geometric mean over workloads, {regimes.REALISTIC}"
-    return Effect(name, mean.estimate, "ratio"), mean
-
-
-def _amount(name: str, contests: list[Contest]) -> Regime:
+def _amount(name: str, contests: Sequence[Contest]) -> Regime:
     """Whether static holds more in one regime."""
-    mean, ratios = geometric_mean_interval(_by_workload(contests)), [ratio for _, _, ratio in contests]
-    return Regime(f"{name}: bytes held", _more(ratios, mean), mean.estimate, mean if mean.known else None)
+    return regimes.over(f"{name}: bytes held", contests, _more)
 
 
-def _more(ratios: list[float], mean: Interval) -> Label:
+def _more(contests: Sequence[Contest], mean: Interval) -> Label:
+    ratios = [contest.ratio for contest in contests]
     if max(ratios) <= MORE:
         return "refuted"
     if min(ratios) < LESS:
@@ -137,29 +116,22 @@ def _because(contests: list[Contest]) -> list[Regime]:
 def _caches(contests: list[Contest]) -> list[str]:
     if not _classified(contests):
         return []
-    cell, arm, _ = largest = max(contests, key=lambda contest: _share(contest, "caches"))
-    return [
-        f"caches of other shapes are at most {_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {arm})"
-    ]
+    cell, regime = largest = max(contests, key=lambda contest: _share(contest, "caches"))
+    share = f"{_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {regime.arm})"
+    return [f"caches of other shapes are at most {share}"]
 
 
 def _classified(contests: list[Contest]) -> bool:
-    return all(measured.classes for cell, arm, _ in contests for measured in cell.of(arm))
+    return all(measured.classes for cell, regime in contests for measured in cell.of(regime.arm))
 
 
 def _share(contest: Contest, name: str) -> float:
-    cell, arm, _ = contest
-    return max(_classes(measured, name) / held(measured)[0] for measured in cell.of(arm))
-
-
-def _regime(contest: Contest) -> Regime:
-    cell, arm, ratio = contest
-    # counts are exact, so a cell has a value and no interval
-    return Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm)
+    cell, regime = contest
+    return max(_classes(measured, name) / held(measured)[0] for measured in cell.of(regime.arm))
 
 
 def _counts(contests: list[Contest]) -> str:
-    more, less = (sum(map(beyond, (ratio for *_, ratio in contests))) for beyond in (MORE.__lt__, LESS.__gt__))
+    more, less = (sum(beyond(contest.ratio) for contest in contests) for beyond in (MORE.__lt__, LESS.__gt__))
     of, equal = text.counted(len(contests), "case"), len(contests) - more - less
     return f"static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
 
@@ -182,9 +154,9 @@ CLAIM = Claim(
     "more in some and less in none, the 95% interval of the geometric mean (bootstrap over workloads, then sizes) lies "
     f"above 1, and its mean lies above {MORE}. Otherwise it is inconclusive. The claim gets the verdict that all "
     "three regimes give, and depends where they give different ones. Supported and refuted need all three "
-    f"regimes, measured on at least {MIN_WORKLOADS} workloads each. The claim names the structure as the cause: if "
-    f"the structure is under {STRUCTURE_SHARE:.0%} of what static holds in the median cell, supported becomes "
-    "depends.",
+    f"regimes, measured on at least {regimes.MIN_WORKLOADS} workloads each. The claim names the structure as the "
+    f"cause: if the structure is under {STRUCTURE_SHARE:.0%} of what static holds in the median cell, supported "
+    "becomes depends.",
     find=find,
     reads=(Memory, CrossoverMemory, Parity),
     tape="alone",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 
@@ -10,35 +10,30 @@ from compare.claims import crossover, regimes
 from compare.claims.base import (
     NO_INTERVAL,
     SMALLEST_EFFECT,
+    Cited,
     Claim,
-    Effect,
     Finding,
     Label,
     Regime,
     Side,
-    judged,
     not_measured,
 )
 from compare.claims.break_even import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
-from compare.claims.literature import Cited
+from compare.claims.regimes import Contest
 from compare.records.cells import Memory, Parity, Time
-from compare.records.record import Cell, Records, grouped
+from compare.records.record import Cell, Records
 from compare.records.sweeps import Crossover
-from compare.stats import Interval, geometric_mean_interval
+from compare.stats import Interval
 from compare.words import text
 
 CONTROL = "big_matmul"
 """One large matmul: the kernel is all there is, so the engines must tie on it."""
 TIE = 0.10
 """The control ties when its interval lies between 1/1.1 and 1.1."""
-MIN_WORKLOADS = 3
-"""Fewer workloads than this, the control not counted, are not "some tasks"."""
 
 _SLOWER: Side = "below"
 """Dynamic is slower where static ÷ dynamic lies below 1."""
-
-Contest = tuple[Evidence, Regime]
 
 
 def find(records: Records) -> Finding:
@@ -51,13 +46,12 @@ def find(records: Records) -> Finding:
     left = (*unsteady(measured), *left_out(records, Time))
     often = _contests(tasks, "steady state", steady)
     once = _contests(tasks, "one-off run", first_run)
-    if len({cell.workload for cell, _ in often}) < MIN_WORKLOADS:
-        few = f"both engines were measured on fewer than {MIN_WORKLOADS} workloads beside the control"
+    if few := regimes.too_few(often, " beside the control"):
         return Finding("inconclusive", (few, tie, *left))
     where = regimes.places(records)
-    sizes = regimes.by_size(often, _cell, where)
+    sizes = regimes.by_size(often, where)
     label, why_open = regimes.settled(_verdict(often, once), sizes)
-    effect, mean = _headline(sizes.get(regimes.REALISTIC, []))
+    effect, mean = regimes.headline("seconds in steady state", sizes.get(regimes.REALISTIC, []))
     return Finding(
         "inconclusive" if control == "refuted" else label,
         (
@@ -78,53 +72,18 @@ def find(records: Records) -> Finding:
     )  # fmt: skip
 
 
-def _cell(contest: Contest) -> Cell:
-    return contest[0].cell
-
-
 def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
     """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
-    yield _phase(phase, contests)
-    places = (regimes.by_size(contests, _cell, where), regimes.by_depth(contests, _cell, where))
-    grouping = (*places, regimes.by_kind(contests, _cell))
+    yield regimes.over(phase, contests, _somewhere)
+    grouping = (regimes.by_size(contests, where), regimes.by_depth(contests, where), regimes.by_kind(contests))
     for name, group in chain.from_iterable(groups.items() for groups in grouping):
-        yield _phase(f"{phase}, {name}", group)
-
-
-def _headline(contests: list[Contest]) -> tuple[Effect | None, Interval | None]:
-    """The one number for the claim, of realistic steps alone; none where there are none."""
-    if not contests:
-        return None, None
-    mean = geometric_mean_interval(_ratios(contests))
-    name = f"seconds in steady state, static ÷ dynamic, geometric mean over workloads, {regimes.REALISTIC}"
-    return Effect(name, mean.estimate, "ratio"), mean
-
-
-def _ratios(contests: list[Contest]) -> list[list[float]]:
-    groups = grouped(contests, lambda contest: contest[0].workload).values()
-    return [[regime.value or 1.0 for _, regime in group] for group in groups]
+        yield regimes.over(f"{phase}, {name}", group, _somewhere)
 
 
 def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
-    """The static arm that is fastest there ÷ dynamic: the strongest form of the claim.
-
-    The intervals of a phase hold their truths all at once with 95%.
-    """
-    contests = []
-    for cell in tasks:
-        arm = cell.least(read)
-        interval = cell.ratio(arm, cell.base, read, comparisons=len(tasks)) if arm else None
-        if arm and interval:
-            contests.append((cell, judged(f"{cell.name}: {phase}", interval, arm, _SLOWER)))
-    return contests
-
-
-def _phase(name: str, contests: list[Contest]) -> Regime:
-    if not contests:
-        return Regime(name, "inconclusive")
-    mean = geometric_mean_interval(_ratios(contests))
-    verdict = _somewhere([regime for _, regime in contests])
-    return Regime(name, verdict, mean.estimate, mean if mean.known else None)
+    """The cells that both engines have; the intervals of a phase hold their truths all at once with 95%."""
+    contests = (Contest(cell, regimes.cost(cell, phase, read, len(tasks), side=_SLOWER)) for cell in tasks)
+    return [contest for contest in contests if contest.regime.value is not None]
 
 
 def _counts(phase: str, contests: list[Contest]) -> str:
@@ -142,21 +101,22 @@ def _may_be_faster(regime: Regime) -> bool:
     return regime.interval is None or regime.interval.high > 1 + SMALLEST_EFFECT
 
 
-def _somewhere(regimes: list[Regime]) -> Label:
+def _somewhere(contests: Sequence[Contest], _: Interval | None = None) -> Label:
     """Slower in some and faster in none, slower in some and faster in others, or slower in none.
 
     A cell whose interval is so wide that dynamic may be faster there leaves it open: noise then never settles more.
     """
-    slower = any(regime.verdict == "supported" for regime in regimes)
-    if slower and any(map(_faster, regimes)):
+    shown = [regime for _, regime in contests]
+    slower = any(regime.verdict == "supported" for regime in shown)
+    if slower and any(map(_faster, shown)):
         return "depends"
     if slower:
-        return "inconclusive" if any(map(_may_be_faster, regimes)) else "supported"
-    return "refuted" if all(regime.verdict == "refuted" for regime in regimes) else "inconclusive"
+        return "inconclusive" if any(map(_may_be_faster, shown)) else "supported"
+    return "refuted" if all(regime.verdict == "refuted" for regime in shown) else "inconclusive"
 
 
 def _verdict(often: list[Contest], once: list[Contest]) -> Label:
-    label = _somewhere([regime for _, regime in (*often, *once)])
+    label = _somewhere([*often, *once])
     # slower somewhere is shown by one phase; slower nowhere needs both
     return "inconclusive" if label == "refuted" and not once else label
 
@@ -216,7 +176,7 @@ CLAIM = Claim(
     "the bytes that a step of the dynamic engine reaches. The headline is the mean of steps of 1 MiB and more. On the "
     f"control {CONTROL} both engines must take equal time, within {TIE:.0%}: inconclusive if they do not, with a "
     "warning if that is not known. The size of the control was raised once, after a first run had shown 5% of cache "
-    f"effects at smaller sizes. Inconclusive with fewer than {MIN_WORKLOADS} other workloads.",
+    f"effects at smaller sizes. Inconclusive with fewer than {regimes.MIN_WORKLOADS} other workloads.",
     find=find,
     reads=(Time, Memory, Crossover, Parity),
     tape="alone",

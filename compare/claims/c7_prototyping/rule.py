@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from compare.claims.base import Claim, Effect, Finding, Label, Regime, judged, not_measured
-from compare.claims.literature import Cited
+from compare.claims.base import Cited, Claim, Effect, Finding, Label, Regime, judged, not_measured
 from compare.records.checks import FaultRow, Faults, Programs, Prototypes, TaskRow
 from compare.records.kinds import KINDS
 from compare.records.record import Records, kind_of, of
