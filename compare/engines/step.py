@@ -100,6 +100,11 @@ class Step:
         self.engine.wait(result)
         return result
 
+    def epoch(self) -> None:
+        """Every example once."""
+        for example in self.examples:
+            self(*example)
+
     @property
     def observed(self) -> Observed:
         """What the engine tells of this step."""

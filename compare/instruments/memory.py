@@ -94,7 +94,7 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        _epochs(step, 1)
+        step.epoch()
         peak = tracemalloc.get_traced_memory()[1] - held
     longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
     _, gradients = step(*step.examples[longest])
@@ -110,7 +110,7 @@ def kept_by_epoch(step: Step) -> int:
     tracemalloc.start()
     try:
         for _ in range(LEAK_EPOCHS + 1):
-            _epochs(step, 1)
+            step.epoch()
             gc.collect()
             readings.append(tracemalloc.get_traced_memory()[0])
     finally:
@@ -130,7 +130,8 @@ def _warmed(arm: str, case: Case, build: Build) -> tuple[Step, int]:
     gc.collect()
     before = restart_resident_peak()
     step = build(arm, case)
-    _epochs(step, WARM_EPOCHS)
+    for _ in range(WARM_EPOCHS):
+        step.epoch()
     return step, max(0, resident_peak() - before)
 
 
@@ -153,12 +154,6 @@ def resident_peak() -> int:
         lines = []
     peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
     return peaks[0] if peaks else int(psutil.Process().memory_info().rss)
-
-
-def _epochs(step: Step, count: int) -> None:
-    for _ in range(count):
-        for example in step.examples:
-            step(*example)
 
 
 def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients: int) -> tuple[dict[str, int], int]:

@@ -245,7 +245,7 @@ class FunctionRunnable(Runnable):
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
             with self.engine.doubles(self._reached):
-                exact = [self._given(self._run, index, SEEDS[0], self.engine.doubled) for index in self._indices]
+                exact = [self._result(index, SEEDS[0], self.engine.doubled) for index in range(len(self.calls))]
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)
             return {index: (result,) for index, result in enumerate(self._eager)}
@@ -263,14 +263,10 @@ class FunctionRunnable(Runnable):
 
         eager = self._eager
         self._begin = otherwise
-        nudged = [self._result(index, SEEDS[0]) for index in self._indices]
+        nudged = [self._result(index, SEEDS[0]) for index in range(len(self.calls))]
         self._begin = begin
         back()
         return dict(enumerate(zip(eager, nudged, strict=True)))
-
-    @property
-    def _indices(self) -> range:
-        return range(len(self.calls))
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
@@ -278,12 +274,10 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def _eager(self) -> list[Reference]:
-        return [self._result(index, SEEDS[0]) for index in self._indices]
+        return [self._result(index, SEEDS[0]) for index in range(len(self.calls))]
 
-    def _result(self, index: int, seed: int) -> Reference:
-        return self._given(self._run, index, seed, lambda call: call)
-
-    def _given(self, run: Callable[..., Any], index: int, seed: int, made: Callable[[Any], Any]) -> Reference:
+    def _result(self, index: int, seed: int, made: Callable[[Any], Any] = lambda call: call) -> Reference:
+        run = self._run
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
             result = self.engine.numpy(run(*made(self.calls[index])))

@@ -33,7 +33,7 @@ class Injected(Step):
         self, step: Step, *, share: float = 0.0, leak: str = "", kept: int = 0, parts: int = 1, more: int = 0
     ) -> None:
         super().__init__(step.engine, step, step.examples)
-        self.step, self.epoch = step, len(step.examples)
+        self.step = step
         self.share, self.leak, self.kept = round(share * WHOLE), leak, kept
         self.parts, self.more = parts, more
         self._turns = self._again = 0
@@ -58,7 +58,7 @@ class Injected(Step):
             self._due -= WHOLE + self.share
             self._again += 1
             self(*example)  # with all that is around the work, or a short step would be slowed by less
-        if self.leak and self._turns % self.epoch == 0:
+        if self.leak and self._turns % len(self.examples) == 0:
             self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
         return self.step(*example)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -24,7 +24,7 @@ from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import to_json
-from compare.workloads.base import Case, Example
+from compare.workloads.base import Case
 
 COLD = 0
 """The process that finds no compiled code, where code is kept on the disk."""
@@ -142,14 +142,7 @@ def time_steady(rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], j
 
 def steady_call(step: Step) -> TimedCall:
     """What one steady call is: a step on its one example, or an epoch over the whole stream."""
-    if len(step.examples) > 1:
-        return partial(_epoch, step, step.examples)
-    return partial(step, *step.examples[0])
-
-
-def _epoch(step: Step, examples: Sequence[Example]) -> None:
-    for example in examples:
-        step(*example)
+    return step.epoch if len(step.examples) > 1 else partial(step, *step.examples[0])
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
