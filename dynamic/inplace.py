@@ -99,7 +99,8 @@ def assign(tensor: Held, result: Held) -> None:
 
 def _refuse(tensor: Held, result: Held) -> None:
     if type(tensor._edge) is Leaf:
-        raise InplaceError(located("in-place change of a leaf that requires a gradient; wrap it in no_grad()"))
+        remedy = "wrap it in no_grad(), or make a new tensor"
+        raise InplaceError(located(f"in-place change of a leaf that requires a gradient; {remedy}"))
     if result._edge is not None and is_view(tensor._data):
         raise InplaceError(
             located("in-place change of a view that is part of a graph; change the whole tensor, or use where")

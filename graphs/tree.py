@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -93,15 +93,15 @@ def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
 def paths(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """A readable name for each leaf of positional arguments of `f`: `params['w']`, or `arg0['w']` of `*args`."""
     tree: Tree = args
-    names = _parameter_names(f)
-    labels = [*names, *(f"arg{i}" for i in range(len(names), len(args)))]
+    labels = argument_names(f, len(args))
     return [labels[path[0]] + "".join(f"[{key!r}]" for key in path[1:]) for path in optree.tree_paths(tree)]
 
 
-def _parameter_names(f: Callable[..., Any]) -> list[str]:
-    """Those of positional parameters; none where Python cannot tell."""
+def argument_names(f: Callable[..., Any], count: int) -> list[str]:
+    """A name for each positional argument: that of its parameter, or `arg0` where Python cannot tell."""
     try:
-        parameters = inspect.signature(f).parameters.values()
+        parameters: Iterable[inspect.Parameter] = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        parameters = ()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
+    return [*names, *(f"arg{i}" for i in range(len(names), count))]

@@ -35,6 +35,7 @@ from graphs.errors import is_internal
 LOOKING = 2.0
 """Seconds after which the search for the line that did it ends."""
 NO_RESULT = "returns None"
+ARGUMENT = "its argument"
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,21 @@ def refuse(name: str, effects: Sequence[SideEffect]) -> None:
             f"{name} {effects[0]}, so that there is nothing to compare; return what it computes, or {allow}"
         )
     if effects:
+        changed = any(ARGUMENT in effect.what for effect in effects)
+        remedy = "make a new array (x = x + 1 instead of x += 1)" if changed else "take it out"
         raise EffectsError(
             f"{name} does more than give a result: {', '.join(map(str, effects))}. What runs its Python does that on "
-            "every call, a compiled mode only when it traces, so that their times cannot be compared; take it out, or "
+            f"every call, a compiled mode only when it traces, so that their times cannot be compared; {remedy}, or "
             f"{allow}"
         )
+
+
+def not_deterministic(name: str) -> EffectsError:
+    """What to raise where two calls on the same arguments give different results."""
+    return EffectsError(
+        f"{name} is not deterministic: two calls on the same arguments give different results, so that no mode can be "
+        "compared with another. Seed what it draws, as in np.random.default_rng(0), or pass the numbers as an argument"
+    )
 
 
 def effects_of(
@@ -195,8 +206,9 @@ def _random_states_kept() -> Iterator[None]:
 
 def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[reach.Changeable]:
     """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
-    pairs = enumerate(zip(example, args, strict=True))
-    arguments = [reach.Changeable(f"its argument {i}", partial(fingerprint, pair)) for i, pair in pairs]
+    names = tree.argument_names(f, len(args))
+    pairs = zip(names, zip(example, args, strict=True), strict=True)
+    arguments = [reach.Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
     return [
         reach.Changeable("the state of Python's random", random.getstate),
         reach.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002

@@ -211,9 +211,7 @@ def _gate(job: Job, case: Case, limit: float) -> Parity:
     record = parity.check(job, case, job.arms, limit=limit)
     disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
     if disagreeing and _differs_from_itself(job.arms[0], case):
-        for row in disagreeing:
-            row.reason = f"{row.reason}; two calls on the same inputs differ: seed what the function draws"
-        return record
+        raise effects.not_deterministic(job.workload or "a function")
     for arm, row in record.arms.items():
         if row.status == "disagree" and engines.of_arm(arm).mode(arm).pads:
             row.reason = (

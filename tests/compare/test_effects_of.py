@@ -203,7 +203,7 @@ def closure():
         (of_module, "changes the global `own.COUNTED`", "own.COUNTED"),
         (default, "changes a default argument of default", "calls.append"),
         (attribute, "changes an attribute of attribute", "attribute.calls ="),
-        (argument, "changes its argument 0", "x[0] = 3.0"),
+        (argument, "changes its argument `x`", "x[0] = 3.0"),
         (nothing, "returns None", "def nothing"),
         (files, "writes to a file", "TARGET.open"),
         (environs, "changes os.environ", "os.environ["),
@@ -230,7 +230,7 @@ def test_what_it_calls_closes_over_and_is_bound_to_is_looked_at_too():
 
 def test_a_container_among_the_arguments_that_is_changed_is_found():
     params = {"w": X}
-    assert effects_of(container, (params,)) == [SideEffect("changes its argument 0", here(container, "params["))]
+    assert effects_of(container, (params,)) == [SideEffect("changes its argument `params`", here(container, "params["))]
     assert params["w"] is X
 
 
@@ -251,6 +251,15 @@ def test_what_only_gives_a_result_has_none(f, example, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert effects_of(f, example) == []
+
+
+@pytest.mark.parametrize("f", [argument, container])
+def test_a_change_of_an_argument_is_refused_with_how_to_write_it(f):
+    example = {"w": X} if f is container else X
+    with pytest.raises(
+        EffectsError, match=r"changes its argument `\w+` .*make a new array \(x = x \+ 1 instead of x \+= 1"
+    ):
+        compare.compare(f, [(example,)], **QUICK)
 
 
 def test_random_states_and_streams_are_as_before():

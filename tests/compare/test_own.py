@@ -16,7 +16,7 @@ import dynamic
 import graphs as g
 from compare import engines
 from compare.engines.graphduel import functions
-from compare.errors import CompareError, InputsError
+from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import parity
 from compare.own import bundle, measure, origin
 from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
@@ -354,7 +354,6 @@ def test_a_function_that_draws_without_a_seed_is_told_so():
     def drawn(params, x):
         return g.mean((x @ params["w"]) * float(np.random.default_rng().normal()))
 
-    found = compare.compare(drawn, own.inputs[:1], processes=0, seconds=0.01)
-    reasons = found.verdict.refused.values()
-    assert reasons
-    assert all("two calls on the same inputs differ: seed what the function draws" in reason for reason in reasons)
+    for allow in (False, True):
+        with pytest.raises(EffectsError, match=r"drawn is not deterministic: .*np\.random\.default_rng\(0\)"):
+            compare.compare(drawn, own.inputs[:1], processes=0, seconds=0.01, allow_effects=allow)
