@@ -24,7 +24,7 @@ def reshape(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("permute_dims")
 def permute_dims(w: OnnxWriter, node: Node, x: str) -> str:
-    return w("Transpose", x, perm=[*node.attrs["axes"]])
+    return w("Transpose", x, perm=[*node.attrs["axes"]]) if node.shape else x
 
 
 @writes("broadcast_to")
@@ -47,12 +47,18 @@ def flip(w: OnnxWriter, node: Node, x: str) -> str:
 def reversed_along(w: OnnxWriter, x: str, axes: Sequence[int]) -> str:
     """The elements in the opposite order along some axes."""
     count = len(axes)
-    return w("Slice", x, w.ints([END] * count), w.ints([BEGIN] * count), w.ints(axes), w.ints([-1] * count))
+    return (
+        x
+        if not count
+        else w("Slice", x, w.ints([END] * count), w.ints([BEGIN] * count), w.ints(axes), w.ints([-1] * count))
+    )
 
 
 @writes("pad")
 def pad(w: OnnxWriter, node: Node, x: str) -> str:
     widths = node.attrs["pad_width"]
+    if not widths:
+        return x
     pads = w.shape([*(before for before, _ in widths), *(after for _, after in widths)])
     return w("Pad", x, pads, w.constant(node.attrs["value"], node.dtype))
 
@@ -141,6 +147,8 @@ def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
         raise UnwritableError(f"setitem ({node.source}): on a symbolic size it is not written; give sizes as numbers")
     places = np.full(node.shape, -1)
     chosen = np.empty(node.shape)[node.attrs["key"]].shape
+    if 0 in chosen:
+        return x
     places[node.attrs["key"]] = np.arange(int(np.prod(chosen))).reshape(chosen)
     (value,) = w.typed(node, (x, value), node.dtype)[1:]
     rows = w.reshaped(w("Expand", value, w.ints(chosen)), (-1,))
@@ -170,8 +178,18 @@ _REDUCTIONS = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "
 
 @writes(*_REDUCTIONS)
 def reduction(w: OnnxWriter, node: Node, x: str) -> str:
-    (x,) = w.typed(node, [x], node.dtype)
-    return reduced(w, _REDUCTIONS[node.op.name], x, node)
+    (x,) = w.typed(node, [x], wide(node.dtype))
+    return narrowed(w, reduced(w, _REDUCTIONS[node.op.name], x, node), node)
+
+
+def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which numbers of one are added: ONNX has no sums of small integers."""
+    return np.dtype(np.int64) if dtype.kind in "iu" and dtype.itemsize < 4 else dtype
+
+
+def narrowed(w: OnnxWriter, name: str, node: Node) -> str:
+    """A result that was computed in a wide dtype, in that of its node."""
+    return name if wide(node.dtype) == node.dtype else w.cast(name, node.dtype)
 
 
 def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
@@ -182,8 +200,11 @@ def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
 
 @writes("any", "all")
 def quantified(w: OnnxWriter, node: Node, x: str) -> str:
-    flags = w.cast(x if node.inputs[0].dtype == np.bool_ else w.cast(x, np.bool_), np.int32)
-    return w.cast(reduced(w, "ReduceMax" if node.op.name == "any" else "ReduceMin", flags, node), np.bool_)
+    """Whether there are some that hold, or none that do not: of nothing too."""
+    flags = x if node.inputs[0].dtype == np.bool_ else w.cast(x, np.bool_)
+    if node.op.name == "any":
+        return w.cast(reduced(w, "ReduceSum", w.cast(flags, np.int64), node), np.bool_)
+    return w("Not", w.cast(reduced(w, "ReduceSum", w.cast(w("Not", flags), np.int64), node), np.bool_))
 
 
 @writes("argmax", "argmin")
@@ -198,12 +219,8 @@ def place_of_extreme(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("cumulative_sum")
 def cumulative_sum(w: OnnxWriter, node: Node, x: str) -> str:
-    (x,) = w.typed(node, [x], node.dtype)
-    initial = node.attrs.get("include_initial")
-    total = w("CumSum", x, w.constant(node.attrs["axis"], np.int64))
-    if not initial:
-        return total
-    return _padded(w, total, len(node.shape), node.attrs["axis"], 1, 0, node)
+    (x,) = w.typed(node, [x], wide(node.dtype))
+    return narrowed(w, w("CumSum", x, w.constant(node.attrs["axis"], np.int64)), node)
 
 
 # Picking and sorting ------------------------------------------------------------------------------------------------
@@ -305,6 +322,6 @@ def det(w: OnnxWriter, node: Node, x: str) -> str:
 @writes("softmax", "log_softmax")
 def softmax(w: OnnxWriter, node: Node, x: str) -> str:
     axes = node.attrs["axis"]
-    if len(axes) > 1:
+    if len(axes) != 1:
         raise UnwritableError(f"{node.op.name} ({node.source}): over {len(axes)} axes it is not written; reshape them")
     return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=axes[0])
