@@ -7,6 +7,7 @@ import linecache
 import os
 import re
 import sys
+import threading
 import warnings
 from pathlib import Path
 from types import FrameType
@@ -127,8 +128,23 @@ def is_asked_by_user(*between: str) -> bool:
     return frame is not None and not frame.f_code.co_filename.startswith(_OURS)
 
 
+class _InPlace(threading.local):
+    line = ""
+
+
+_in_place = _InPlace()
+
+
+def put_line(line: str) -> str:
+    """Let a text stand for the user's line in this thread; returns what stood there before, "" for nothing."""
+    before, _in_place.line = _in_place.line, line
+    return before
+
+
 def user_line(start: FrameType | None = None) -> str:
     """The user's line being run, as `model.py:12`, seen from a frame; empty when no frame is the user's."""
+    if _in_place.line:
+        return _in_place.line
     frame = user_frame(start or sys._getframe(1))
     return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
 

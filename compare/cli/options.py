@@ -89,7 +89,14 @@ GRADIENT = click.option(
     default=None,
     help="Compare gradients with respect to argument 0.  [default: if they exist]",
 )
-FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete.functions)
+
+
+def _of_model(_ctx: click.Context, _param: click.Parameter, written: str) -> str:
+    """A function's place; that of an ONNX file is its model."""
+    return f"{written}:model" if written.endswith(".onnx") else written
+
+
+FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete.functions, callback=_of_model)
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Write over the results that are in the folder of --out.")
 INPUTS = click.option(
     "--inputs",

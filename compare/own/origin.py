@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from compare.errors import InputsError
+from compare.own import onnx_file
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 
@@ -169,6 +170,8 @@ def import_file(path: Path) -> ModuleType:
         return loaded
     if not where.is_file():
         raise InputsError(f"there is no file {path}; write FILE.py:function")
+    if where.suffix == onnx_file.SUFFIX:
+        return sys.modules.setdefault(name, onnx_file.module_of(where, name))
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise InputsError(f"{path} is no Python file; its name ends in .py")

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import inliner
 
-from graphs.errors import ArgumentError
+from graphs.errors import ArgumentError, ArtifactError, put_line
 from graphs.onnx import ops  # noqa: F401  (fills the table)
 from graphs.onnx.reading import OnnxGraph, Opsets, defaults, dtype_of, missing
 from graphs.onnx.table import Constant
@@ -27,9 +28,12 @@ def load(source: Source) -> OnnxModel:
 
     Functions of the model, and ops that ONNX defines by others and that have no translation of their own, are read as
     what they are made of. Raises UntranslatedError for an op without translation, naming it, its domain and the node,
-    and ImportError where onnx is not installed.
+    ArtifactError for a file that is no model, and ImportError where onnx is not installed.
     """
-    proto = onnx.load_from_string(source) if isinstance(source, bytes) else onnx.load(Path(source))
+    try:
+        proto = onnx.load_from_string(source) if isinstance(source, bytes) else onnx.load(Path(source))
+    except DecodeError as error:
+        raise ArtifactError(f"no model of ONNX, or damaged ({error}); export it again") from None
     opsets = {entry.domain: entry.version for entry in proto.opset_import}
     name = proto.graph.name or "model" if isinstance(source, bytes) else Path(source).stem
     return OnnxModel(_inlined(proto, opsets).graph, opsets, name)
@@ -67,7 +71,7 @@ class OnnxModel:
     """
 
     def __init__(self, graph: onnx.GraphProto, opsets: Opsets, name: str) -> None:
-        self.__name__ = name
+        self.__name__ = self.__qualname__ = name
         self._graph = OnnxGraph(graph, opsets)
         self.weights: dict[str, Constant] = self._graph.weights
         self.inputs = {value.name: _spec(value) for value in graph.input if value.name not in self.weights}
@@ -88,7 +92,11 @@ class OnnxModel:
                 f"{self.__name__}: takes {', '.join(self.inputs)}; {len(inputs)} inputs and "
                 f"{', '.join(named) or 'no names'} were given"
             )
-        results = self._graph.run({**self.weights, **(weights or {}), **dict(map(self._typed, values.items()))})
+        before = put_line("")
+        try:
+            results = self._graph.run({**self.weights, **(weights or {}), **dict(map(self._typed, values.items()))})
+        finally:
+            put_line(before)
         return results[0] if len(results) == 1 else results
 
     def _typed(self, item: tuple[str, Any]) -> tuple[str, Any]:

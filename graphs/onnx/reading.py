@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 
-from graphs.errors import GraphError, ShapeError
+from graphs.errors import GraphError, ShapeError, put_line
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Texts, Translated
@@ -25,10 +25,14 @@ class UntranslatedError(GraphError):
 
 
 class NodeCall(NamedTuple):
-    """An op of a model, ready to run: names of values that it reads (empty for none) and makes."""
+    """An op of a model, ready to run: names of values that it reads (empty for none) and makes.
+
+    In a graph `place` stands where the line of a program would.
+    """
 
     op: str
     label: str
+    place: str
     call: Callable[..., Any]
     bodies: dict[str, OnnxGraph]
     inputs: tuple[str, ...]
@@ -38,6 +42,7 @@ class NodeCall(NamedTuple):
     def run(self, values: Values) -> None:
         """Compute the outputs among these values."""
         args = [values[name] if name else None for name in self.inputs]
+        put_line(self.place)
         try:
             result = self._of_sizes(args)
             if result is NotImplemented:
@@ -129,7 +134,8 @@ def _step(node: NodeProto, number: int, opsets: Opsets) -> NodeCall:
     if entry.counts:
         options["outputs"] = len(outputs)
     call = functools.partial(entry.function, **options) if options else entry.function
-    return NodeCall(name_of(node), label, call, bodies, tuple(node.input), outputs, entry.deciding)
+    place = node.name or name_of(node)
+    return NodeCall(name_of(node), label, place, call, bodies, tuple(node.input), outputs, entry.deciding)
 
 
 def _entry(node: NodeProto, label: str, opsets: Opsets) -> Translated:
