@@ -25,7 +25,8 @@ def summary(records: Records) -> str:
     That the tape did not run compiled is no detail: the line says so too.
     """
     loads = _loads(_environments(records))
-    vary = _control_variation(records)
+    cell = _control(records)
+    vary = _variation(cell) if cell else None
     word = "quiet" if loads else "not recorded"
     if vary is not None and vary > NOISY:
         word = "unsteady"
@@ -41,13 +42,9 @@ def _environments(records: Records) -> list[Environment]:
     return measured or [record.environment for record in records if record.environment]
 
 
-def _control_variation(records: Records) -> float | None:
-    """By how much blocks of the control vary, where it was measured in both engines."""
-    for cell in reversed(cells(records, Time)):
-        if cell.workload == CONTROL:
-            arm = cell.least(steady)
-            return _variation(cell, arm) if arm else None
-    return None
+def _control(records: Records) -> Evidence | None:
+    """The control at the largest size that was measured."""
+    return next((cell for cell in reversed(cells(records, Time)) if cell.workload == CONTROL), None)
 
 
 def sentences(records: Records) -> tuple[str, ...]:
@@ -72,23 +69,25 @@ def _clock(records: Records) -> Iterator[str]:
 
 def control(records: Records) -> str:
     """How well the control ties, and by how much its blocks vary."""
-    controls = [cell for cell in cells(records, Time) if cell.workload == CONTROL]
-    if not controls:
+    cell = _control(records)
+    if cell is None:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
-    cell = controls[-1]
     arm = cell.least(steady)
     ratio = cell.ratio(arm, cell.base, steady) if arm else None
-    if arm is None or ratio is None:
+    if ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
-    vary = _variation(cell, arm)
+    vary = _variation(cell)
     blocks = f"; the times of its blocks differ by {vary:.1%}" if vary is not None else ""
     warning = f". That is more than {NOISY:.0%}, so smaller differences may be noise" if (vary or 0.0) > NOISY else ""
     return f"Control {cell.name}: static ÷ dynamic is {ratio.estimate:.3f} {spread}{blocks}{warning}."
 
 
-def _variation(cell: Evidence, arm: str) -> float | None:
+def _variation(cell: Evidence) -> float | None:
     """By how much the paired ratio of a block differs from the others of its process, in the median over processes."""
+    arm = cell.least(steady)
+    if arm is None:
+        return None
     both = [process for process in cell.processes if cell.base in process and arm in process]
     pairs = [zip(steady(process[cell.base]), steady(process[arm]), strict=False) for process in both]
     logs = [[log(top / bottom) for top, bottom in pair] for pair in pairs]

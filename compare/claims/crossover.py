@@ -88,24 +88,20 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
     """For each kind of op: how many cells each engine wins, the extremes, and where static's lead ends."""
     for ops, group in _by_ops(points).items():
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
-        low, high = min(group, key=_ratio), max(group, key=_ratio)
         yield (
             f"crossover map, {ops}: dynamic is slower than static in {sides.count('below')} of "
-            f"{text.counted(len(group), 'cell')}, faster in {sides.count('above')}; static ÷ dynamic goes from "
-            f"{text.ratio(low.ratio)} ({_where(low)}) to {text.ratio(high.ratio)} ({_where(high)}); {_line(group)}"
+            f"{text.counted(len(group), 'cell')}, faster in {sides.count('above')}; {_range(group)}; {_line(group)}"
         )
 
 
 def size_reasons(points: Sequence[Point]) -> Iterator[str]:
     """For each kind of op: in how many cells static holds more, and the extremes."""
     for ops, group in _by_ops(points).items():
-        low, high = min(group, key=_ratio), max(group, key=_ratio)
         more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
             f"crossover map, {ops}: static holds more in {more} of {text.counted(len(group), 'cell')}, "
-            f"less in {less}; static ÷ dynamic goes from {text.ratio(low.ratio)} ({_where(low)}) to "
-            f"{text.ratio(high.ratio)} ({_where(high)})"
+            f"less in {less}; {_range(group)}"
         )
 
 
@@ -131,9 +127,8 @@ def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
     return grouped(points, lambda point: point.place.ops)
 
 
-def _ratio(point: Point) -> float:
-    return point.ratio
-
-
-def _where(point: Point) -> str:
-    return f"depth {point.place.depth}, {point.place.elements:,} floats"
+def _range(group: Sequence[Point]) -> str:
+    """The extremes, and where they are."""
+    ends = (extreme(group, key=lambda point: point.ratio) for extreme in (min, max))
+    shown = (f"{text.ratio(p.ratio)} (depth {p.place.depth}, {p.place.elements:,} floats)" for p in ends)
+    return f"static ÷ dynamic goes from {' to '.join(shown)}"

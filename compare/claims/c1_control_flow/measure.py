@@ -89,7 +89,7 @@ class ProgramTrial:
     ) -> None:
         self.engine, self.arm, self.ours, self.theirs, self.rewriting = engine, arm, ours, theirs, rewriting
         self.sampled = sampled
-        self.weighted = partial(weighted, engine, engine.functions()["sum"])
+        self.weighted = partial(weighted, engine)
 
     def row(self) -> ProgramRow:
         """What the program does in the eager arm as it is, and what the other arm takes.
@@ -103,7 +103,7 @@ class ProgramTrial:
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
             unknown = ProgramOutcome("failed", "there is nothing to compare with")
             return entry(self.ours, ProgramOutcome("failed", described(error)), unknown, unknown)
-        eager = self.eager()
+        eager = self.op_by_op(self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = self.checked(eager, expected)
         more = [] if self.engine.costly else further(self.ours)
         version, as_it_is = self.compiled(self.theirs, self.theirs.plain, self.ours.inputs, expected, more)
@@ -130,11 +130,10 @@ class ProgramTrial:
             row.convert_seconds = each.get("converted")
         return row
 
-    def eager(self) -> ProgramVersion:
-        """The program as it is, in the eager arm."""
-        plain = self.theirs.plain
-        step = self.engine.build(self.engine.arms[0], self.weighted(plain), 0)
-        return ProgramVersion(self.engine, self.theirs, step, plain, self.ours.inputs)
+    def op_by_op(self, program: Program, function: Function, inputs: Sequence[Arguments]) -> ProgramVersion:
+        """A version of the program in the eager arm."""
+        step = self.engine.build(self.engine.arms[0], self.weighted(function), 0)
+        return ProgramVersion(self.engine, program, step, function, inputs)
 
     def checked(self, eager: ProgramVersion, expected: Results) -> ProgramOutcome:
         """How the eager arm fares; where it is what others are compared with, also against arrays and differences."""
@@ -160,8 +159,7 @@ class ProgramTrial:
         """
         graph = self.engine.captured(self.arm, function)
         if graph is not None:
-            step = self.engine.build(self.engine.arms[0], self.weighted(graph), 0)
-            version = ProgramVersion(self.engine, program, step, graph, inputs)
+            version = self.op_by_op(program, graph, inputs)
             outcome = version.fares(expected, more)
             if not self.sampled or not outcome.is_right:
                 return version, outcome
@@ -194,8 +192,7 @@ class ProgramTrial:
         pieces = self.engine.pieces(self.theirs.plain)
         if pieces is None:
             return None, None
-        step = self.engine.build(self.engine.arms[0], self.weighted(pieces), 0)
-        version = ProgramVersion(self.engine, self.theirs, step, pieces, self.ours.inputs)
+        version = self.op_by_op(self.theirs, pieces, self.ours.inputs)
         outcome = version.fares(expected)
         return sum(version.observed.breaks.values()), outcome.status
 
@@ -289,14 +286,12 @@ def entry(
 def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
     """The value and the gradient for each of these inputs, by our tape, which `check_reference` checks."""
     engine = engines.named(engines.OWN)
-    step = engine.build(engine.arms[0], weighted(engine, engine.functions()["sum"], program.plain), 0)
-    return calls(program, step, inputs)
+    return calls(program, engine.build(engine.arms[0], weighted(engine, program.plain), 0), inputs)
 
 
 def check_reference(program: Program, expected: Results) -> None:
     """Raises AssertionError where a value is not that of a run on arrays, or a gradient not that of differences."""
-    engine = engines.named(engines.OWN)
-    loss = weighted(engine, engine.functions()["sum"], program.plain)
+    loss = weighted(engines.named(engines.OWN), program.plain)
     plain = [(value, None) for value in calls(program, loss, program.inputs)]
     if wrong := off([(value, None) for value, _ in expected], plain):
         raise AssertionError(wrong)
@@ -346,8 +341,9 @@ def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[st
     return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 
-def weighted(engine: Engine, total: Function, function: Function) -> Function:
+def weighted(engine: Engine, function: Function) -> Function:
     """The function as a scalar one, in which each element of each floating result has a weight of its own."""
+    total = engine.functions()["sum"]
 
     def loss(*args: Any) -> Any:
         leaves = [leaf for leaf in optree.tree_leaves(function(*args)) if "float" in str(leaf.dtype)]

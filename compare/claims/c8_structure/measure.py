@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -35,11 +35,6 @@ LIMIT = 60.0
 """Seconds that one training may take."""
 TOLERANCE = 1e-3
 """How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
-
-TrainingStep = Callable[..., tuple[float, Any, Any]]
-"""`step(params, *example)`: the seconds it took, the loss, and the parameters after it."""
-Graphs = Callable[[], tuple[int, float]]
-"""How many graphs have been made so far, and in how many seconds."""
 
 
 class TrainingRun(NamedTuple):
@@ -100,27 +95,33 @@ def ways(edit: Edit) -> dict[Way, Version]:
 
 
 def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
-    """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError."""
-    engine.forget()
-    with tried(engine, LIMIT):
-        compute = (
-            engine.varying(arm, version.loss, version.dims) if version.dims else engine.build(arm, version.loss, 0)
-        )
+    """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError.
 
-        def step(params: Any, *example: Any) -> tuple[float, Any, Any]:
+    What the first step has made is no rebuild.
+    """
+    engine.forget()
+    params, loss, first = version.init(), float("inf"), 0
+    losses, times, structures = list[float](), list[float](), list[Hashable]()
+    with tried(engine, LIMIT):
+        varies = version.dims
+        compute = engine.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
+        for number in range(STEPS):
+            params = version.change(number, params)
+            example = (*version.batch(number), *version.options(number, loss))
+            structures.append(structure_of(params, example))
             call = engine.arrays((params, *example))
             start = time.perf_counter()
             result = compute(*call)
             engine.wait(result)
-            seconds = time.perf_counter() - start
-            loss, gradients = engine.numpy(result)
-            return seconds, loss, descended(params, gradients)
-
-        def graphs() -> tuple[int, float]:
-            made = engine.observed(compute).compilations
-            return len(made), fsum(compilation.seconds or 0.0 for compilation in made)
-
-        return training(version, step, graphs)
+            times.append(time.perf_counter() - start)
+            value, gradients = engine.numpy(result)
+            params = tree.tree_map(lambda leaf, gradient: leaf - gradient * RATE, params, gradients)
+            loss = float(value)
+            losses.append(loss)
+            first = first or len(engine.observed(compute).compilations)
+        made = engine.observed(compute).compilations
+    seconds = fsum(compilation.seconds or 0.0 for compilation in made)
+    return TrainingRun(tuple(losses), tuple(times), tuple(structures), len(made) - first, seconds)
 
 
 def compared(
@@ -175,29 +176,7 @@ def apart(first: Sequence[float], second: Sequence[float]) -> float:
     return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
 
 
-def training(version: Version, step: TrainingStep, graphs: Graphs) -> TrainingRun:
-    """A whole training. What the first step has made is no rebuild."""
-    params, loss = version.init(), float("inf")
-    losses, times, structures, first = list[float](), list[float](), list[Hashable](), 0
-    for number in range(STEPS):
-        params = version.change(number, params)
-        example = (*version.batch(number), *version.options(number, loss))
-        structures.append(structure_of(params, example))
-        seconds, value, params = step(params, *example)
-        times.append(seconds)
-        loss = float(value)
-        losses.append(loss)
-        first = first or graphs()[0]
-    made, compiling = graphs()
-    return TrainingRun(tuple(losses), tuple(times), tuple(structures), made - first, compiling)
-
-
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
     """What a step's structure depends on: the shapes of what it is given, and the values of what is no data."""
     shapes = [np.shape(leaf) for leaf in (*tree.leaves(params), *example[:2])]
     return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
-
-
-def descended(params: Any, gradients: Any) -> Any:
-    """The parameters after a step down the gradients."""
-    return tree.tree_map(lambda value, gradient: value - gradient * RATE, params, gradients)
