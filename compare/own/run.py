@@ -36,14 +36,17 @@ def compared(question: Question, reporter: Reporter) -> Result:
     with _workers(question, reporter) as workers:
         question = workers.question
         jobs = question.first_jobs()
-        reporter.pace.expect(jobs)
+        ahead = stages.planned(question, question.arms) if question.adapter.costly else []
+        reporter.pace.expect([*jobs, *ahead])
         first = [record for job in jobs for record in workers(job)]
         looks, times = of(first, FunctionLook), of(first, Time)
         if question.adapter.costly and not any(question.mode(question.base) in time.arms for time in times):
-            first += workers(question.time_job((question.base,), jobs[0].process))
+            alone = question.time_job((question.base,), jobs[0].process)
+            reporter.pace.expect([alone])
+            first += workers(alone)
         source = next((look.source for look in looks if look.source), "")
         if question.processes:
-            first += stages.timed(question, source, first, workers, reporter)
+            first += stages.timed(question, source, first, workers, reporter, len(ahead))
         answer = run_job(Job("environment"), question.limit)
     return result(question, first, "fresh workers" if question.processes else HERE, answer)
 

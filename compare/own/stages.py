@@ -25,18 +25,33 @@ TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, Sour
 """Kinds that become one record of a run."""
 
 
-def timed(question: Question, source: str, first: Records, execute: Execute, reporter: Reporter) -> list[Record]:
+def planned(question: Question, arms: Sequence[str], source: str = "") -> list[Job]:
+    """The times of these arms, process after process."""
+    processes = _processes(question, source)
+    return [question.time_job(group, process, source) for process in processes for group in question.groups(arms)]
+
+
+def _processes(question: Question, source: str) -> list[int]:
+    repeats = question.processes or (0 if question.adapter.costly else REPEATS)
+    return [*([COLD] if source and question.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
+
+
+def timed(
+    question: Question, source: str, first: Records, execute: Execute, reporter: Reporter, expected: int = 0
+) -> list[Record]:
     """What follows the records of the first look: times of each process, then memory and the lines of the step.
 
     An arm that was refused, that reached its limit, or that cost a process its life is not asked again. None is where
-    the base is not right itself. What is known is told after each process.
+    the base is not right itself. What is known is told after each process. The reporter expects some jobs already.
     """
     right, answers = admitted(question, first), list[Record]()
-    repeats = question.processes or (0 if question.adapter.costly else REPEATS)
-    processes = [*([COLD] if source and question.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
-    planned = [question.time_job(arms, process, source) for process in processes for arms in question.groups(right)]
+    for words in _first_calls(question, first):
+        reporter.notice(words)
+    processes, jobs = _processes(question, source), planned(question, right, source)
     further = _further(question, source, first, right)
-    reporter.pace.expect([*planned, *further])
+    reporter.pace.expect([*jobs[expected:], *further])
+    for _ in range(len(jobs), expected):
+        reporter.skip()
     ran = 0
     for process in processes:
         for arms in question.groups(right):
@@ -45,9 +60,9 @@ def timed(question: Question, source: str, first: Records, execute: Execute, rep
             right = [arm for arm in right if arm not in dropped and question.base not in dropped]
             answers += answer
             ran += 1
-        for words in _so_far(question, [*first, *answers], process - COLD, repeats):
+        for words in _so_far(question, [*first, *answers], process - COLD, question.processes):
             reporter.notice(words)
-    for _ in planned[ran:]:
+    for _ in jobs[ran:]:
         reporter.skip()
     return [*answers, *(record for job in further for record in execute(job))]
 
@@ -94,6 +109,14 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
     memories = [job("memory", (arm,)) for arm in arms]
     return [job("lines"), *ledgers, *(job(kind, process=0) for kind in clocked), *memories]
+
+
+def _first_calls(question: Question, first: Records) -> Iterator[str]:
+    """`first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, where that is known."""
+    took = verdict(list(merged(first))).first.values if question.adapter.costly and question.processes else {}
+    if len(took) > 1:
+        each = ", ".join(f"{mode} {text.seconds(seconds)}" for mode, seconds in took.items())
+        yield f"first pass over the calls, with nothing compiled before: {each}"
 
 
 def _so_far(question: Question, answers: Records, done: int, processes: int) -> Iterator[str]:

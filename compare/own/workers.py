@@ -22,6 +22,7 @@ from compare.records.results import to_json, unfolded
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
+from compare.words import text
 
 R = TypeVar("R", bound=Record)
 
@@ -115,15 +116,33 @@ class Workers:
         """
         job = self._equipped(job)
         self.notes.path.unlink(missing_ok=True)
-        self.reporter.start(job.label)
+        self.reporter.start(self._label(job))
         try:
             answer = ask(job, self.question.limit, self.reporter.step)
         except WorkerError as error:
             answer = self._lost(job, error)
         ended = isinstance(answer, Time) and not all(row.whole for row in answer.arms.values())
-        self.reporter.finish(error_of(answer) or ("ended at its limit" if ended else None), job)
+        self.reporter.finish(error_of(answer), job)
+        if ended:
+            self.reporter.notice(self._cut(job))
         self.reporter.cause(answer.ended)
         return [answer] if isinstance(answer, Failure) else unfolded(checked(answer, self.question.function))
+
+    def _label(self, job: Job) -> str:
+        """What the user calls the job: `times of compile, process 2 of 5`."""
+        question = self.question
+        if job.kind != kind_of(Time):
+            return job.label
+        modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.base])
+        if job.process == COLD:
+            return f"first calls of {modes}"
+        return f"times of {modes}" + (f", process {job.process} of {question.processes}" if job.process else "")
+
+    def _cut(self, job: Job) -> str:
+        """What is done about a mode that was ended at its limit."""
+        mode, limit = self.question.mode(job.arms[-1]), self.question.limit
+        then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
+        return f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
 
     @property
     def notes(self) -> Notes:

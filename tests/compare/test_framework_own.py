@@ -339,14 +339,32 @@ def test_a_mode_that_was_ended_with_a_cold_cache_is_timed_with_what_it_left_ther
     assert "jit" not in found.verdict.first.values
 
 
+def test_jobs_are_expected_from_the_start_and_called_by_what_they_do(monkeypatch):
+    reporter, told = Reporter(), []
+    Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow")})
+    reporter.ended = lambda *_: told.append(f"{reporter.pace.done}/{reporter.pace.total} {reporter.label}")
+    reporter.notice = told.append
+    run.compared(asked("jit", "slow", processes=2), reporter)
+    cut = "slow had not come through its first calls in 300 s (--limit): it is "
+    assert told[:3] == [
+        "1/6 first calls of jit",
+        "2/6 first calls of slow",
+        f"{cut}tried once more, with the code that it has left",
+    ]
+    assert "4/6 times of slow, process 1 of 2" in told
+    assert f"{cut}not timed" in told
+    assert reporter.pace.done == reporter.pace.total == 6
+
+
 def test_what_is_known_is_told_after_each_process(monkeypatch):
     Workers(monkeypatch)
     reporter = Reporter()
     reporter.notice = (told := []).append
     run.compared(asked("jit", processes=5), reporter)
-    assert told[0] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
-    assert told[3].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
-    assert len(told) == 4
+    assert told[0] == "first pass over the calls, with nothing compiled before: eager 2 ms, jit 18 s"
+    assert told[1] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
+    assert told[4].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
+    assert len(told) == 5
 
 
 def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypatch):
