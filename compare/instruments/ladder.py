@@ -10,7 +10,6 @@ The clock is that of the thread, for what other processes take of the core belon
 from __future__ import annotations
 
 import gc
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +24,7 @@ from compare.engines.graphduel import steps
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import described
 from compare.instruments import parity
-from compare.instruments.memory import numpy_memory
+from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
 from compare.records import breakdowns as schema
@@ -124,11 +123,7 @@ def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep |
     try:
         with numpy_memory(), rung.within():
             step = rung.build(case)
-            for _ in range(WARM_CALLS):
-                step(*case.examples[0])
-            tracemalloc.reset_peak()
-            result = step(*case.examples[0])
-            peak = tracemalloc.get_traced_memory()[1]
+            result, peak = warm_peak(step)
         with rung.within():
             kernels = _kernels(step, case)
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)

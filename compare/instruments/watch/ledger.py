@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
-
 from compare import engines, workloads
 from compare.engines import cases
 from compare.errors import described
-from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth
+from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth, warm_peak
 from compare.instruments.watch import ARMS, graph, tape
 from compare.instruments.watch.attribution import counts
 from compare.instruments.watch.readings import Timeline, thinned
@@ -16,7 +13,6 @@ from compare.records.breakdowns import Ledger, LedgerArm
 from compare.records.job import Job
 from compare.workloads.base import Case
 
-WARM_STEPS = 2
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
 RESIDENT_FROM = 64 << 20
 """Below this many bytes the pages that Python and its libraries take for themselves are too much of the growth."""
@@ -56,12 +52,7 @@ def counted_peak(arm: str, case: Case) -> tuple[int, bool]:
     """The most bytes of NumPy data in a warm step that nobody watches, with what is held between steps; if compiled."""
     with numpy_memory():
         step = engines.step(arm, case)
-        for _ in range(WARM_STEPS):
-            step(*case.examples[0])
-        gc.collect()  # cycles that earlier steps have left are not this step's
-        tracemalloc.reset_peak()
-        step(*case.examples[0])
-        return tracemalloc.get_traced_memory()[1], bool(step.executables())
+        return warm_peak(step)[1], bool(step.executables())
 
 
 def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:
