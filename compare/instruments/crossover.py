@@ -76,9 +76,8 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     if error > TOLERANCES["float32"]:
         return GridTimes(ops, depth, elements, "disagree", f"off by {error:.3g}", {})
     builds = {arm: step.compile_seconds for arm, step in steps.items()}
-    rounds = paired_rounds({arm: steady_call(steps[arm]) for arm in ARMS}, budget, rng)
-    starts, blocks = rounds.starts(), rounds.steady()
-    rows = {arm: GridArm(builds[arm], first[arm], starts[arm] is not None, blocks[arm]) for arm in ARMS}
+    settled = paired_rounds({arm: steady_call(steps[arm]) for arm in ARMS}, budget, rng).settled()
+    rows = {arm: GridArm(builds[arm], first[arm], *settled[arm]) for arm in ARMS}
     return GridTimes(ops, depth, elements, "ok", None, rows)
 
 

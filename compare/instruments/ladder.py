@@ -105,8 +105,8 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
     calls = {name: steady_call(step) for name, step in steps.items()}
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
-    for name, seconds in rounds.steady().items():
-        rows[name].steady, rows[name].blocks = rounds.starts()[name] is not None, seconds
+    for name, settled in rounds.settled().items():
+        rows[name].steady, rows[name].blocks = settled
     same, counted = parity.same_graph(case)
     return schema.Ladder(
         **job.head,

@@ -98,12 +98,13 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
         if step:
             ready[name] = step
     if ready:
-        rounds = paired_rounds({name: steady_call(step) for name, step in ready.items()}, job.budget, rng)
+        calls = {name: steady_call(step) for name, step in ready.items()}
+        settled = paired_rounds(calls, job.budget, rng).settled()
         latencies = steady_calls(ready, rng)
         for name, step in ready.items():
-            row = rows[name]
-            row.latency, row.steady = latencies[name], rounds.starts()[name] is not None
-            row.blocks = [seconds / len(inputs.lengths) for seconds in rounds.steady()[name]]
+            row, (is_steady, blocks) = rows[name], settled[name]
+            row.latency, row.steady = latencies[name], is_steady
+            row.blocks = [seconds / len(inputs.lengths) for seconds in blocks]
             row.compiles, row.useful, row.computed = step.compiles, sum(inputs.lengths), sum(step.laid.sizes)
             row.held, row.plans = sum(step.plans.values()), [[size, held] for size, held in sorted(step.plans.items())]
     return {name: rows[name] for name in names}

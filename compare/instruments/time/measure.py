@@ -131,13 +131,12 @@ def time_steady(rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], j
     if not steps:
         return
     rounds = paired_rounds({arm: steady_call(step) for arm, step in steps.items()}, job.budget, job.random(), clock)
-    starts, steady = rounds.starts(), rounds.steady()
-    for arm, step in steps.items():
-        row, examples = rows[arm], len(step.examples)
-        row.steady = starts[arm] is not None
+    for arm, (is_steady, seconds) in rounds.settled().items():
+        row, examples = rows[arm], len(steps[arm].examples)
+        row.steady = is_steady
         row.calls_per_block = rounds.counts[arm] * examples
-        row.warmup = [seconds / examples for seconds in rounds.warmup(arm)]
-        row.blocks = [seconds / examples for seconds in steady[arm]]
+        row.warmup = [each / examples for each in rounds.warmup(arm)]
+        row.blocks = [each / examples for each in seconds]
 
 
 def steady_call(step: Step) -> TimedCall:

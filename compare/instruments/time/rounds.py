@@ -69,6 +69,11 @@ class Rounds:
         start = self._start()
         return {arm: seconds[start:] for arm, seconds in self.blocks.items()}
 
+    def settled(self) -> dict[str, tuple[bool, list[float]]]:
+        """For each arm whether it became steady, and its seconds in the rounds that `steady` has."""
+        starts, steady = self.starts(), self.steady()
+        return {arm: (starts[arm] is not None, seconds) for arm, seconds in steady.items()}
+
     def warmup(self, arm: str) -> list[float]:
         """What an arm took before."""
         return [*self.calibration[arm], *self.blocks[arm][: self._start()]]
