@@ -49,9 +49,9 @@ def _plan_of_rows(file: str, out: Path | None, alignment: int, time_limit: float
 
     readable = click.Path(exists=True, dir_okay=False, allow_dash=True)
     with click.open_file(str(readable.convert(file, None, None)), encoding="utf-8-sig", errors="replace") as stream:
-        rows = read(stream, "stdin" if file == "-" else file)
-    placed = memory.plan([row.buffer for row in rows], alignment, time_limit)
-    write(rows, placed.offsets, out)
+        rows = read_buffers(stream, "stdin" if file == "-" else file)
+    placed = memory.plan([row[1:] for row in rows], alignment, time_limit)
+    write_offsets(rows, placed.offsets, out)
     echo(f"peak {placed.peak}, lower bound {placed.lower_bound}, gap {placed.gap:.2%}", err=out is None)
 
 
@@ -90,13 +90,8 @@ class BufferRow(NamedTuple):
     upper: int
     size: int
 
-    @property
-    def buffer(self) -> tuple[int, int, int]:
-        """As `static.memory.plan` takes it."""
-        return self.lower, self.upper, self.size
 
-
-def read(lines: Iterable[str], name: str) -> list[BufferRow]:
+def read_buffers(lines: Iterable[str], name: str) -> list[BufferRow]:
     """The buffers of a CSV file. Columns beside the four are left alone, and so are empty lines.
 
     Raises InputsError naming the file, the line and what is wrong there.
@@ -111,7 +106,7 @@ def read(lines: Iterable[str], name: str) -> list[BufferRow]:
         raise InputsError(f"{name}:{reader.line_num + 1}: {error}") from None
 
 
-def write(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path | None) -> None:
+def write_offsets(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path | None) -> None:
     """The rows with their offsets, to a file that is written whole or not at all, or to stdout."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
