@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from compare import own
 from compare.cli.command import graphduel
+from compare.cli.plan import read_buffers
 from compare.errors import CompareError, InputsError
 from compare.own import origin, run
 from compare.own.result import empty
-from compare.records import lifetimes, results
+from compare.records import results
 from compare.run.start import HOME, PACKAGES
 from static import memory
 from tests.helpers.asked_here import asked_here
@@ -410,11 +411,11 @@ buffers = st.lists(st.tuples(st.integers(-5, 20), st.integers(0, 10), st.integer
 def test_what_is_read_is_what_was_written(found):
     given = [(lower, lower + length, size) for lower, length, size in found]
     text = HEAD + "".join(f"b{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(given))
-    back = lifetimes.read(io.StringIO(text), "x")
+    back = read_buffers(io.StringIO(text), "x")
     assert [row.buffer for row in back] == given
     assert memory.plan([row.buffer for row in back]) == memory.plan(given)
 
 
 def test_an_error_of_the_reader_is_ours():
     with pytest.raises(InputsError, match="x:1"):
-        lifetimes.read(["id\n"], "x")
+        read_buffers(["id\n"], "x")
