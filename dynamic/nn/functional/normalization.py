@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dynamic.grad_mode import no_grad
+from dynamic.inplace import assign
 from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
@@ -77,7 +78,7 @@ def _move(name: str, running: Array, now: Array, share: float, factor: Callable[
         )
     with no_grad():
         value = (now._data if isinstance(now, Tensor) else now) * factor()
-        running.copy_((1 - share) * running._data + (share * value).astype(running.dtype))
+        assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
 
 
 def layer_norm(
