@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -60,8 +61,7 @@ class Builder:
         kind = dtype or (np.dtype(np.int64) if isinstance(value, Dim) else value.dtype)
         key = _identity(value, kind)
         if key not in self._constants or _has_changed(value, self._constants[key]):
-            # A copy, so that changing the array later does not change the graph.
-            held: Attrs = {"value": value if isinstance(value, Dim) else np.array(value), "dtype": kind}
+            held: Attrs = {"value": value if isinstance(value, Dim) else _kept(value), "dtype": kind}
             self._constants[key] = self._add(Node(CONSTANT, (), held, shared(CONSTANT.infer(**held))))
             self._originals.append(value)  # keeps its id from being used again
         return self._constants[key]
@@ -109,6 +109,25 @@ def _has_changed(value: np.ndarray[Any, Any] | Dim, node: Node) -> bool:
     """Whether an array has been written to since it became a constant."""
     floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return not isinstance(value, Dim) and not np.array_equal(value, node.attrs["value"], equal_nan=floating)
+
+
+def _kept(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy, so that changing the array later does not change the graph; arrays of one number have one between them.
+
+    The gradient of a branch is zeros for every weight that another branch reads.
+    """
+    copy = np.array(value)
+    if copy.nbytes <= SMALL or not copy.flags.c_contiguous:
+        return copy
+    stored, width = copy.reshape(-1).view(np.uint8), copy.itemsize
+    number = stored[:width].tobytes()
+    if stored[-width:].tobytes() != number or not np.array_equal(stored[width:], stored[:-width]):
+        return copy
+    copy.flags.writeable = False
+    return _UNIFORM.setdefault((copy.shape, copy.dtype, number), copy)
+
+
+_UNIFORM: WeakValueDictionary[Any, np.ndarray[Any, Any]] = WeakValueDictionary()
 
 
 def _identity(value: np.ndarray[Any, Any] | Dim, dtype: np.dtype[Any]) -> Any:

@@ -80,13 +80,15 @@ def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job 
     whole = _named(engine, name, rows)
     some = 1 if engine.costly else EXAMPLES
     case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
-    plain = [replace(case, argnum=None)] if name in probes.ALL and not engine.costly else []
+    is_probe = name in probes.ALL
+    plain = [replace(case, argnum=None)] if is_probe and not engine.costly else []
+    run = is_probe or engine.name != OWN  # others are predicted as a user's function is
     for variant in (case, *plain):
         try:
             taken = (
                 timed(engine, arms, variant, job.budget) if job else None
             )  # first: nothing of it has been traced yet
-            program = counted(engine, arms, name, [variant])
+            program = counted(engine, arms, name, [variant], run=run)
             program.timed = taken
         except Exception as error:  # noqa: BLE001  (of a program of ours)
             program = CountedProgram(name, [], 1, refused=described(error))

@@ -15,6 +15,7 @@ import graphs as g
 import static
 from graphs.cost import graph_cost
 from graphs.errors import ControlFlowError, ShapeError
+from graphs.ir import CONSTANT
 from static.passes import pipeline
 from tests.helpers.control_flow import LOOPS, ROWS, W, X, Y, captured_two_deep, close, rnn
 
@@ -296,3 +297,27 @@ def test_the_state_after_a_step_is_not_computed_again():
 def test_a_state_that_no_rule_reads_is_not_put_together():
     step = static.grad(lambda w, xs: g.sum(g.scan(lambda h, x: (h * w + x, ()), xs[0], xs)[0]))
     assert "concat" not in static.compile(step, np.ones(3), ROWS).graph.op_counts()
+
+
+def test_zeros_of_all_branches_are_one_array():
+    """The gradient of a branch is zeros for every weight that another branch reads."""
+    weights = [np.full((40, 40), float(i)) for i in range(6)]
+
+    def loss(weights, x):
+        total = g.sum(x)
+        for w in weights:
+            total = g.cond(total > 0, lambda w=w, t=total: t + g.sum(w * x), lambda t=total: t * 2)
+        return total
+
+    exe = static.compile(static.value_and_grad(loss), weights, np.ones(40))
+    constants = [node for graph in exe.graph.nested() for node in graph.nodes if node.op is CONSTANT]
+    zeros = [node.attrs["value"] for node in constants if node.spec.shape == (40, 40) and not node.attrs["value"].any()]
+    assert len(zeros) > 1
+    assert len(set(map(id, zeros))) == 1
+    value, gradients = exe(weights, np.ones(40))
+    for got, expected in zip(gradients, dynamic.grad(loss)(weights, np.ones(40)), strict=True):
+        np.testing.assert_array_equal(got, expected)
+        got[...] = 7
+    again = exe(weights, np.ones(40))
+    assert again[0] == value
+    assert not any((gradient == 7).any() for gradient in again[1])
