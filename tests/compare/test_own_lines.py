@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import sys
+import time
 from itertools import pairwise
 from types import ModuleType
 
@@ -13,6 +14,7 @@ import graphs as g
 import static
 from compare import own
 from compare.engines.step import LineOp
+from compare.instruments.time.rounds import IS_FINE
 from compare.instruments.watch import graph as ledger
 from compare.instruments.watch import readings as ticks
 from compare.instruments.watch.lines import measure_lines, texts
@@ -144,6 +146,18 @@ def test_what_was_watched_longer_is_scaled_to_the_step():
     assert row.lines["a.py:2"].seconds == pytest.approx(row.step / 2)
     assert row.elsewhere == pytest.approx(row.step / 8, abs=1e-12)
     assert row.lines["a.py:1"].kernels == 1
+
+
+def test_what_other_programs_take_is_no_part_of_a_line():
+    def step():
+        time.sleep(0.02)  # as if another program had the core
+
+    row = ticks.timed(ticks.counted([]), step, lambda: [("mine.py:1", 0.02)])
+    assert (row.step < 0.01) == IS_FINE
+    wall = ticks.timed(ticks.counted([]), step, lambda: [("mine.py:1", 0.02)], time.perf_counter_ns)
+    assert wall.step >= 0.02
+    assert wall.lines["mine.py:1"].seconds >= 0.019
+    assert (row.lines["mine.py:1"].seconds < 0.01) == IS_FINE
 
 
 def test_arrays_that_no_kernel_was_recorded_for_have_no_line():

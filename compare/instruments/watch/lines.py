@@ -7,6 +7,7 @@ import linecache
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 from compare import engines, workloads
@@ -14,6 +15,7 @@ from compare.engines import cases
 from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments.runnables import Runnable
+from compare.instruments.time.rounds import CLOCK
 from compare.instruments.watch import graph, readings, tape
 from compare.records.breakdowns import SourceLines, SourceLinesArm
 from compare.records.job import Job
@@ -46,7 +48,8 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
     call = step.examples[middle]
     try:
         with runnable.called(middle):
-            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call))
+            clock = CLOCK if engine.device == "cpu" else perf_counter_ns
+            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call), clock)
     except Exception as error:  # noqa: BLE001  (as for our arms)
         row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
     yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))

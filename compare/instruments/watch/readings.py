@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from compare.engines.step import LineOp
+from compare.instruments.time.rounds import CLOCK, Clock
 from compare.records.breakdowns import LineCost, Moment, Phase, SourceLinesArm
 
 PHASES = ("trace", "compile", "forward", "backward")
@@ -86,15 +87,18 @@ def counted(ops: Iterable[LineOp]) -> Counted:
     return lines
 
 
-def read(ops: Callable[[], Sequence[LineOp]], step: Callable[[], object]) -> SourceLinesArm:
+def read(ops: Callable[[], Sequence[LineOp]], step: Callable[[], object], clock: Clock = CLOCK) -> SourceLinesArm:
     """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches."""
-    return timed(counted(ops()), step, lambda: [(op.line, op.seconds) for op in ops()])
+    return timed(counted(ops()), step, lambda: [(op.line, op.seconds) for op in ops()], clock)
 
 
-def timed(lines: Counted, step: Callable[[], object], watch: Callable[[], Spans]) -> SourceLinesArm:
+def timed(
+    lines: Counted, step: Callable[[], object], watch: Callable[[], Spans], clock: Clock = CLOCK
+) -> SourceLinesArm:
     """The row of an arm: each line has the median of its seconds over watched steps.
 
-    What the watched steps take more than `step` does, which nobody watches, is taken from all lines alike.
+    What the watched steps take more than `step` does, which nobody watches, is taken from all lines alike; so is what
+    other programs took meanwhile, as the clock of `step` is that of every time.
     """
     for _ in range(WARM_PASSES):
         step()
@@ -102,9 +106,9 @@ def timed(lines: Counted, step: Callable[[], object], watch: Callable[[], Spans]
     passes: list[dict[str, float]] = []
     began = perf_counter()
     while not passes or (len(passes) < PASSES and perf_counter() - began < SECONDS):
-        start = perf_counter()
+        start = clock()
         step()
-        seconds.append(perf_counter() - start)
+        seconds.append((clock() - start) / 1e9)
         passes.append(_by_line(watch()))
     whole = median(seconds)
     medians = {line: median([each.get(line, 0.0) for each in passes]) for line in passes[0]}
