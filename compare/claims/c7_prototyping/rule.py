@@ -35,17 +35,17 @@ def find(records: Records) -> Finding:
             "inconclusive", (f"only {text.counted(len(tasks), 'task')} measured, and {MIN_TASKS} are needed", *refused)
         )
     wait = geometric_mean_interval([_waits(task) for task in tasks])
-    faults = _faults(records)
+    shares = _shares(_faults(records))
     return Finding(
         "proxy only",
-        (*_wait_reasons(tasks, wait), *_fault_reasons(faults), *refused),
+        (*_wait_reasons(tasks, wait), *_fault_reasons(shares), *refused),
         Effect("seconds from edit to first result, static ÷ dynamic", wait.estimate, "ratio"),
         wait,
         (
             judged("from edit to first result", wait),
             judged("tokens of model code, the tasks", _tokens(tasks)),
             *_programs(records),
-            *_caught(faults),
+            *_caught(shares),
         ),
     )
 
@@ -88,30 +88,26 @@ def _faults(records: Records) -> list[FaultRow]:
     return list({(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}.values())
 
 
-def _share(faults: list[FaultRow], engine: str) -> Interval | None:
-    """Of the faults that can happen, those that are found with no data run."""
-    own = [fault for fault in faults if fault.engine == engine]
-    return proportion_interval(sum(fault.when == "trace" for fault in own), len(own)) if own else None
+def _shares(faults: list[FaultRow]) -> dict[str, Interval]:
+    """Of the faults that can happen in each engine, those that are found with no data run; empty if one has none."""
+    early = {engine: [fault.when == "trace" for fault in faults if fault.engine == engine] for engine in ENGINES}
+    return {engine: proportion_interval(sum(rows), len(rows)) for engine, rows in early.items() if all(early.values())}
 
 
-def _caught(faults: list[FaultRow]) -> Iterator[Regime]:
+def _caught(shares: dict[str, Interval]) -> Iterator[Regime]:
     """The more static catches and dynamic does not, the less a prototype is hurried by a tape."""
-    shares = {engine: _share(faults, engine) for engine in ENGINES}
-    static, dynamic = shares["static"], shares["dynamic"]
-    if static and dynamic:
+    if shares:
+        static, dynamic = (shares[engine] for engine in ENGINES)
         label: Label = "refuted" if static.low > dynamic.high else "inconclusive"
         shown = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
         # a share of faults is no ratio like the others, so it stands in the name
         yield Regime(shown, "supported" if static.high < dynamic.low else label)
 
 
-def _fault_reasons(faults: list[FaultRow]) -> Iterator[str]:
-    shares = {engine: _share(faults, engine) for engine in ENGINES}
-    if all(shares.values()):
-        shown = ", ".join(
-            f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items() if s is not None
-        )
-        yield f"share of the possible faults that are found before any data run: {shown}"
+def _fault_reasons(shares: dict[str, Interval]) -> Iterator[str]:
+    if shares:
+        shown = (f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items())
+        yield f"share of the possible faults that are found before any data run: {', '.join(shown)}"
 
 
 CLAIM = Claim(
