@@ -77,9 +77,9 @@ def is_reduced(node: Node) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """Whether a node is a constant of one element, which code may hold."""
+    """Whether a node is an integer or a truth, which code holds; code that differs in floats alone is the same."""
     value = node.attrs["value"] if node.op is CONSTANT else None
-    return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in functions.ANY
+    return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in functions.BITS
 
 
 def reduced_axes(node: Node, space: Shape) -> set[int]:
