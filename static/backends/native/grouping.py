@@ -13,6 +13,7 @@ reduction is added up in memory, row by row: it is `late`, and nothing in the gr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,6 +28,7 @@ from static.passes.iteration_space import Position, aligned, fused, is_view, res
 from static.rebuild import rebuilt
 
 MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
+OF_MANY = 32  # of each group where one cannot hold all over a space: shorter ones read and write fewer arrays at a time
 LARGEST_ROW = 1 << 16  # elements of a row whose reductions are read in the group: rows pass through the cache again
 RECENT = 4  # groups of one space that a node is offered to, the latest ones
 REDUCTIONS = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"}
@@ -91,8 +93,8 @@ def reduced_axes(node: Node, space: Shape) -> set[int]:
 class GroupDraft:
     """Nodes over one space, where their values lie in it, and the axis from which on reductions take all."""
 
-    def __init__(self, space: Shape) -> None:
-        self.space = space
+    def __init__(self, space: Shape, most: int = MOST_NODES) -> None:
+        self.space, self.most = space, most
         self.nodes: list[Node] = []
         self.positions: dict[Node, Position] = {}
         self.late: set[Node] = set()
@@ -101,7 +103,7 @@ class GroupDraft:
 
     def admits(self, node: Node) -> bool:
         """Takes the node if its value can be computed here."""
-        if len(self.nodes) >= MOST_NODES or any(source in self.late for source in node.inputs):
+        if len(self.nodes) >= self.most or any(source in self.late for source in node.inputs):
             return False
         shapes = [aligned(source.spec.shape, self.space) for source in node.inputs]
         places = [self.positions.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
@@ -162,6 +164,7 @@ class Grouping:
         self.steps: list[Node | GroupDraft] = []
         self.at: dict[Node, int] = {}
         self.of_space: dict[Shape, list[int]] = {}
+        self.over = Counter(node.spec.shape for node in graph.nodes if node.op.family == "elementwise")
         self.made: dict[Node, Node] = {}
         self.order: list[Node] = []
 
@@ -198,7 +201,7 @@ class Grouping:
         self.steps.append(node)
 
     def _starts(self, node: Node, space: Shape) -> bool:
-        new = GroupDraft(space)
+        new = GroupDraft(space, MOST_NODES if self.over[space] <= MOST_NODES else OF_MANY)
         if not new.admits(node):
             return False
         self.at[node] = len(self.steps)
