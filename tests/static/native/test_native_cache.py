@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import graphs as g
 import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
@@ -130,7 +131,8 @@ def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
     monkeypatch.setattr(link, "compiled", lambda *args: made.append(1) or compiled(*args))
     x = np.arange(41, dtype="f4")
     kept = [static.compile(lambda x, f=f: x * f - 3, x, backend="native") for f in (1.25, 1.25, 2.5)]
-    assert len(kept) == 3
+    kept.append(static.compile(lambda x: g.maximum(x * 1.25, 3), x, backend="native"))
+    assert len(kept) == 4
     assert len(made) == 2
 
 
