@@ -13,6 +13,8 @@ from graphs.drawing.svg import SIGNS
 
 CHANGES = 12
 """Changes of one pass that are printed."""
+_GONE = "-"
+"""Stands before the key of a node that was removed."""
 Row = tuple[float, str]  # where in the graph it stands, and what it says
 
 
@@ -84,12 +86,15 @@ def _number(key: str) -> int:
 
 
 def changes_of(diagram: Diagram, most: int | None = CHANGES) -> list[str]:
-    """A row for each node that changed, `+ %3: f32[4] = tanh(axis=0)  # model.py:6`; the first `most` of them."""
+    """A row for each node that changed, `+ %3: f32[4] = tanh(%2, axis=0)  # model.py:6`; the first `most` of them.
+
+    A node reads what it reads now; one that was removed, what it read before.
+    """
     changed = [item for item in diagram.items if item.change]
     reads: dict[str, list[str]] = {item.key: [] for item in diagram.items}
     for link in diagram.links:
-        if not link.inside:
-            reads[link.target].append(link.source.lstrip("-"))
+        if not link.inside and (link.target.startswith(_GONE) or not link.source.startswith(_GONE)):
+            reads[link.target].append(link.source.lstrip(_GONE))
     rows = [_row(item, reads[item.key]) for item in changed[:most]]
     left = len(changed) - len(rows)
     return [*rows, *([f"    … and {left:,} more; --unfold prints all"] if left else [])]
@@ -97,5 +102,5 @@ def changes_of(diagram: Diagram, most: int | None = CHANGES) -> list[str]:
 
 def _row(item: Item, reads: Sequence[str]) -> str:
     call = f"({', '.join(filter(None, (*reads, item.options)))})" if item.kind in ("forward", "backward") else ""
-    text = f"  {SIGNS[item.look]} {item.key.lstrip('-')}: {item.detail} = {item.label}{call}"
+    text = f"  {SIGNS[item.look]} {item.key.lstrip(_GONE)}: {item.detail} = {item.label}{call}"
     return f"{text:<70}  # {item.lines[0]}" if item.lines else text
