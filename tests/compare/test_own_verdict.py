@@ -10,6 +10,7 @@ from msgspec import structs
 
 import compare
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
+from compare.errors import EffectsError
 from compare.own import measure, show
 from compare.own.case import case_of
 from compare.own.claims import judge
@@ -68,11 +69,25 @@ def test_what_disagrees_is_marked_and_not_timed():
     assert all(record.arms["static-pad"].status == "disagree" for record in timings)
 
 
-def test_nothing_is_timed_when_the_reference_is_not_right():
-    found = compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
+def test_what_gives_another_result_each_time_is_not_compared():
+    with pytest.raises(EffectsError, match="Moody is not deterministic: two calls on the same arguments") as raised:
+        compare.compare(own.Moody(), [(own.X,)], **QUICK, allow_effects=True)
+    assert "Seed what it draws" in str(raised.value)
+
+
+def test_nothing_is_timed_when_the_reference_is_not_right(monkeypatch):
+    check = measure.parity.check
+
+    def doubtful(job, case, arms, limit):
+        record = check(job, case, arms, limit=limit)
+        record.arms["dynamic"].status, record.agree = "disagree", False
+        return record
+
+    monkeypatch.setattr(measure.parity, "check", doubtful)
+    found = compare.compare(own.loss, own.inputs, **QUICK)
     assert found.verdict.disagree
     assert [record.job.kind for record in found.records] == ["run", "parity"]
-    assert found.verdict.sentence.startswith("Nothing was measured. Not timed: dynamic (disagree)")
+    assert found.verdict.sentence.startswith("Nothing was measured. Not timed: dynamic (disagree")
     assert found.exit_code == 4
 
 
