@@ -2,10 +2,15 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
+
+try:
+    from hypothesis.internal.conjecture import providers
+except ImportError:  # an older Hypothesis
+    providers = None
 
 # NumPy reads these once, when it loads; test modules and the processes that tests start import it after this.
 for _library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM"):
@@ -16,7 +21,13 @@ for _library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM"):
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=20, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(_PROFILE)
+
+# Hypothesis tries constants that it finds in every module that is loaded. Reading them costs each process some seconds,
+# and a test would have other examples alone than after other tests: only a search for new examples does it.
+if _PROFILE != "explore" and hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -29,6 +40,20 @@ def kept() -> Iterator[None]:
     """Neither does it walk what the tests of a module leave in caches, nor all of it again after `gc.unfreeze`."""
     yield
     _keep()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """After a test that has collected, the next ones need not walk what it has imported."""
+    before = _collections()
+    handled = yield
+    if _collections() > before:
+        _keep()
+    return handled
+
+
+def _collections() -> int:
+    return gc.get_stats()[2]["collections"]
 
 
 def _keep() -> None:

@@ -1,5 +1,7 @@
 """Questions about a function without a worker: this process finds what the worker would answer, and need not start."""
 
+import gc
+
 from compare.own import run, workers
 from compare.records.results import encoded, parsed
 from compare.run import worker
@@ -9,6 +11,7 @@ def asked_here(monkeypatch):
     """From now on a test's function is looked at in this process; what ends its process would end the test."""
 
     def answer(job, *_):
+        gc.freeze()  # what the question before has imported is not walked by each collection below
         return parsed(encoded(worker.perform(job)))
 
     monkeypatch.setattr(workers, "ask", answer)
