@@ -32,3 +32,9 @@ def saved(tmp_path):
     path = tmp_path / "costs.json"
     save(costs(machine(frameworks.named(frameworks.OWN)), recorded_ops=US), path)
     return path
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """The figures of a page are laid out and not drawn, which takes nearly all of its time: the test reads words."""
+    monkeypatch.setattr("compare.page.plots.style.rendered", lambda drawing, kind: b"<svg></svg>")

@@ -49,8 +49,8 @@ def record(little_timing):
     return plain(measure.measure(check_of()))
 
 
-def each(chosen=PROGRAMS):
-    return together("program", chosen, ids=lambda program: program.name)
+def each(chosen=PROGRAMS, quick=None):
+    return together("program", chosen, ids=lambda program: program.name, quick=quick)
 
 
 def expected(program):
@@ -80,12 +80,12 @@ def test_python_gives_the_values_found_another_way(program):
     check_values(program, calls(program, program.plain, program.inputs))
 
 
-@each()
+@each(quick=30)
 def test_the_dynamic_engine_gives_the_values_and_the_gradients_of_differences(program):
     measure.check_reference(program, measure.reference(program, program.inputs))
 
 
-@each(GRAPHS)
+@each(GRAPHS, quick=30)
 def test_the_graph_gives_the_values_too_compiled_and_on_arrays(program):
     inputs = program.graph_inputs or program.inputs
     compiled = static.jit(program.graph, limit=None)

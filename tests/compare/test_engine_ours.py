@@ -10,6 +10,7 @@ from compare.instruments.time.first import unlimited
 from compare.instruments.time.measure import answer
 from compare.records.job import Budget, Job
 from compare.records.results import unfolded
+from tests.helpers.slow import mostly_slow
 
 ARMS = ("dynamic", "static-exact", "static-converted")
 BUDGET = Budget(rounds=4, least=2, seconds=0.2, block_seconds=0.002)
@@ -28,7 +29,7 @@ def test_every_arm_is_of_our_engine(ours):
     assert engines.OWN not in engines.frameworks()
 
 
-@pytest.mark.parametrize("name", ["tiny_mlp", "rnn_text"])
+@pytest.mark.parametrize("name", mostly_slow(["tiny_mlp", "rnn_text"], 1))
 def test_the_path_of_frameworks_runs_our_engines(ours, name):
     case = ours.workload(workloads.source(name)).case("small")
     references = {each.example: (each.reference,) for each in expectations(case)}

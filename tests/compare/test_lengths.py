@@ -12,6 +12,7 @@ from compare.page.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
 from compare.suite import settings as presets
 from tests.helpers.records import plain, typed
+from tests.helpers.slow import mostly_slow
 
 LENGTHS = (3, 5, 3, 9, 4, 2, 7)
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)
@@ -103,7 +104,7 @@ def test_a_worker_times_the_lengths_it_is_given(monkeypatch):
     assert record.arms["dynamic"].useful == 6
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", mostly_slow(models.MODELS, 1))
 def test_one_process_measures_all_that_is_right(model, monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
     record = measure.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))

@@ -1,5 +1,7 @@
 """C1, C2 and C3 about a framework, by one made of our own engines: the same records, so that the same rules judge."""
 
+from functools import cache
+
 import pytest
 
 from compare import engines as frameworks
@@ -135,8 +137,13 @@ def test_what_a_framework_does_not_do_is_no_check(monkeypatch):
 # C3
 
 
+@cache
+def debugged():
+    return debugging.measure(check_of("toy-jit"))
+
+
 def test_faults_are_found_by_the_same_tools_in_both_arms():
-    record = debugging.measure(check_of("toy-jit"))
+    record = debugged()
     found = faults(record)
     assert record.left_out == {}
     assert len(found) == 2 * len(debugging.base.corpus())
@@ -154,7 +161,7 @@ def test_faults_are_found_by_the_same_tools_in_both_arms():
 
 
 def test_a_check_for_nan_names_the_line_that_made_it():
-    found = faults(debugging.measure(check_of("toy-jit")))["log of zero", "dynamic"]
+    found = faults(debugged())["log of zero", "dynamic"]
     assert (found.tool, found.names_line, found.steps) == ("check", True, 2)
 
 

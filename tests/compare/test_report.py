@@ -182,7 +182,7 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
         (None, "These results do not say which tape ran."),
     ],
 )
-def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, tape, said):
+def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, undrawn, tape, said):
     start = run_line()
     html, markdown, _ = written(tmp_path / "one", [{**start, "environment": {"tape": tape}}], [])
     for page in ("".join(Page(html).words), markdown):
@@ -277,7 +277,7 @@ def test_hostile_text_stays_text(tmp_path):
         ),
     ],
 )
-def test_missing_data_is_said_and_does_not_end_the_report(tmp_path, lines, verdicts, said):
+def test_missing_data_is_said_and_does_not_end_the_report(tmp_path, undrawn, lines, verdicts, said):
     html, markdown, _ = written(tmp_path / "thin", lines, verdicts)
     assert said in "".join(Page(html).words)
     assert said in markdown
@@ -327,7 +327,7 @@ def test_an_engine_that_refuses_the_drawn_function_costs_one_figure_only(tmp_pat
     assert [file.name for file in files] == ["report.html", "report.md"]
 
 
-def test_a_section_of_ones_own_stands_after_the_answer_and_holds_all_kinds_of_blocks(tmp_path):
+def test_a_section_of_ones_own_stands_after_the_answer_and_holds_all_kinds_of_blocks(tmp_path, undrawn):
     inner = Section("Inside <it>", ("words & more",))
     blocks = ("first", Table(("a", "b"), (("1", "<2>"),), "lr", "Titled"), Bullets(("one", "two"), "Listed"),
               Terms((("name", "said"),)), Code(("a < b",)), Inline("<svg><circle r='2'/></svg>", "a circle"),
@@ -355,7 +355,7 @@ def test_a_section_of_ones_own_stands_after_the_answer_and_holds_all_kinds_of_bl
     assert "<circle" not in markdown
 
 
-def test_an_answer_of_ones_own_takes_the_place_of_the_answer(tmp_path):
+def test_an_answer_of_ones_own_takes_the_place_of_the_answer(tmp_path, undrawn):
     report.write(tmp_path, typed([run_line()]), [], answer=Section("In short", ("compile it",)))
     assert "## In short\n\ncompile it\n" in (tmp_path / "report.md").read_text()
     assert "The answer" not in (tmp_path / "report.html").read_text()

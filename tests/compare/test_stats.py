@@ -102,6 +102,7 @@ def test_an_interval_turned_round_is_that_of_the_reciprocal():
     assert Interval(2.0, 1.0, 4.0).inverse == Interval(0.5, 0.25, 1.0)
 
 
+@pytest.mark.slow
 def test_many_comparisons_hold_their_truths_at_once():
     rng = np.random.default_rng(13)
     families = [[clustered(rng, 6, 0.03, 0.01) for _ in range(8)] for _ in range(100)]

@@ -25,6 +25,7 @@ from compare.errors import WorkerError
 from compare.instruments.parity import TOLERANCES, tree_error
 from compare.run import environment
 from static.backends.native import target
+from tests.helpers.slow import mostly_slow
 
 
 def dense(loss, batch, sizes, labels=None):
@@ -84,7 +85,7 @@ def of_engine(engine, r, params, inputs):
     return engine.value_and_grad(r.loss)(params, *inputs)
 
 
-@pytest.mark.parametrize("make", PAIRS)
+@pytest.mark.parametrize("make", mostly_slow(PAIRS, 6))
 def test_numpy_steps_equal_both_engines(make):
     r = make()
     by_hand, plainly = handwritten.build(r), plain.STEPS[r.loss.__name__]
@@ -119,7 +120,7 @@ def test_programs_that_people_train_are_the_same_in_both_engines(name):
         assert tree_error(of_engine(engine, r, r.params, r.inputs), expected) < TOLERANCES["float32"]
 
 
-@pytest.mark.parametrize("name", torch_programs.PROGRAMS)
+@pytest.mark.parametrize("name", mostly_slow(torch_programs.PROGRAMS, 2))
 def test_programs_of_pytorch_train_by_their_import_line(name):
     dynamic.manual_seed(0)
     step = torch_programs.PROGRAMS[name](dynamic)

@@ -19,6 +19,7 @@ from compare import errors
 from compare.claims import CLAIMS
 from compare.cli.command import graphduel
 from docs.website import abilities
+from tests.helpers.slow import mostly_slow
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -139,7 +140,7 @@ def test_the_pictures_of_the_tutorial_are_those_of_its_file(tmp_path):
         assert sorted(tip.text for tip in drawn.iter(tips)) == sorted(tip.text for tip in shown.iter(tips)), picture
 
 
-@pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", mostly_slow([README, TUTORIAL], 1), ids=lambda page: page.name)
 def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp_path):
     (saved,) = (fence[3] for fence in FENCE.finditer(page.read_text("utf-8")) if "file=mine.py" in fence[2])
     (tmp_path / "mine.py").write_text(saved, "utf-8")

@@ -1,6 +1,7 @@
 """The layers: who may import whom, read from the source and seen in fresh processes."""
 
 import ast
+import functools
 import importlib
 import json
 import re
@@ -44,9 +45,15 @@ def loaded(*modules: str) -> set[str]:
     return set(json.loads(done.stdout)) - sys.stdlib_module_names
 
 
+@functools.cache
+def import_statements(source: str) -> list[ast.Import | ast.ImportFrom]:
+    """Those anywhere in a module; several tests read each file."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imported(source: str) -> set[str]:
     """The top-level packages that a module imports by a statement anywhere in it, relative imports aside."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = import_statements(source)
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
     return {name.partition(".")[0] for name in names}
@@ -73,7 +80,7 @@ def test_a_package_imports_by_its_full_name_only(package):
     relative = [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / package).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in import_statements(path.read_text("utf-8"))
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative  # so that the scan above misses nothing
@@ -127,11 +134,11 @@ def arrows(modules: dict[str, Path]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, path in modules.items():
         targets: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in import_statements(path.read_text("utf-8")):
             if isinstance(node, ast.ImportFrom):
                 parts = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
                 targets |= {part if part in modules else str(node.module) for part in parts.values()}
-            elif isinstance(node, ast.Import):
+            else:
                 targets |= {alias.name for alias in node.names}
         found[name] = targets & modules.keys() - {name}
     return found

@@ -10,6 +10,7 @@ import pytest
 import dynamic
 import graphs as g
 from graphs.ops.movement import identity
+from tests.helpers.slow import mostly_slow
 
 COUNT = int(os.environ.get("RANDOM_VIEWS", "300"))
 COPIES = 3
@@ -185,7 +186,7 @@ def test_a_slice_of_a_deferred_value(key):
     np.testing.assert_array_equal(leaf.grad.numpy(), expected)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", mostly_slow(range(10), 3))
 def test_chains_of_views(block):
     for seed in range(block, COUNT, 10):
         arrays, steps, kept = examples(seed)

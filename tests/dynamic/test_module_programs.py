@@ -10,11 +10,12 @@ from dynamic import nn, optim
 from dynamic.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from graphs.errors import GraphError
 from tests import programs
+from tests.helpers.slow import mostly_slow
 
 LEARNS = {"mlp_digits", "char_rnn", "encoder_classifier", "autoencoder", "word2vec", "mixture", "seq2seq"}
 
 
-@pytest.mark.parametrize("name", programs.NAMES)
+@pytest.mark.parametrize("name", mostly_slow(programs.NAMES, 10))
 def test_programs_run_unchanged(name):
     losses = programs.losses(name)
     assert np.isfinite(losses).all()

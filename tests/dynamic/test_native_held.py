@@ -14,6 +14,7 @@ import graphs as g
 from tests.helpers.both_tapes import compiled_only
 from tests.helpers.growth import assert_nothing_grows, failing, growth
 from tests.helpers.native_model import MODEL, NAN, ZEROS, W, X, loss, raises, watched
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
@@ -200,13 +201,13 @@ FAILING = {
 
 
 @compiled_only
-@pytest.mark.parametrize("step", STEPS, ids=_name)
+@pytest.mark.parametrize("step", mostly_slow(STEPS, 4), ids=_name)
 def test_a_step_holds_nothing_afterwards(step: Callable[[], Any]) -> None:
     assert_nothing_grows(step)
 
 
 @compiled_only
-@pytest.mark.parametrize("step", FAILING, ids=_name)
+@pytest.mark.parametrize("step", mostly_slow(FAILING, 6), ids=_name)
 def test_a_step_that_fails_holds_nothing_afterwards(step: Callable[[], Any]) -> None:
     assert_nothing_grows(lambda: failing(step, FAILING[step]))
 

@@ -21,6 +21,7 @@ from tests.helpers.both_tapes import both, compiled_only, interpreted, is_record
 from tests.helpers.growth import failing
 from tests.helpers.native_model import X
 from tests.helpers.recorded import NO_SAMPLES, described, operand
+from tests.helpers.slow import mostly_slow
 from tests.helpers.together import together
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
@@ -108,7 +109,7 @@ recorded = sorted(name for name, one in op.registered().items() if is_recorded(o
 
 
 @compiled_only
-@together("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES])
+@together("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES], quick=60)
 def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
     one = op.get(name)
     for sample in samples(name):
@@ -188,7 +189,7 @@ PARTS += [
 
 
 @compiled_only
-@pytest.mark.parametrize("shape", [(), (2,), (2, 3), (2, 3, 2)], ids=str)
+@pytest.mark.parametrize("shape", mostly_slow([(), (2,), (2, 3), (2, 3, 2)], 2), ids=str)
 def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
     def by_surface(x: Any, key: Any) -> Any:
         return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)

@@ -143,7 +143,7 @@ def test_what_loops_keep_is_not_what_buffers_are_reused_for():
 # Random programs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(100), 20))
+@pytest.mark.parametrize("seed", mostly_slow(range(100), 10))
 def test_random_nested_programs_agree(seed):
     rng = np.random.default_rng(seed)
     program = draw(rng, 3, 2, loops=seed % 2 == 0)

@@ -27,7 +27,7 @@ from tests.helpers.slow import mostly_slow
 BLOCKS = 6
 
 
-@pytest.mark.parametrize("block", mostly_slow(range(BLOCKS), 2))
+@pytest.mark.parametrize("block", mostly_slow(range(BLOCKS), 1))
 def test_random_programs_agree_however_they_are_run(block):
     for seed in range(block, 72, BLOCKS):
         counts, failures = attempt(seed)
@@ -39,6 +39,7 @@ def test_every_way_comes_up_equally_often():
     assert len(set(Counter(way for seed in range(6 * 7) for way in ways_of(seed)).values())) == 1
 
 
+@pytest.mark.slow
 def test_programs_hold_every_family_and_every_dtype():
     programs = [random_program(seed, EVERYTHING) for seed in range(400)]
     used = Counter(step.kind.name for program in programs for step in program.steps)

@@ -175,6 +175,7 @@ def test_the_check_of_the_arena_finds_a_buffer_given_out_twice():
 # The programs -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_programs_hold_what_they_are_meant_to():
     programs = [random_program(seed) for seed in range(1000)]
     used = Counter(step.kind.name for program in programs for step in program.steps)

@@ -18,7 +18,7 @@ from tests.helpers.engines import ENGINES, run
 from tests.helpers.slow import examples
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = examples(0.4)
+few = examples(0.2)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
 
 # Values -------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from graphs.ops.gamma import unknown
 from graphs.spec import spec_of
 from graphs.testing import check_grads, samples
 from tests.helpers.engines import ENGINES, gradients, run
+from tests.helpers.slow import mostly_slow
 from tests.helpers.together import check_each
 
 OPS = {name: op for name, op in registered().items() if op.family not in ("source", "control")}
@@ -46,7 +47,8 @@ HELD = [
 """Samples of which some floating point input has no rule."""
 
 each_op = pytest.mark.parametrize("name", OPS)
-each_differentiable = pytest.mark.parametrize("name", [name for name, each in DIFFERENTIABLE.items() if each])
+WITH_RULES = [name for name, each in DIFFERENTIABLE.items() if each]
+WITHOUT_RULES = [name for name in OPS if name not in WITH_RULES and any(sample.arrays for sample in SAMPLES[name])]
 
 
 def kernel(sample, out=None):
@@ -242,7 +244,7 @@ def test_inputs_without_a_rule_have_no_slope():
     check_each(HELD, lambda sample: check_grads(sample, sample.arrays, order=2))
 
 
-@pytest.mark.parametrize("name", [name for name, each in SAMPLES.items() if any(s.arrays for s in each)])
+@pytest.mark.parametrize("name", [*mostly_slow(WITH_RULES, 30), *WITHOUT_RULES])  # the next test compiles the others
 def test_static_equals_dynamic(name):
     check_each([sample for sample in SAMPLES[name] if sample.arrays], static_equals_dynamic)
 
@@ -256,7 +258,7 @@ def static_equals_dynamic(sample):
     np.testing.assert_allclose(rearranged, eager, rtol=1e-6, atol=1e-6)
 
 
-@each_differentiable
+@pytest.mark.parametrize("name", WITH_RULES)
 def test_static_gradients_equal_dynamic_ones(name):
     check_each(DIFFERENTIABLE[name], static_gradients_equal_dynamic_ones)
 

@@ -47,6 +47,6 @@ def test_engines_agree_to_the_bit_and_keep_float32(case):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@together("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"))
+@together("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"), quick=20)
 def test_second_derivatives_are_those_of_finite_differences(engine, case):
     check_grads(case.ours, case.inputs, order=2, engine=ENGINES[engine])

@@ -123,7 +123,7 @@ def test_a_sentence_has_lines_counts_and_remedy():
     assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {hints.SCAN}"
 
 
-def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path):
+def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path, undrawn):
     found = compare.compare(indexed, [(W, X)], **QUICK)
     (record,) = of(found.records, RewriteHints)
     assert results.parsed(results.encoded(record)) == record
