@@ -66,7 +66,11 @@ def test_both_engines_agree_on_a_module(given):
 
 
 @pytest.mark.parametrize(
-    ("layer", "what"), [(nn.Dropout(0.5), "generator"), (nn.BatchNorm1d(5), "outer variable `model`")]
+    ("layer", "what"),
+    [
+        (nn.Dropout(0.5), "generator"),
+        pytest.param(nn.BatchNorm1d(5), "outer variable `model`", marks=pytest.mark.slow),
+    ],
 )
 def test_what_a_module_does_besides_is_refused(layer, what):
     model = Net(layer)

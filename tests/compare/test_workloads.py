@@ -54,6 +54,9 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return workloads.get(request.param)
 
 
+some = pytest.mark.parametrize("workload", mostly_slow(NAMES, 6), indirect=True)
+
+
 @cache
 def small(name: str) -> Case:
     """The smallest case of a workload, which no test changes."""
@@ -138,6 +141,7 @@ def test_named_axes_have_the_length_of_the_example(workload: Workload) -> None:
             assert set(sizes) <= {length}
 
 
+@some
 def test_sizes_grow(workload: Workload) -> None:
     def elements(size: str) -> int:
         case = workload.case(size)
@@ -155,6 +159,7 @@ def test_an_equal_seed_gives_an_equal_case(workload: Workload) -> None:
         assert all(np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype for a, b in leaves)
 
 
+@some
 def test_another_seed_gives_another_case(workload: Workload) -> None:
     if "seed" not in signature(workload.make).parameters:
         assert workload.name == "branch_on_sum"  # the textbook's numbers
@@ -184,6 +189,7 @@ def test_engines_agree(workload: Workload) -> None:
         assert_close(first, second)
 
 
+@some
 def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None:
     case = small(workload.name)
     tape = dynamic.record(dynamic.value_and_grad(case.static_loss or case.loss), case.params, *case.examples[0])

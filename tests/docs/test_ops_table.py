@@ -10,6 +10,7 @@ import dynamic
 import graphs
 import static
 from graphs.testing import standard, table, traits
+from tests.helpers.together import together
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = traits.Engines(static, dynamic)
@@ -24,7 +25,7 @@ def test_the_page_is_up_to_date():
     assert len(page.splitlines()) < 400
 
 
-@pytest.mark.parametrize("name", traits.functions())
+@together("name", traits.functions())
 def test_every_public_function_has_a_docstring_and_a_sample(name):
     assert traits.named(name).__doc__
     call = traits.calls(name)[0]

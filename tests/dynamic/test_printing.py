@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 import dynamic
 from graphs.errors import DTypeError
 from graphs.torch.printing import format_tensor, grad_fn_name
+from tests.helpers.together import together
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "printing_golden.json").read_text(encoding="utf-8"))["cases"]
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64",
@@ -34,7 +35,7 @@ def text_of(case: dict[str, Any]) -> str:
     return format_tensor(array_of(case), requires_grad=case["requires_grad"], grad_fn=case["grad_fn"])
 
 
-@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case['dtype']}{case['shape']}")
+@together("case", GOLDEN, ids=lambda case: f"{case['dtype']}{case['shape']}")
 def test_text_is_what_pytorch_printed(case):
     assert text_of(case) == "\n".join(case["text"])
 
@@ -218,7 +219,7 @@ NAMES: list[tuple[str, dict[str, Any], str, Expression]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "attrs", "name"), [case[:3] for case in NAMES])
+@together(("op", "attrs", "name"), [case[:3] for case in NAMES])
 def test_backward_names(op, attrs, name):
     assert grad_fn_name(op, attrs) == name
 

@@ -21,7 +21,7 @@ from tests.helpers.slow import mostly_slow
 
 
 @each_engine
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("name", mostly_slow(DIFFERENTIABLE, 9))
 def test_gradients_to_second_order(engine, name):
     f = DIFFERENTIABLE[name]
     check_grads(f, arguments(name, f), order=2, engine=ENGINES[engine])

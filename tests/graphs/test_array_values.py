@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ import static
 from tests.helpers.arrays import BINARY, DTYPES, UNARY, compare, numbers, same, small_shapes
 from tests.helpers.engines import ENGINES, run
 from tests.helpers.slow import examples
+from tests.helpers.together import together
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 few = examples(0.2)
@@ -60,8 +62,7 @@ def test_clip(engine, shape, data):
     compare(engine, lambda x, high: g.clip(x, max=high), lambda x, high: np.clip(x, None, high), x, high, signed=False)
 
 
-@pytest.mark.parametrize("left", DTYPES)
-@pytest.mark.parametrize("right", DTYPES)
+@together(("left", "right"), itertools.product(DTYPES, DTYPES))
 def test_promotion_is_numpys_for_every_two_dtypes(left, right):
     x, y = np.ones(1, left), np.ones(1, right)
     expected = np.result_type(x, y)

@@ -23,7 +23,7 @@ from graphs.spec import spec_of
 from graphs.testing import check_grads, samples
 from tests.helpers.engines import ENGINES, gradients, run
 from tests.helpers.slow import mostly_slow
-from tests.helpers.together import check_each
+from tests.helpers.together import check_each, together
 
 OPS = {name: op for name, op in registered().items() if op.family not in ("source", "control")}
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "uint8", "bool")
@@ -46,7 +46,6 @@ HELD = [
 ]
 """Samples of which some floating point input has no rule."""
 
-each_op = pytest.mark.parametrize("name", OPS)
 WITH_RULES = [name for name, each in DIFFERENTIABLE.items() if each]
 WITHOUT_RULES = [name for name in OPS if name not in WITH_RULES and any(sample.arrays for sample in SAMPLES[name])]
 
@@ -78,7 +77,7 @@ def accepted(sample):
 # The registry -------------------------------------------------------------------------------------
 
 
-@each_op
+@together("name", OPS)
 def test_has_samples_for_each_rule_and_a_docstring(name):
     assert samples(name)
     checked = {i for sample in samples(name) for i in sample.differentiable}
@@ -168,7 +167,7 @@ PROPERTIES = [
 ]
 
 
-@each_op
+@pytest.mark.parametrize("name", OPS)
 def test_kernel_spec_and_cost(name):
     """Every property of every sample."""
 
@@ -216,7 +215,7 @@ def _constant_arguments(call):
     return call.args and all(isinstance(a, ast.Constant) for a in call.args)
 
 
-@each_op
+@together("name", OPS)
 def test_rules_are_written_in_ops_and_never_in_numpy(name):
     used = [n for rule in OPS[name].rules if rule for n in numpy_calls(rule.apply, set())]
     assert not used
@@ -227,7 +226,7 @@ def test_the_search_for_numpy_in_rules_finds_it():
     assert list(numpy_calls(lambda g: graphs.multiply(g, np.log(2.0)), set())) == []
 
 
-@each_op
+@together("name", OPS)
 def test_rules_of_movement_hold_no_floating_value(name):
     """What only moves elements needs shapes and indices, never the elements."""
     op = OPS[name]

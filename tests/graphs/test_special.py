@@ -23,6 +23,7 @@ from graphs.errors import DTypeError, LinAlgError, NotDifferentiableError, Shape
 from graphs.integrate import odeint
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, each_engine, gradients, run
+from tests.helpers.slow import mostly_slow
 
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(4, 3)) * 2
@@ -279,7 +280,7 @@ def squares(namespace, solver, tight):
     return total
 
 
-@each_engine
+@pytest.mark.parametrize("engine", mostly_slow(ENGINES, 1))
 def test_gradients_of_a_solution_are_autograds(engine):
     total = squares(g, odeint, 1e-10)
     expected = autograd.grad(squares(anp, autograd_odeint, 1e-10), (0, 1, 2))(MATRIX, START, TIMES)
