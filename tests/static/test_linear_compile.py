@@ -64,7 +64,7 @@ def compiled(name: str, steps: int, file: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("nodes", [NODES, pytest.param(4 * NODES, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", mostly_slow(deep.SHAPES, 2))
+@pytest.mark.parametrize("name", mostly_slow(deep.SHAPES, 1))
 def test_twice_the_nodes_take_twice_the_lines(name, nodes, tmp_path):
     small, middle, large = (compiled(name, deep.steps(name, nodes) * k, tmp_path / "graph") for k in (1, 2, 4))
     assert {*PHASES, *(one.__name__ for one in pipeline.DEFAULT)} <= {*large}
@@ -158,7 +158,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", mostly_slow(PARTS, 3))
 def test_a_part_takes_twice_the_lines_for_twice_as_much(name):
     small, large = (lines_by_phase(PARTS[name](count)).total() for count in (250, 500))
     assert small > 250
