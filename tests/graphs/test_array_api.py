@@ -15,6 +15,7 @@ from static.trace.symbol import Symbol
 from tests.helpers.arrays import BINARY, STANDARD, UNARY, same
 from tests.helpers.engines import ENGINES, gradients, run
 from tests.helpers.slow import examples
+from tests.helpers.together import together
 
 M = np.random.default_rng(2).normal(size=(3, 4))
 V = M[0]
@@ -141,7 +142,7 @@ def parameters(function):
     return {f"x{i}": inspect.Parameter(f"x{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(function.arity)}
 
 
-@pytest.mark.parametrize(
+@together(
     ("space", "name", "signature"),
     [(g, *item) for item in SIGNATURES.items()] + [(g.linalg, *item) for item in LINALG.items()],
 )

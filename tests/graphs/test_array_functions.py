@@ -17,6 +17,7 @@ from graphs.testing import check_grads
 from tests.helpers.arrays import same
 from tests.helpers.engines import ENGINES, each_engine, gradients, run
 from tests.helpers.slow import examples, mostly_slow
+from tests.helpers.together import together
 
 few = examples(0.4)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
@@ -100,7 +101,7 @@ def test_values_and_second_order_gradients(engine, name):
 
 @each_engine
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16"])
-@pytest.mark.parametrize("name", ["tril", "triu", "diff", "trace", "diagonal", "sort", "roll", "repeat", "vecdot"])
+@together("name", ["tril", "triu", "diff", "trace", "diagonal", "sort", "roll", "repeat", "vecdot"])
 def test_dtypes_are_kept(engine, name, dtype):
     x = np.array([[1, 0], [1, 1]], dtype)
     arguments = {"roll": (1,), "repeat": (2,), "vecdot": (x,)}.get(name, ())
@@ -304,7 +305,7 @@ NUMPY = {
 
 
 @each_engine
-@pytest.mark.parametrize("f", NUMPY.values(), ids=NUMPY)
+@together("f", NUMPY.values(), ids=NUMPY)
 def test_numpy_functions_trace(engine, f):
     found, expected = run(engine, f, M), f(M)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)

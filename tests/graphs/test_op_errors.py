@@ -9,6 +9,7 @@ import dynamic
 import graphs as g
 import static
 from graphs import ControlFlowError, DTypeError, ShapeError
+from tests.helpers.together import together
 
 
 def on_arrays(call):
@@ -163,7 +164,7 @@ WRONG = [
 
 
 @each_way
-@pytest.mark.parametrize(("call", "error", "rule", "remedy"), WRONG, ids=[case[2].partition(",")[0] for case in WRONG])
+@together(("call", "error", "rule", "remedy"), WRONG, ids=[case[2].partition(",")[0] for case in WRONG])
 def test_a_wrong_call_names_op_specs_rule_line_and_remedy(way, call, error, rule, remedy):
     with pytest.raises(error) as caught:
         way(call)

@@ -11,6 +11,7 @@ import scipy.special
 import graphs as g
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, gradients, run
+from tests.helpers.together import together
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 X = np.random.default_rng(5).normal(size=(3, 4))
@@ -201,7 +202,7 @@ OF_ONE_AXIS = [
 
 @each_engine
 @pytest.mark.parametrize("axis", [0, -1])
-@pytest.mark.parametrize("function", OF_ONE_AXIS, ids=lambda f: f.__name__)
+@together("function", OF_ONE_AXIS, ids=lambda f: f.__name__)
 def test_no_axes_have_no_axis_0(engine, function, axis):
     """As the array API has it; NumPy lets some reductions pass, and PyTorch most."""
     with pytest.raises(IndexError) as caught:
