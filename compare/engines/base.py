@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,7 +110,7 @@ class Engine(ABC):
     @property
     def version(self) -> str:
         """The installed version, of whichever distribution the module comes from: TensorFlow has several."""
-        return version(packages_distributions()[self.module][0])
+        return version(_distribution(self.module))
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
@@ -314,3 +314,9 @@ class Engine(ABC):
         """What an error says, in a line."""
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)
+
+
+@cache
+def _distribution(module: str) -> str:
+    """What a module was installed with: finding that out reads the files of everything that is installed."""
+    return packages_distributions()[module][0]

@@ -151,6 +151,7 @@ def machine() -> prices.Prices:
     return prices.Prices(ARMS, prices.machine(named("toy")), each, 0.2)
 
 
+@pytest.mark.slow
 def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(asking, "run_job", answered)
     monkeypatch.setattr(probes, "FEW", {name: probes.FEW[name] for name in list(probes.FEW)[:8]})

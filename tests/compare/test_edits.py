@@ -94,6 +94,7 @@ def test_losses_apart():
     assert measure.apart([1.0, 2.0], [1.0, 1.0]) == 0.5
 
 
+@pytest.mark.slow
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
     monkeypatch.setattr(measure, "REPEATS", 1)
     record = {"kind": "edit", "claim": "C8", "edits": plain(measure.measure(check_of()).edits)}

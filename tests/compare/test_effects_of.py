@@ -293,15 +293,23 @@ def test_effects_are_refused_before_anything_is_timed_unless_allowed():
     assert "besides its result, prints writes to stdout" in repr(found)
 
 
-def test_the_command_refuses_with_1_and_the_line(tmp_path, monkeypatch):
+@pytest.fixture
+def command(tmp_path, monkeypatch):
     text = "import numpy as np\nimport graphs as g\ndef noisy(x):\n    print('here')\n    return g.sum(x)\n"
     (tmp_path / "noisy_file.py").write_text(text + "inputs = [(np.ones(3),)]\n", "utf-8")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    command = ["compare", f"{tmp_path}/noisy_file.py:noisy", "--processes", "0", "--seconds", "0.01"]
+    return ["compare", f"{tmp_path}/noisy_file.py:noisy", "--processes", "0", "--seconds", "0.01"]
+
+
+def test_the_command_refuses_with_1_and_the_line(command):
     done = CliRunner().invoke(graphduel, command)
     assert done.exit_code == 1
     assert "writes to stdout (noisy_file.py:4)" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.slow
+def test_the_command_allows_effects_where_it_is_told_to(command):
     assert CliRunner().invoke(graphduel, [*command, "--allow-effects"]).exit_code in (0, 3)
 
 

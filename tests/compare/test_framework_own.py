@@ -464,9 +464,21 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     [
         ("def loss(w, x):\n    return w @ x\nbatches = [(np.ones(3), np.ones(4))]", 1, "mine.py:3: ValueError: "),
         ("def loss(w, x):\n    return w @ x", 2, "needs inputs to be called with: write inputs = [(params, x), ...]"),
-        ("def loss(w):\n    return w @ w\ninputs = [np.ones(3)]", 2, "is a ndarray; each input is the tuple of"),
-        ("def loss(w):\n    return w @ w\ndef inputs():\n    return 1 / 0", 1, "mine.py:5: ZeroDivisionError"),
-        ("def los(w):\n    return w @ w", 2, "defines no 'loss'; did you mean 'los'?"),
+        pytest.param(
+            "def loss(w):\n    return w @ w\ninputs = [np.ones(3)]",
+            2,
+            "is a ndarray; each input is the tuple of",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "def loss(w):\n    return w @ w\ndef inputs():\n    return 1 / 0",
+            1,
+            "mine.py:5: ZeroDivisionError",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "def los(w):\n    return w @ w", 2, "defines no 'loss'; did you mean 'los'?", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, text, code, told):

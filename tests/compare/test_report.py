@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sys
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
 from compare.page.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
 from compare.page.figures import parity as two_graphs
 from compare.page.figures import time as steady
+from compare.page.plots import style
 from compare.page.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError
@@ -141,7 +143,23 @@ def written(directory, lines, verdicts=()):
 def whole(tmp_path_factory):
     none = {"effect": None, "interval": None, "regimes": (), "reasons": ("no such records",)}
     verdicts = [verdict("C2", "supported"), verdict(), verdict("C7", "not measured yet", **none)]
-    return written(tmp_path_factory.mktemp("runs") / "demo", full_run(), verdicts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(style, "rendered", one_bitmap(style.rendered))
+        return written(tmp_path_factory.mktemp("runs") / "demo", full_run(), verdicts)
+
+
+def one_bitmap(rendered):
+    """Draw the first figure's PNG and give it for those of the others, which would take as long again."""
+    first = cache(lambda drawing: rendered(drawing, "png"))
+    drawings = []
+
+    def draw(drawing, kind):
+        if kind != "png":
+            return rendered(drawing, kind)
+        drawings.append(drawing)
+        return first(drawings[0])
+
+    return draw
 
 
 class Page(HTMLParser):

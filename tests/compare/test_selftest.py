@@ -106,6 +106,7 @@ def test_a_change_that_there_is_not_is_refused():
         inject.build("dynamic|faster", fake_workloads.make_tiny())
 
 
+@pytest.mark.slow
 def test_a_worker_times_it_as_it_times_a_run(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ROOT)
     names = ("dynamic", "dynamic|again", "dynamic|+10%")

@@ -24,6 +24,7 @@ import static
 from dynamic import grad_mode
 from graphs import blocks, collector, dispatch
 from static.trace.tracing import current
+from tests.helpers.slow import mostly_slow
 
 ROOT = str(Path(dynamic.__file__).parent.parent)
 FILES = ["anomaly", "batching/__init__", "batching/switch", "checkpoint", "grad_mode", "pool"]
@@ -132,7 +133,7 @@ OPERATIONS = [
     *[batched, no_grad, decorated, inference_mode, pooled, recorded, detect_anomaly, checkpointed, backward],
     *[compiled, defined],
 ]
-each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.__name__)
+each = pytest.mark.parametrize("operation", mostly_slow(OPERATIONS, 5), ids=lambda one: one.__name__)
 
 
 # State ------------------------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def test_the_record_is_read_again_as_it_was_written():
     assert results.parsed(results.encoded(record)) == record
 
 
+@pytest.mark.slow
 def test_the_page_has_one_picture_for_a_desktop_and_two_for_a_phone(found):
     section = drawn.drawing(found.records)
     (picture,) = (block for block in section.blocks if isinstance(block, Inline))

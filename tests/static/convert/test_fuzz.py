@@ -42,6 +42,7 @@ def test_some_programs_are_right_or_refused():
     assert ended(range(4))["right"] > 0
 
 
+@pytest.mark.slow
 def test_some_programs_that_take_generators_are_right_or_refused():
     assert ended(range(3), streaming.source)["right"] > 0
 
