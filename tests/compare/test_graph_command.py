@@ -85,9 +85,9 @@ def test_each_pass_says_what_it_changes(run, tmp_path):
     assert "remove_dead_code: " in done.output
     assert any(row.startswith("  − %") for row in done.output.splitlines())
     products = re.findall(r"= multiply\((.*?)\)", done.output)
-    assert {len(operands.split(", ")) for operands in products} == {
-        2
-    }  # what each reads now, and not what it read before
+    assert (
+        max(len(operands.split(", ")) for operands in products) == 2
+    )  # what it reads now, without what it read before
     assert "nothing to do for " in done.output
     assert run("mine.py:loss", "--passes", "--out", "p.html").exit_code == 0
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', (tmp_path / "p.html").read_text())
