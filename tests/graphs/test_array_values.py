@@ -20,7 +20,7 @@ from tests.helpers.slow import examples
 from tests.helpers.together import together
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-few = examples(0.2)
+few = examples(0.2, slow=0.4)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are part of what is tested
 
 # Values -------------------------------------------------------------------------------------------------------------

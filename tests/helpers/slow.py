@@ -21,6 +21,12 @@ def mostly_slow(cases: Iterable[Any], quick: int) -> list[Any]:
     return [case if at in kept else pytest.param(case, marks=pytest.mark.slow) for at, case in enumerate(cases)]
 
 
-def examples(times: float) -> settings:
-    """A property that tries this many times the examples that the profile of `tests/conftest.py` asks for."""
-    return settings(max_examples=max(1, round(times * settings().max_examples)))
+def examples(times: float, slow: float | None = None) -> settings:
+    """A property that tries this many times the examples that the profile of `tests/conftest.py` asks for.
+
+    `slow` takes the place of `times` where the profile asks for more than that of `make test`.
+    """
+    asked = settings().max_examples
+    if slow is not None and asked > settings.get_profile("ci").max_examples:
+        times = slow
+    return settings(max_examples=max(1, round(times * asked)))
