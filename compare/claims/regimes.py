@@ -119,7 +119,7 @@ def cost(
     return judged(f"{cell.name}: {phase}", ratio, arm or "", side)
 
 
-class Contest(NamedTuple):
+class CellContest(NamedTuple):
     """A cell, and static ÷ dynamic there, with the static arm that is best."""
 
     evidence: Evidence
@@ -136,13 +136,15 @@ class Contest(NamedTuple):
         return self.regime.value or 1.0
 
 
-def too_few(contests: Iterable[Contest], more: str = "") -> str:
+def too_few(contests: Iterable[CellContest], more: str = "") -> str:
     """That there are too few workloads to say anything of graphs in general; empty where there are enough."""
     enough = len({contest.cell.workload for contest in contests}) >= MIN_WORKLOADS
     return "" if enough else f"both engines were measured on fewer than {MIN_WORKLOADS} workloads{more}"
 
 
-def over(name: str, contests: Sequence[Contest], label: Callable[[Sequence[Contest], Interval], Label]) -> Regime:
+def over(
+    name: str, contests: Sequence[CellContest], label: Callable[[Sequence[CellContest], Interval], Label]
+) -> Regime:
     """The regime of several cells: the geometric mean over workloads, then sizes, and the label of all of them."""
     if not contests:
         return Regime(name, "inconclusive")
@@ -150,7 +152,7 @@ def over(name: str, contests: Sequence[Contest], label: Callable[[Sequence[Conte
     return Regime(name, label(contests, mean), mean.estimate, mean if mean.known else None)
 
 
-def headline(what: str, contests: Sequence[Contest]) -> tuple[Effect | None, Interval | None]:
+def headline(what: str, contests: Sequence[CellContest]) -> tuple[Effect | None, Interval | None]:
     """The one number for a claim, of the cells of realistic steps; none where there are none."""
     if not contests:
         return None, None
@@ -159,7 +161,7 @@ def headline(what: str, contests: Sequence[Contest]) -> tuple[Effect | None, Int
     return Effect(name, mean.estimate, "ratio"), mean
 
 
-def _mean(contests: Sequence[Contest]) -> Interval:
+def _mean(contests: Sequence[CellContest]) -> Interval:
     groups = grouped(contests, lambda contest: contest.cell.workload).values()
     return geometric_mean_interval([[contest.ratio for contest in group] for group in groups])
 

@@ -34,7 +34,7 @@ class Place:
     read: Callable[[], Any]
 
 
-class Reached:
+class ReachedCode:
     """The functions that calling `f` may run, the places that they name, and the values in these and in objects there.
 
     Values in lists, tuples and dicts are values by themselves.

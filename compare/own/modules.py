@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from compare.engines.reached import Reached, outermost
+from compare.engines.reached import ReachedCode, outermost
 
 Function = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
         return f, inputs
     argument = calls[0][0] if calls[0] and isinstance(calls[0][0], loaded.Module) else None
     if argument is None:
-        modules = outermost([value for value in Reached(f).values if isinstance(value, loaded.Module)])
+        modules = outermost([value for value in ReachedCode(f).values if isinstance(value, loaded.Module)])
         inner = f
     else:
         modules, calls = [argument], [call[1:] for call in calls]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.reached import Reached, is_users_class
+from compare.engines.reached import ReachedCode, is_users_class
 
 MOST = 10_000
 """Items of one container that are looked at; of a longer one, its length."""
@@ -40,7 +40,7 @@ class Changeable:
 def places(f: Any) -> list[Changeable]:
     """All that the code of `f`, and of the user's functions that it names, can reach by name."""
     own = Changeable("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
-    reached = Reached(f)
+    reached = ReachedCode(f)
     return [
         *([] if isinstance(f, FunctionType) else [own]),
         *(Changeable(place.label, partial(_state, place.read)) for place in reached.places),

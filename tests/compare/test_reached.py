@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from compare.engines.reached import Reached, outermost
+from compare.engines.reached import ReachedCode, outermost
 
 WEIGHTS, ELSEWHERE = np.ones(3), np.ones(2)
 TABLE = {"first": [WEIGHTS]}
@@ -38,11 +38,11 @@ def by_name(x):
 
 
 def functions(f):
-    return {function.__name__ for function in Reached(f).functions}
+    return {function.__name__ for function in ReachedCode(f).functions}
 
 
 def holds(f, array):
-    return any(value is array for value in Reached(f).values)
+    return any(value is array for value in ReachedCode(f).values)
 
 
 def test_functions_and_values_that_are_named_are_reached():

@@ -18,7 +18,7 @@ from compare.claims.base import (
     not_measured,
 )
 from compare.claims.evidence import Evidence, cells, left_out
-from compare.claims.regimes import Contest
+from compare.claims.regimes import CellContest
 from compare.records.cells import Memory, MemoryArm, Parity
 from compare.records.record import Records
 from compare.records.sweeps import CrossoverMemory
@@ -72,13 +72,13 @@ def held(measured: MemoryArm) -> Sequence[float]:
     return (measured.peak + _classes(measured, "structure", "plan", "caches"),)
 
 
-def _contest(cell: Evidence) -> Contest | None:
+def _contest(cell: Evidence) -> CellContest | None:
     """The static arm that holds least ÷ dynamic; counts are exact, so there is no interval."""
     arm, dynamic = cell.least(held), cell.of(cell.base)
     if not arm or not dynamic:
         return None
     ratio = _most(cell.of(arm)) / _most(dynamic)
-    return Contest(cell, Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm))
+    return CellContest(cell, Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm))
 
 
 def _most(measured: Sequence[MemoryArm]) -> float:
@@ -90,12 +90,12 @@ def _classes(measured: MemoryArm, *names: str) -> float:
     return float(sum(measured.classes.get(name, 0) for name in names))
 
 
-def _amount(name: str, contests: Sequence[Contest]) -> Regime:
+def _amount(name: str, contests: Sequence[CellContest]) -> Regime:
     """Whether static holds more in one regime."""
     return regimes.over(f"{name}: bytes held", contests, _more)
 
 
-def _more(contests: Sequence[Contest], mean: Interval) -> Label:
+def _more(contests: Sequence[CellContest], mean: Interval) -> Label:
     ratios = [contest.ratio for contest in contests]
     if max(ratios) <= MORE:
         return "refuted"
@@ -104,7 +104,7 @@ def _more(contests: Sequence[Contest], mean: Interval) -> Label:
     return "supported" if mean.low > 1 and mean.estimate > MORE else "inconclusive"
 
 
-def _because(contests: list[Contest]) -> list[Regime]:
+def _because(contests: list[CellContest]) -> list[Regime]:
     """Whether the structure is why; nothing where an engine does not tell how large it is."""
     if not _classified(contests):
         return []
@@ -113,7 +113,7 @@ def _because(contests: list[Contest]) -> list[Regime]:
     return [Regime(f"the reason: in the median cell, the structure is {share:.1%} of what static holds", verdict)]
 
 
-def _caches(contests: list[Contest]) -> list[str]:
+def _caches(contests: list[CellContest]) -> list[str]:
     if not _classified(contests):
         return []
     cell, regime = largest = max(contests, key=lambda contest: _share(contest, "caches"))
@@ -121,16 +121,16 @@ def _caches(contests: list[Contest]) -> list[str]:
     return [f"caches of other shapes are at most {share}"]
 
 
-def _classified(contests: list[Contest]) -> bool:
+def _classified(contests: list[CellContest]) -> bool:
     return all(measured.classes for cell, regime in contests for measured in cell.of(regime.arm))
 
 
-def _share(contest: Contest, name: str) -> float:
+def _share(contest: CellContest, name: str) -> float:
     cell, regime = contest
     return max(_classes(measured, name) / held(measured)[0] for measured in cell.of(regime.arm))
 
 
-def _counts(contests: list[Contest]) -> str:
+def _counts(contests: list[CellContest]) -> str:
     more, less = (sum(beyond(contest.ratio) for contest in contests) for beyond in (MORE.__lt__, LESS.__gt__))
     of, equal = text.counted(len(contests), "case"), len(contests) - more - less
     return f"static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"

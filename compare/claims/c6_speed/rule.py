@@ -20,7 +20,7 @@ from compare.claims.base import (
 )
 from compare.claims.break_even import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
-from compare.claims.regimes import Contest
+from compare.claims.regimes import CellContest
 from compare.records.cells import Memory, Parity, Time
 from compare.records.record import Cell, Records
 from compare.records.sweeps import Crossover
@@ -72,7 +72,7 @@ def find(records: Records) -> Finding:
     )  # fmt: skip
 
 
-def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
+def _groups(phase: str, contests: list[CellContest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
     """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
     yield regimes.over(phase, contests, _somewhere)
     grouping = (regimes.by_size(contests, where), regimes.by_depth(contests, where), regimes.by_kind(contests))
@@ -80,13 +80,13 @@ def _groups(phase: str, contests: list[Contest], where: Mapping[Cell, regimes.St
         yield regimes.over(f"{phase}, {name}", group, _somewhere)
 
 
-def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[Contest]:
+def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[CellContest]:
     """The cells that both engines have; the intervals of a phase hold their truths all at once with 95%."""
-    contests = (Contest(cell, regimes.cost(cell, phase, read, len(tasks), side=_SLOWER)) for cell in tasks)
+    contests = (CellContest(cell, regimes.cost(cell, phase, read, len(tasks), side=_SLOWER)) for cell in tasks)
     return [contest for contest in contests if contest.regime.value is not None]
 
 
-def _counts(phase: str, contests: list[Contest]) -> str:
+def _counts(phase: str, contests: list[CellContest]) -> str:
     slower = sum(regime.verdict == "supported" for _, regime in contests)
     faster = sum(_faster(regime) for _, regime in contests)
     of = text.counted(len(contests), "case")
@@ -101,7 +101,7 @@ def _may_be_faster(regime: Regime) -> bool:
     return regime.interval is None or regime.interval.high > 1 + SMALLEST_EFFECT
 
 
-def _somewhere(contests: Sequence[Contest], _: Interval | None = None) -> Label:
+def _somewhere(contests: Sequence[CellContest], _: Interval | None = None) -> Label:
     """Slower in some and faster in none, slower in some and faster in others, or slower in none.
 
     A cell whose interval is so wide that dynamic may be faster there leaves it open: noise then never settles more.
@@ -115,7 +115,7 @@ def _somewhere(contests: Sequence[Contest], _: Interval | None = None) -> Label:
     return "refuted" if all(regime.verdict == "refuted" for regime in shown) else "inconclusive"
 
 
-def _verdict(often: list[Contest], once: list[Contest]) -> Label:
+def _verdict(often: list[CellContest], once: list[CellContest]) -> Label:
     label = _somewhere([*often, *once])
     # slower somewhere is shown by one phase; slower nowhere needs both
     return "inconclusive" if label == "refuted" and not once else label

@@ -101,7 +101,7 @@ def _place(metrics: Any) -> str:
     traced = [(file, int(line), code) for file, line, code in _TRACED.findall(metrics.recompile_reason or "")]
     name = _RESUMED.sub(r"\1", metrics.co_name or "")
     function = [(metrics.co_filename, metrics.co_firstlineno, name)] if metrics.co_filename else []
-    calls = [found.groups() for found in map(_CALLED.fullmatch, metrics.stack_trace or ()) if found]
+    calls = [match.groups() for match in map(_CALLED.fullmatch, metrics.stack_trace or ()) if match]
     ran = [(file, int(line), linecache.getline(file, int(line))) for line, file in calls]
     place = _innermost(traced) or _innermost(function) or _innermost(ran)
     return f" ({place})" if place else ""

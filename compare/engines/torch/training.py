@@ -8,7 +8,7 @@ from typing import Any
 
 import optree
 
-from compare.engines.reached import Reached, names_of, outermost
+from compare.engines.reached import ReachedCode, names_of, outermost
 from compare.engines.step import Function, TrainingFunction
 
 BACKWARD = "backward"
@@ -17,14 +17,14 @@ BACKWARD = "backward"
 
 def is_training(function: Any) -> bool:
     """Whether a function, or one of the user's that it calls, calls `backward`; nothing is run to see it."""
-    return any(BACKWARD in names_of(reached) for reached in Reached(function).functions)
+    return any(BACKWARD in names_of(reached) for reached in ReachedCode(function).functions)
 
 
 def holders_in(function: Any) -> list[Any]:
     """What the code of a function reaches by itself and holds tensors: the outermost modules, then other parameters."""
     import torch
 
-    values = Reached(function).values
+    values = ReachedCode(function).values
     modules = outermost([value for value in values if isinstance(value, torch.nn.Module)])
     inside = {id(parameter) for module in modules for parameter in module.parameters()}
     tensors = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
@@ -41,7 +41,7 @@ class TorchTraining(TrainingFunction):
         import torch
 
         leaves: Any = list(calls)
-        values = [*optree.tree_leaves(leaves), *Reached(function).values]
+        values = [*optree.tree_leaves(leaves), *ReachedCode(function).values]
         tensors: list[Any] = [leaf for leaf in values if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         for module in (leaf for leaf in values if isinstance(leaf, torch.nn.Module)):
             tensors += [*module.parameters(), *module.buffers()]
