@@ -38,8 +38,9 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser
 
-test-slow: $(VENV)/installed-slow  ## run the others, properties with more examples, and the tape's once more with the tape in Python
+test-slow: $(VENV)/installed-slow  ## run the others, those of ONNX, properties with more examples, and the tape's with the tape in Python
 	HYPOTHESIS_PROFILE=thorough $(SUITE) -m '(slow or hypothesis) and not browser'
+	$(SUITE) -m 'not slow' tests/onnx
 	GRAPHDUEL_TAPE=python $(SUITE) -m 'not slow' tests/dynamic tests/engines tests/graphs/test_operands.py
 
 lint: $(VENV)/installed-dev  ## check format, lint and types
@@ -74,7 +75,7 @@ $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
 $(VENV)/installed-native: EXTRAS := [test,native]
 $(VENV)/installed-docs: EXTRAS := [docs]
-$(VENV)/installed-slow: EXTRAS := [test,notebook]
+$(VENV)/installed-slow: EXTRAS := [test,notebook,onnx-tests]
 $(VENV)/installed-browser: EXTRAS := [test,browser]
 $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-slow $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'

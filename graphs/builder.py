@@ -117,7 +117,7 @@ def _kept(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     The gradient of a branch is zeros for every weight that another branch reads.
     """
     copy = np.array(value)
-    if copy.nbytes <= SMALL or not copy.flags.c_contiguous:
+    if copy.nbytes <= SMALL or not copy.flags.c_contiguous or copy.dtype.kind not in "biuf":
         return copy
     stored, width = copy.reshape(-1).view(np.uint8), copy.itemsize
     number = stored[:width].tobytes()

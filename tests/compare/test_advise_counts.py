@@ -45,8 +45,8 @@ def kernels(terms):
         (lambda x, y: x @ y, [(30, 20), (20,)], {"product kernels": 1, "elements of products with vectors": 600}),
         (lambda x, y: x @ y, [(30,), (30, 20)], {"elements of products with vectors": 600}),
         (lambda x, y: x @ y, [(1, 30), (30, 20)], {"elements of products with vectors": 600}),
-        (lambda x: g.astype(x, "float64"), [(10,)], {"other kernels": 1, "elements that others move": 20}),
-        (lambda x: g.take(x, [0, 1]), [(100,)], {"other kernels": 1, "elements that others move": 2}),
+        (lambda x: g.astype(x, "float64"), [(10,)], {"movement kernels": 1, "elements that others move": 20}),
+        (lambda x: g.take(x, [0, 1]), [(100,)], {"movement kernels": 1, "elements that others move": 2}),
     ],
 )
 def test_the_terms_of_a_kernel_come_from_its_specs(f, shapes, terms):
