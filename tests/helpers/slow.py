@@ -18,7 +18,14 @@ def mostly_slow(cases: Iterable[Any], quick: int) -> list[Any]:
     """Cases for `pytest.mark.parametrize` of one argument: all but `quick` of them have the mark `slow`."""
     cases = list(cases)
     kept = spread(len(cases), quick)
-    return [case if at in kept else pytest.param(case, marks=pytest.mark.slow) for at, case in enumerate(cases)]
+    return [case if at in kept else _slow(case) for at, case in enumerate(cases)]
+
+
+def _slow(case: Any) -> Any:
+    """A case with the mark, whether it is a value or has an id already."""
+    if isinstance(case, type(pytest.param())):
+        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow], id=case.id)
+    return pytest.param(case, marks=pytest.mark.slow)
 
 
 def examples(times: float, slow: float | None = None) -> settings:
