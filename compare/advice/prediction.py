@@ -22,8 +22,9 @@ OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}
 """How far off predicted ratios were, as a root mean square of logarithms, by where values decide what runs.
 
 On a machine of two cores, against what `graphduel advise --evaluate` times, it was 0.229 of 50 programs of our engines
-that decide by no value, and 0.576 of 12 whose graph has the control flow: a turn of a loop and a choice of a branch
-have no price of their own. Of PyTorch 0.19 of nine, and 0.85 of four where Python reads values between graphs."""
+that decide by no value, and 0.544 of 12 whose graph has the control flow. These were predicted as a user's function is,
+which is not run: the longest branch is taken, and loops turn ten times. Of PyTorch it was 0.19 of nine, and 0.85 of
+four where Python reads values between graphs."""
 
 SHORT, TINY = 50e-6, 0.4
 """The same for a step that should take the eager arm so few seconds: what an engine adds to its kernels is most of it.

@@ -107,12 +107,7 @@ def _compiled(graph: Graph, trips: float) -> Terms:
             _add(terms, {**(_fused(node) if node.op is fused else _kernel(node)), **touched.far(node)}, times)
         elif owner(node).op is INPUT:  # a view of a planned buffer is made once
             _add(terms, {"static views": 1.0}, times)
-    for node, times in choices(graph, trips):
-        arrays = float(len(node.inputs))
-        if "branches" in node.attrs:
-            _add(terms, {"static branches": 1.0, "arrays of static branches": arrays}, times)
-        else:
-            _add(terms, {"static turns": 1.0, "arrays of static turns": arrays}, times)
+    _add(terms, {"static turns": 1.0}, turned(graph, trips))
     return terms
 
 
@@ -165,14 +160,14 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
             yield node, 1.0
 
 
-def choices(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
-    """Every node of control flow at any depth, and how often it picks what to run next: a branch, or one more turn."""
-    for node in graph.calls:
-        if _is_control(node):
-            turns = _turns(node, trips)
-            yield node, max(count for _, count in turns)
-            for inner, count in turns:
-                yield from ((part, count * more) for part, more in choices(inner, trips))
+def turned(graph: Graph, trips: float) -> float:
+    """How often loops turn, at any depth."""
+    times = 0.0
+    for node in filter(_is_control, graph.calls):
+        turns = _turns(node, trips)
+        times += 0.0 if "branches" in node.attrs else max(count for _, count in turns)
+        times += sum(count * turned(inner, trips) for inner, count in turns)
+    return times
 
 
 def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, float]]:
