@@ -40,6 +40,7 @@ class Mode:
     One that `keeps_each` has a graph for each shape.
     Of one that is `readable` each kernel of a step can be watched: it runs from a tape, or from the one graph among its
     `executables`.
+    Of one that is `uncounted` another runtime allocates the arrays, where no counter of ours sees them.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Mode:
     keeps: bool = False
     keeps_each: bool = False
     readable: bool = False
+    uncounted: bool = False
 
 
 class Engine(ABC):

@@ -92,9 +92,9 @@ def refused(question: Question, answer: Records, arms: Sequence[str], *, cut: bo
 def _further(question: Question, source: str, first: Records, right: Sequence[str]) -> list[Job]:
     """Memory of each arm, and what takes a step apart; nothing where the first processes have found that as well.
 
-    With `apart` these are also bytes over time, the ladder and the parts of time. The last two compare the base with
-    the first mode that compiles, so that neither is asked for where that was refused; parts are those of a step with a
-    gradient.
+    An arm whose memory no counter sees has none. With `apart` these are also bytes over time, the ladder and the parts
+    of time. The last two compare the base with the first mode that compiles, so that neither is asked for where that
+    was refused; parts are those of a step with a gradient.
     """
     if question.adapter.costly or not right:
         return []
@@ -107,7 +107,7 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
     ledgers = [job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
     clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
-    memories = [job("memory", (arm,)) for arm in arms]
+    memories = [job("memory", (arm,)) for arm in arms if not question.adapter.mode(arm).uncounted]
     return [job("lines"), *ledgers, *(job(kind, process=0) for kind in clocked), *memories]
 
 

@@ -23,6 +23,7 @@ from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.sessions import SessionFunction
 from compare.engines.source import Loader
 from compare.engines.step import Compilation, Function, Observed
 from compare.errors import InputsError, UnsupportedError
@@ -37,6 +38,7 @@ DYNAMIC = Mode("dynamic", readable=True)
 SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
 CONVERTED = Mode("static-converted", usual=False, converts=True, readable=True)
 NATIVE = Mode("static-native", usual=False, traces=True, keeps=True)
+ONNXRUNTIME = Mode("static-onnxruntime", usual=False, suite=False, traces=True, keeps_each=True, uncounted=True)
 
 
 class GraphDuel(Engine):
@@ -45,7 +47,7 @@ class GraphDuel(Engine):
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
     takes_apart, tells_lines, is_reference = True, True, True
     costly = False
-    aliases = MappingProxyType({"static": "static-exact"})
+    aliases = MappingProxyType({"static": "static-exact", "onnxruntime": "static-onnxruntime"})
     modes = (
         DYNAMIC,
         Mode("static-exact", traces=True, keeps_each=True, readable=True),
@@ -54,6 +56,7 @@ class GraphDuel(Engine):
         Mode("static-pad", traces=True, pads=True),
         NATIVE,
         CONVERTED,
+        ONNXRUNTIME,
     )
 
     @property
@@ -162,6 +165,8 @@ class GraphDuel(Engine):
         mode = self.mode(arm)
         if mode is NATIVE:
             return static.jit(function, backend=steps.NATIVE)
+        if mode is ONNXRUNTIME:
+            return SessionFunction(function)
         policy: Any = "exact" if mode is CONVERTED else arm.removeprefix(steps.STATIC)
         return static.jit(function, shapes=policy)
 

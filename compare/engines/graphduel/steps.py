@@ -12,6 +12,7 @@ import static
 from compare.engines import OWN, named
 from compare.engines.cases import converted, masked_dims, names, traced
 from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.sessions import SessionFunction
 from compare.engines.step import Compilation, Observed, Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
@@ -22,6 +23,7 @@ from static.call.cache import Stats
 PADDING = ("bucket", "pad")
 NATIVE = "native"
 CONVERTED = "converted"
+ONNXRUNTIME = "onnxruntime"
 STATIC = "static-"
 
 
@@ -109,9 +111,10 @@ class JitStep(GraphStep):
 
 
 def build(arm: str, case: Case) -> GraphStep:
-    """The training step of an arm: "dynamic", or "static-" and a shape policy, "native" or "converted".
+    """The training step of an arm: "dynamic", or "static-" and a shape policy, "native", "converted" or "onnxruntime".
 
-    The last two have fixed shapes: native is machine code, and converted takes the loss with its own control flow.
+    The last three have fixed shapes: native is machine code, converted takes the loss with its own control flow, and
+    onnxruntime runs the exported graph.
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
     when the policy does not apply to the case, and whatever the engine refuses with.
     """
@@ -122,6 +125,9 @@ def build(arm: str, case: Case) -> GraphStep:
         return native(case)
     if policy == CONVERTED:
         return converting(case)
+    if policy == ONNXRUNTIME:
+        session = SessionFunction(transformed(static, traced(case), case.argnum))
+        return GraphStep(session, case.params, case.examples, session.stats)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
