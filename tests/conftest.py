@@ -2,10 +2,13 @@
 
 import gc
 import os
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.helpers.slow import off_the_diagonals
 
 try:
     from hypothesis.internal.conjecture import providers
@@ -28,6 +31,20 @@ settings.load_profile(_PROFILE)
 # and a test would have other examples alone than after other tests: only a search for new examples does it.
 if _PROFILE != "explore" and hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a table with the mark `diagonal`, what is off the diagonals is slow."""
+    tables = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("diagonal"):
+            tables[item.parent, item.originalname, mark.args].append(item)
+    for (_, _, axes), cells in tables.items():
+        indices = [[cell.callspec.indices[axis] for axis in axes] for cell in cells]
+        for cell, is_off in zip(cells, off_the_diagonals(indices), strict=True):
+            if is_off:
+                cell.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -89,7 +89,7 @@ _HOLES = np.array([[1, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]])
 
 
 @each_engine
-@pytest.mark.parametrize("name", mostly_slow(FUNCTIONS, 24))
+@pytest.mark.parametrize("name", mostly_slow(FUNCTIONS, 12))
 def test_values_and_second_order_gradients(engine, name):
     ours, theirs = FUNCTIONS[name]
     expected = theirs(M)
@@ -116,6 +116,7 @@ SUBSCRIPTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.diagonal("engine", "subscripts")
 @each_engine
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
 def test_einsum_is_numpys_and_differentiates_twice(engine, subscripts):
@@ -196,6 +197,7 @@ KINKS = [
 ]
 
 
+@pytest.mark.diagonal("engine", "f")
 @each_engine
 @pytest.mark.parametrize(("f", "x", "expected"), [case[1:] for case in KINKS], ids=[case[0] for case in KINKS])
 def test_subgradients(engine, f, x, expected):

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow an
 # Values -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.diagonal("engine", "name")
 @each_engine
 @pytest.mark.parametrize("name", UNARY)
 @few
@@ -40,6 +41,7 @@ def _round(x):
     return np.positive(x) if x.dtype.kind in "iu" else np.rint(x)
 
 
+@pytest.mark.diagonal("engine", "name")
 @each_engine
 @pytest.mark.parametrize("name", BINARY)
 @few

@@ -36,6 +36,7 @@ def drawn(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return values.astype(dtype)
 
 
+@pytest.mark.diagonal("dtype", "shapes")
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_select_gives_the_bits_of_where(dtype, shapes):
@@ -130,6 +131,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.diagonal("first", "second", "name")
 @pytest.mark.parametrize("first", TOLERANCES)
 @pytest.mark.parametrize("second", TOLERANCES)
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -184,6 +186,7 @@ def test_the_short_way_in_lets_nothing_through():
         plain(1)
 
 
+@pytest.mark.diagonal("layout", "columns", "dtype")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool"])
 @pytest.mark.parametrize("columns", [1, SMALL // 64, SMALL // 64 + 1], ids=["vector", "small", "large"])
 @pytest.mark.parametrize("layout", LAYOUTS)

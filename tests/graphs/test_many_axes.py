@@ -40,6 +40,7 @@ CALLS["take_along_axis"] = (
 )
 
 
+@pytest.mark.diagonal("name", "shape")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_gradient_of_many_axes_is_that_of_two(name: str, shape: tuple[int, ...]) -> None:

@@ -121,6 +121,7 @@ def test_group_and_instance_norm():
         graphs.group_norm(x, 3)
 
 
+@pytest.mark.diagonal("engine", "f")
 @each_engine
 @pytest.mark.parametrize(
     "f",

@@ -155,14 +155,14 @@ def test_values_are_numpys_for_arrays_tensors_and_symbols(call, inputs):
 
 
 @each_engine
-@pytest.mark.parametrize("name", mostly_slow(CALLS, 28))
+@pytest.mark.parametrize("name", mostly_slow(CALLS, 14))
 def test_gradients_are_finite_differences_to_order_2(engine, name):
     call, inputs = CALLS[name]
     check_grads(functools.partial(call, g), inputs, order=2, engine=ENGINES[engine])
 
 
 @each_engine
-@pytest.mark.parametrize("name", mostly_slow(NUMPY, 20))
+@pytest.mark.parametrize("name", mostly_slow(NUMPY, 10))
 def test_options_of_numpys_names(engine, name):
     f, inputs = NUMPY[name]
     same(run(engine, f, *inputs), f(*inputs))
@@ -172,6 +172,7 @@ def test_options_of_numpys_names(engine, name):
 AUTOGRAD = ("dot", "inner", "vstack", "hstack", "append", "ravel", "diag below", "fliplr", "rot90 1", "sinc", "kron")
 
 
+@pytest.mark.diagonal("engine", "name")
 @each_engine
 @pytest.mark.parametrize("name", AUTOGRAD)
 def test_autograd_finds_the_same_gradients(engine, name):

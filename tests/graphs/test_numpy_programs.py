@@ -17,7 +17,7 @@ READS_VALUES = ("fluid",)
 
 
 @pytest.mark.parametrize("engine", ["dynamic", "static"])
-@pytest.mark.parametrize("name", mostly_slow(arrays.NAMES, 4))
+@pytest.mark.parametrize("name", mostly_slow(arrays.NAMES, 2))
 def test_losses_are_autograds(name, engine):
     if engine == "static" and name in READS_VALUES:
         with pytest.raises(ControlFlowError, match=f"{name}.py:.*; use the functions in graphs"):

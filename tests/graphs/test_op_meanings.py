@@ -167,6 +167,7 @@ KEYS = {
 }
 
 
+@pytest.mark.diagonal("engine", "key")
 @each_engine
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 def test_indexing_is_numpys(engine, key):
@@ -258,6 +259,7 @@ COMPOSITES = [
 ]
 
 
+@pytest.mark.diagonal("engine", "f")
 @each_engine
 @pytest.mark.parametrize(("f", "oracle"), [case[1:] for case in COMPOSITES], ids=[case[0] for case in COMPOSITES])
 def test_composites_equal_scipy_or_numpy_and_differentiate_twice(engine, f, oracle):

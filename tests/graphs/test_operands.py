@@ -83,7 +83,7 @@ def refusals(call: Callable[..., Any], arrays: Sequence[Any], run: Any) -> int:
 
 
 @pytest.mark.parametrize("run", ENGINES)
-@together("name", [n for n, o in sorted(registry.registered().items()) if is_checked(n, o)])
+@together("name", [n for n, o in sorted(registry.registered().items()) if is_checked(n, o)], quick=40)
 def test_an_op_refuses_what_no_tensor_holds(name: str, run: Any) -> None:
     sample = next(s for s in samples(name) if all(a.size for a in s.arrays))
     assert refusals(sample, sample.arrays, run) == 13 * len(sample.arrays)
@@ -98,7 +98,7 @@ COMPOSED = sorted(
 
 
 @pytest.mark.parametrize("run", ENGINES)
-@together("name", COMPOSED)
+@together("name", COMPOSED, quick=20)
 def test_a_function_made_of_ops_refuses_what_no_tensor_holds(name: str, run: Any) -> None:
     args, options = CALLS[name](Values(name))
     leaves, structure = tree.flatten(args)

@@ -9,7 +9,6 @@ import ast
 import functools
 import inspect
 import types
-from itertools import product
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from graphs.ops.gamma import unknown
 from graphs.spec import spec_of
 from graphs.testing import check_grads, samples
 from tests.helpers.engines import ENGINES, gradients, run
-from tests.helpers.slow import mostly_slow
+from tests.helpers.slow import some_of_each
 from tests.helpers.together import check_each, together
 
 OPS = {name: op for name, op in registered().items() if op.family not in ("source", "control")}
@@ -36,18 +35,14 @@ def samples_of(name):
         return []  # test_has_samples names the op
 
 
-SAMPLES = {name: samples_of(name) for name in OPS}
-DIFFERENTIABLE = {name: [sample for sample in each if sample.differentiable] for name, each in SAMPLES.items()}
+SAMPLES = [sample for name in OPS for sample in samples_of(name)]
+DIFFERENTIABLE = [sample for sample in SAMPLES if sample.differentiable]
 HELD = [
     sample
-    for each in DIFFERENTIABLE.values()
-    for sample in each
+    for sample in DIFFERENTIABLE
     if len(sample.differentiable) < sum(array.dtype.kind == "f" for array in sample.arrays)
 ]
 """Samples of which some floating point input has no rule."""
-
-WITH_RULES = [name for name, each in DIFFERENTIABLE.items() if each]
-WITHOUT_RULES = [name for name in OPS if name not in WITH_RULES and any(sample.arrays for sample in SAMPLES[name])]
 
 
 def kernel(sample, out=None):
@@ -167,15 +162,14 @@ PROPERTIES = [
 ]
 
 
-@pytest.mark.parametrize("name", OPS)
-def test_kernel_spec_and_cost(name):
-    """Every property of every sample."""
+def each_sample(samples):
+    """Every sample; `make test` takes two of each op."""
+    return together("sample", samples, quick=some_of_each((sample.op.name for sample in samples), 2))
 
-    check_each(
-        product(PROPERTIES, SAMPLES[name]),
-        lambda case: case[0](case[1]),
-        name=lambda case: f"{case[1]}: {case[0].__name__}",
-    )
+
+@each_sample(SAMPLES)
+def test_kernel_spec_and_cost(sample):
+    check_each(PROPERTIES, lambda holds: holds(sample), name=lambda holds: holds.__name__)
 
 
 # Rules --------------------------------------------------------------------------------------------
@@ -243,12 +237,8 @@ def test_inputs_without_a_rule_have_no_slope():
     check_each(HELD, lambda sample: check_grads(sample, sample.arrays, order=2))
 
 
-@pytest.mark.parametrize("name", [*mostly_slow(WITH_RULES, 30), *WITHOUT_RULES])  # the next test compiles the others
-def test_static_equals_dynamic(name):
-    check_each([sample for sample in SAMPLES[name] if sample.arrays], static_equals_dynamic)
-
-
-def static_equals_dynamic(sample):
+@each_sample([sample for sample in SAMPLES if sample.arrays])
+def test_static_equals_dynamic(sample):
     for call in (sample, sample.cast("float32")):
         eager, compiled = (run(engine, call, *call.arrays) for engine in ENGINES)
         assert spec_of(compiled) == spec_of(eager)
@@ -257,12 +247,8 @@ def static_equals_dynamic(sample):
     np.testing.assert_allclose(rearranged, eager, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", WITH_RULES)
-def test_static_gradients_equal_dynamic_ones(name):
-    check_each(DIFFERENTIABLE[name], static_gradients_equal_dynamic_ones)
-
-
-def static_gradients_equal_dynamic_ones(sample):
+@each_sample(DIFFERENTIABLE)
+def test_static_gradients_equal_dynamic_ones(sample):
     call = sample.cast("float32")
 
     def loss(*floats):

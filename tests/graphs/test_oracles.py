@@ -35,7 +35,7 @@ def derivatives(grad: Callable[..., Any], sum_of: Callable[..., Any], f: Callabl
     return grad(loss)(inputs), grad(slope)(inputs)
 
 
-@pytest.mark.parametrize("case", mostly_slow([c for c in CASES if c.autograd], 40), ids=str)
+@pytest.mark.parametrize("case", mostly_slow([c for c in CASES if c.autograd], 20), ids=str)
 @pytest.mark.filterwarnings("ignore:Output seems independent of input:UserWarning")  # floor and the like
 def test_autograd_gives_the_same(case: Case):
     def theirs(*values: Any) -> Any:

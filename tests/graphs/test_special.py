@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import autograd
@@ -105,7 +106,11 @@ def found_in(space, name):
 
 CASES = [(special, scipy.special, *case) for case in SPECIAL.items()]
 CASES += [(stats, scipy.stats, *case) for case in STATS.items()]
-each_case = pytest.mark.parametrize(("ours", "theirs", "name", "case"), CASES, ids=[*SPECIAL, *STATS])
+each_case = pytest.mark.parametrize(
+    ("ours", "theirs", "name", "case"),
+    mostly_slow(itertools.starmap(pytest.param, CASES), 20),
+    ids=[*SPECIAL, *STATS],
+)
 
 
 @each_case
@@ -147,7 +152,7 @@ OF_AUTOGRAD = {
 DIFFERS = {"dirichlet.logpdf", "dirichlet.pdf", "t.cdf", "chi2.logpdf", "chi2.pdf"}
 
 
-@pytest.mark.parametrize("name", sorted(OF_AUTOGRAD.keys() - DIFFERS))
+@pytest.mark.parametrize("name", mostly_slow(sorted(OF_AUTOGRAD.keys() - DIFFERS), 12))
 def test_gradients_are_autograds(name):
     space, (inputs, positions) = OF_AUTOGRAD[name]
     theirs = found_in(space, name)
@@ -280,7 +285,8 @@ def squares(namespace, solver, tight):
     return total
 
 
-@pytest.mark.parametrize("engine", mostly_slow(ENGINES, 1))
+@pytest.mark.slow
+@each_engine
 def test_gradients_of_a_solution_are_autograds(engine):
     total = squares(g, odeint, 1e-10)
     expected = autograd.grad(squares(anp, autograd_odeint, 1e-10), (0, 1, 2))(MATRIX, START, TIMES)
@@ -299,7 +305,7 @@ def test_solutions_are_those_in_closed_form(engine):
     assert coarse.dtype == np.float32
 
 
-@each_engine
+@pytest.mark.parametrize("engine", mostly_slow(ENGINES, 1))
 def test_what_no_number_of_steps_reaches_is_nan(engine):
     found = run(engine, lambda t: odeint(lambda y, t: y**2, np.ones(1), t), np.array([0.0, 0.5, 2.0, 3.0]))
     np.testing.assert_allclose(found[:2, 0], [1, 2], rtol=1e-6)  # it is infinite at 1

@@ -28,6 +28,7 @@ def axes_of(ndim):
     return [*subsets, None, -1]
 
 
+@pytest.mark.diagonal("shape", "layout", "dtype")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", TOLERANCES)
@@ -46,6 +47,7 @@ def test_sums_and_means_are_those_of_float64(shape, layout, dtype):
                 np.testing.assert_allclose(mean, wide.mean(axis=axis, keepdims=keepdims), rtol=tolerance)
 
 
+@pytest.mark.diagonal("shape", "dtype")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float16", "int8", "int32", "uint64", "bool"])
 def test_what_blas_does_not_add_has_the_bits_of_numpy(shape, dtype):

@@ -13,7 +13,7 @@ from tests.helpers.together import together
 from tests.helpers.torch_functions import CASES, golden
 
 GOLDEN = golden()
-each_case = together("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+each_case = together("case", CASES, ids=lambda case: case.name.replace(" ", "-"), quick=50)
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
@@ -47,6 +47,6 @@ def test_engines_agree_to_the_bit_and_keep_float32(case):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@together("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"), quick=20)
+@together("case", [case for case in CASES if case.twice], ids=lambda case: case.name.replace(" ", "-"), quick=10)
 def test_second_derivatives_are_those_of_finite_differences(engine, case):
     check_grads(case.ours, case.inputs, order=2, engine=ENGINES[engine])

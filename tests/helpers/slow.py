@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,24 @@ from hypothesis import settings
 def spread(count: int, quick: int) -> set[int]:
     """The places of `quick` cases that lie evenly among `count`; all places where there are no more."""
     return {at * count // quick for at in range(quick)}
+
+
+def some_of_each(keys: Iterable[Hashable], quick: int) -> set[int]:
+    """The places of `quick` cases of each key, evenly spread; `keys` has the key of every case."""
+    places = defaultdict(list)
+    for at, key in enumerate(keys):
+        places[key].append(at)
+    return {each[at] for each in places.values() for at in spread(len(each), quick)}
+
+
+def off_the_diagonals(table: Iterable[Sequence[int]]) -> Iterable[bool]:
+    """Of each cell of a table, given by its index in each axis: is it off the diagonals that `make test` runs?
+
+    The diagonals are as far apart as the second longest axis is long, which is how few have every index of every axis.
+    """
+    cells = list(table)
+    lengths = sorted(max(column) + 1 for column in zip(*cells, strict=True))
+    return [sum(cell) % lengths[-2] != 0 for cell in cells]
 
 
 def mostly_slow(cases: Iterable[Any], quick: int) -> list[Any]:

@@ -35,12 +35,12 @@ def check_each(cases: Iterable[Any], check: Callable[[Any], Any], name: Callable
 
 
 def together(
-    names: str | Sequence[str], cases: Iterable[Any], ids: Any = None, quick: int | None = None
+    names: str | Sequence[str], cases: Iterable[Any], ids: Any = None, quick: int | set[int] | None = None
 ) -> Callable[..., Any]:
     """As `pytest.mark.parametrize`, in one test; for checks that are quick, and change nothing that the next one sees.
 
     `ids` are names in the order of the cases, or what makes a name of a case. Where `quick` is given, so many
-    cases, spread evenly, are one test, and the others are another with the mark `slow`.
+    cases, spread evenly, or those at its places, are one test, and the others are another with the mark `slow`.
     """
     names = names.split(",") if isinstance(names, str) else list(names)
     rows = [(case,) if len(names) == 1 else tuple(case) for case in cases]
@@ -59,7 +59,9 @@ def together(
         if quick is not None:
             kept.append(inspect.Parameter("places", inspect.Parameter.KEYWORD_ONLY))
         run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
-        return run if quick is None else _in_two(run, spread(len(rows), quick), len(rows))
+        if quick is None:
+            return run
+        return _in_two(run, spread(len(rows), quick) if isinstance(quick, int) else quick, len(rows))
 
     return decorate
 
