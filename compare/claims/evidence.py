@@ -9,7 +9,7 @@ from typing import Any
 
 from compare.records.cells import Memory, Parity, Time
 from compare.records.record import DYNAMIC, Cell, OfArms, Records, grouped, of
-from compare.stats import Interval, geometric_mean, ratio_interval
+from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_ratio_interval
 
 SIZES = ("small", "medium", "large")
 
@@ -79,6 +79,11 @@ class Evidence:
         ]
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
+    def unpaired(self, top: str, bottom: str, read: Read) -> Interval | None:
+        """`top / bottom` of arms that share no process, by the means of processes; None where one has none."""
+        sides = [[list(values) for m in self.of(arm) if _usable(values := read(m))] for arm in (top, bottom)]
+        return unpaired_ratio_interval(*sides) if all(sides) else None
+
     def means(self, read: Read) -> dict[str, float]:
         """The mean of each arm that has one."""
         return {arm: mean for arm in self.arms if (mean := self.mean(arm, read)) is not None}
@@ -90,18 +95,33 @@ class Evidence:
 
 
 def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
-    """The evidence of the records of one kind (times or memory), by workload and rising size."""
+    """The evidence of the records of one kind (times or memory), by workload and rising size, and by base."""
     right = admitted(records)
 
     def usable(record: OfArms) -> dict[str, Any]:
         return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
 
-    groups = grouped(sorted(of(records, kind), key=canonical), lambda record: record.cell)
+    groups = grouped(sorted(of(records, kind), key=canonical), lambda record: (record.cell, record.base))
     evidence = []
-    for cell, group in groups.items():
+    for (cell, _), group in groups.items():
         cold, warm = (tuple(usable(r) for r in group if _is_cold(r) is which) for which in (True, False))
         evidence.append(Evidence(*cell, warm, group[0].base, cold))
     return evidence
+
+
+def joined(evidence: Sequence[Evidence]) -> Evidence:
+    """What several engines measured of one function as one; the base is that of the framework, if there is one."""
+    first, *_ = sorted(evidence, key=lambda cell: cell.base == DYNAMIC)
+    processes, cold = (tuple(p for cell in evidence for p in part(cell)) for part in (_warm, _cold))
+    return replace(first, processes=processes, cold=cold)
+
+
+def _warm(cell: Evidence) -> tuple[Mapping[str, Any], ...]:
+    return cell.processes
+
+
+def _cold(cell: Evidence) -> tuple[Mapping[str, Any], ...]:
+    return cell.cold
 
 
 def _is_cold(record: OfArms) -> bool:

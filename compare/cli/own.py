@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     help="Compare modes of this framework: torch, tensorflow, jax, autograd. By default the one that FILE imports.",
 )
 @click.option(
+    "--engines",
+    metavar="NAMES",
+    help="Run a file of PyTorch's in these engines, unchanged: torch,graphduel or one of them.",
+)
+@click.option(
     "--modes",
     shell_complete=complete.modes,
     help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or eager,compile and their like.",
@@ -73,7 +78,7 @@ def compare(
     imports FILE.py, so put code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are
     `inputs` or `batches` in the same file.
     """
-    from compare.own import run
+    from compare.own import several
     from compare.own.result import empty
     from compare.run import progress
 
@@ -81,10 +86,10 @@ def compare(
         empty(out, overwrite=overwrite)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
-    question = _question(function, apart=out is not None, **asked)
-    gate = _gate(rules, junit, summary, question) if rules or junit or summary else None
+    questions = _questions(function, apart=out is not None, **asked)
+    gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
     with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
-        result = run.compared(question, progress.reporter())
+        result = several.compared(questions, progress.reporter)
     is_silent = str(path) == "-"
     echo(str(result), err=is_silent)
     if out is not None:
@@ -124,18 +129,26 @@ def _gated(gate: Gate, result: Result) -> int:
     return exit_code(result.exit_code, judgements)
 
 
-def _question(function: str, *, framework: str | None, modes: str | None, inputs: str | None, **asked: Any) -> Question:
-    """What is asked. Raises CompareError for modes that are none, before a worker is started."""
+def _questions(
+    function: str, *, framework: str | None, engines: str | None, modes: str | None, inputs: str | None, **asked: Any
+) -> list[Question]:
+    """What is asked of each engine. Raises CompareError for modes that are none, before a worker is started."""
     from compare.engines import OWN
-    from compare.own.question import asked_of
+    from compare.errors import InputsError
+    from compare.own import several
 
-    engine = _engine(function, framework)
-    question = asked_of(engine, function, inputs or "", modes and modes.replace(" ", "").split(","), **asked)
-    words = [*(["--framework", engine] if engine != OWN else []), "--modes", modes or ",".join(question.modes)]
+    if framework and engines:
+        raise InputsError("--framework names one engine, and --engines all; leave one of them out")
+    names = options.framework_names(engines) if engines else [_engine(function, framework)]
+    listed = modes.replace(" ", "").split(",") if modes else None
+    questions = several.questions(names, function, inputs or "", listed, **asked)
+    words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
+    words += ["--modes", modes or ",".join(mode for question in questions for mode in question.given_modes)]
     words += ["--inputs", inputs] if inputs else []
     words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
-    return replace(question, command=shlex.join(["graphduel", "compare", function, *words]))
+    command = shlex.join(["graphduel", "compare", function, *words])
+    return [replace(question, command=command) for question in questions]
 
 
 def _engine(function: str, framework: str | None) -> str:

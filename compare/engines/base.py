@@ -17,6 +17,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from compare.engines.debugging import Tools
+from compare.engines.held import Kinds
 from compare.engines.source import Loader
 from compare.engines.step import Function, LineOp, Observed, Step, TrainingFunction
 from compare.errors import InputsError, UnsupportedError, without_folders
@@ -271,6 +272,10 @@ class Engine(ABC):
     def reached(self, function: Function) -> Sequence[Any]:
         """What a function reaches by itself, without an argument, and holds arrays."""
         return ()
+
+    def kinds(self) -> Kinds | None:
+        """The classes that hold numbers, where the engine has PyTorch's names for them."""
+        return None
 
     def gradients_in(self, built: Function) -> str:
         """What the gradients of a built step are in, once it has run; "" where that is the argument asked for."""

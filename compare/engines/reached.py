@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import optree
@@ -32,6 +32,25 @@ class Place:
     name: str
     label: str
     read: Callable[[], Any]
+
+    @property
+    def space(self) -> MutableMapping[str, Any]:
+        """What holds it, to be written to by `name`."""
+        return _Cell(self.holder) if isinstance(self.holder, CellType) else self.holder  # type: ignore[no-any-return]
+
+
+class _Cell(dict[str, Any]):
+    """An outer variable, read and written as an entry of a dict."""
+
+    def __init__(self, cell: CellType) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def __getitem__(self, _: str) -> Any:
+        return self.cell.cell_contents
+
+    def __setitem__(self, _: str, value: Any) -> None:
+        self.cell.cell_contents = value
 
 
 class ReachedCode:
@@ -107,11 +126,12 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 def _places(function: FunctionType, names: set[str]) -> Iterator[Place]:
     """Globals by the names, attributes of modules of the user's that are globals, and what the function closes over."""
     space = function.__globals__
-    for name in names:
+    ordered = sorted(names)  # the same in every process, so that values may be told apart by their place
+    for name in ordered:
         yield _in(space, name)
         module = space.get(name)
         if isinstance(module, ModuleType) and is_users(getattr(module, "__file__", None) or "<frozen"):
-            for attribute in names:
+            for attribute in ordered:
                 yield _in(vars(module), attribute, f"{name}.")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Place(cell, name, f"the outer variable `{name}`", partial(_inside, cell))

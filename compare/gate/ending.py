@@ -44,15 +44,20 @@ class Gate:
             files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
 
 
-def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, question: Question) -> Gate:
-    """The gate that was asked for, over the modes of a question.
+def gate(
+    rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]
+) -> Gate:
+    """The gate that was asked for, over the modes of all questions.
 
     Raises InputsError for a rule that cannot be read, or never could be judged.
     """
-    read = tuple(parsed(rule, question.modes, question.adapter.aliases) for rule in rules)
-    if rules and 0 < question.processes < LEAST:
-        processes = f"--processes 0 or at least {LEAST}, not {question.processes}"
-        raise InputsError(f"--fail-if needs an interval, and so {processes}")
+    modes = tuple(mode for question in questions for mode in question.modes)
+    aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
+    processes = questions[0].processes
+    read = tuple(parsed(rule, modes, aliases) for rule in rules)
+    if rules and 0 < processes < LEAST:
+        asked = f"--processes 0 or at least {LEAST}, not {processes}"
+        raise InputsError(f"--fail-if needs an interval, and so {asked}")
     return Gate(read, junit, summary)
 
 

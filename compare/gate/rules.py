@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compare.claims.evidence import cells, steady
+from compare.claims.evidence import cells, joined, steady
 from compare.errors import InputsError
 from compare.own.claims import ratio_of
 from compare.records.cells import Time
@@ -45,7 +45,7 @@ class FailRule:
     def judge(self, records: Records) -> Judgement:
         """What the records of one function say about the rule."""
         timed = cells(records, Time)
-        ratio = ratio_of(timed[0], self.top, self.bottom, steady) if timed else None
+        ratio = ratio_of(joined(timed), self.top, self.bottom, steady) if timed else None
         return Judgement(self, self._outcome(ratio), ratio)
 
     def _outcome(self, ratio: Interval | None) -> Outcome:

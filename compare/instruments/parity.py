@@ -58,13 +58,16 @@ def measure(job: Job) -> Parity:
     return check(job, thin.case_of(job, workload), thin.arms_of(job, workload))
 
 
-def check(job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES, limit: float | None = None) -> Parity:
+def check(
+    job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES, limit: float | None = None,
+    references: Sequence[Expected] | None = None, tolerance: float | None = None,
+) -> Parity:
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
 
-    An arm that takes longer than `limit` seconds is refused.
+    An arm that takes longer than `limit` seconds is refused. `references` come from another engine, with a `tolerance`.
     """
-    tolerance = tolerance_of(case)
-    expected = expectations(case, most)
+    tolerance = tolerance_of(case) if tolerance is None else tolerance
+    expected = expectations(case, most) if references is None else references
     rows = {arm: check_arm(arm, case, expected, tolerance, limit) for arm in steps.each("checked", names)}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from compare.errors import InputsError
+from compare.own import standing
 from compare.own.case import case_of
 from compare.own.origin import Origin
-from compare.own.question import SIZE
+from compare.own.question import SIZE, Question
 from compare.workloads import Workload
 from compare.workloads.base import Case
 
@@ -36,10 +37,14 @@ def __getattr__(folder: str) -> Workload:
     sys.path[:] = [*document["path"], *(entry for entry in sys.path if entry not in document["path"])]
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
-    origin = Origin(**document["origin"])
-    f = origin.load()
-    inputs, dims = _decoded(document["inputs"], arrays, origin.space()), _decoded(document["dims"], [])
-    name = document["origin"]["name"]
+    dims = _decoded(document["dims"], [])
+    if "question" in document:
+        question = Question.from_dict(document["question"])
+        name, (f, inputs) = question.name, standing.called(question)
+    else:
+        origin = Origin(**document["origin"])
+        name, f = origin.name, origin.load()
+        inputs = _decoded(document["inputs"], arrays, origin.space())
     return Workload(
         name,
         name,
@@ -66,6 +71,22 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims:
         "branches": case.branches,
         "path": [str(Path(entry).resolve()) for entry in sys.path],
     }
+    return _written(folder, document, arrays)
+
+
+def write_question(folder: Path, question: Question, case: Case, dims: Any) -> str:
+    """As `write`, where each worker reads the file of PyTorch's again, with the numbers that lie in a folder."""
+    document = {
+        "question": question.to_dict(),
+        "dims": _encoded(dims, []),
+        "gradient": case.argnum is not None,
+        "branches": case.branches,
+        "path": [str(Path(entry).resolve()) for entry in sys.path],
+    }
+    return _written(folder, document, [])
+
+
+def _written(folder: Path, document: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> str:
     np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
     (folder / _TREE).write_text(json.dumps(document), encoding="utf-8")
     return f"{__name__}:{folder}"

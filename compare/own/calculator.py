@@ -6,7 +6,7 @@ from html import escape
 from importlib import resources
 
 from compare.claims.break_even import course
-from compare.claims.evidence import cells
+from compare.claims.evidence import cells, joined
 from compare.own.verdict import Measured
 from compare.records.cells import Time
 from graphs.drawing.page import scripted
@@ -23,7 +23,7 @@ def calculator(result: Measured) -> str:
     """
     warm, first = result.verdict.steady, result.verdict.first
     times = cells(result.records, Time)
-    courses = {mode: course(times[0], mode) for mode in warm.values if mode in first.values}
+    courses = {mode: course(joined(times), mode) for mode in warm.values if mode in first.values}
     modes = [{"name": mode, "early": path.early.tolist(), "steady": path.steady} for mode, path in courses.items()]
     if len(modes) < 2:
         return ""

@@ -38,9 +38,9 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[
 
 
 def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
-    """`top / bottom` with its interval; of counts, which come once and are exact, the ratio itself."""
+    """`top / bottom` with its interval, paired where processes have both; of counts, which are exact, the ratio itself."""
     if read is not held:
-        return cell.ratio(top, bottom, read)
+        return cell.ratio(top, bottom, read) or cell.unpaired(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
     return Interval(over / under, over / under, over / under) if over and under else None
 

@@ -25,7 +25,7 @@ from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
 from compare.instruments.time.rounds import NAME
 from compare.instruments.watch import ledger, lines
-from compare.own import bundle, drawn, effects, hints, origin, policies, stages, traffic
+from compare.own import bundle, drawn, effects, hints, numbers, origin, policies, stages, standing, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.question import Calls, Function, Question, calls_in
@@ -86,7 +86,8 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
     if engine.costly:
         return subject
     steps.now(f"called {question.name}")
-    look_for_effects(subject, checked(calls)[0])
+    if not question.stands_in:  # what a step of PyTorch's does besides its result, PyTorch's own worker tells
+        look_for_effects(subject, checked(calls)[0])
     case = case_of(function, calls, question.gradient, dims)
     subject.case = converting(case) if question.arms[1:] else case
     return subject
@@ -114,7 +115,8 @@ def _answer(question: Question, job: Job) -> Record:
     steps.now(f"started {question.adapter.title}")
     question.started()
     steps.now(f"imported {question.function.rpartition(':')[0]}")
-    subject = subject_of(question, *origin.called(question.function, question.inputs))
+    called = standing.called if question.stands_in else _called
+    subject = subject_of(question, *called(question))
     if subject.engine.costly:
         gc.freeze()  # what is loaded now is not walked by each collection below
         return times(subject, job)
@@ -124,6 +126,10 @@ def _answer(question: Question, job: Job) -> Record:
     if not source:
         records += stages.timed(question, "", records, Here(subject), _Steps())
     return subject.look(source, records)
+
+
+def _called(question: Question) -> tuple[Function, Calls]:
+    return origin.called(question.function, question.inputs)
 
 
 class _Steps(Reporter):
@@ -137,6 +143,9 @@ class _Steps(Reporter):
 
 def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
     """The source of a bundle in the folder. Raises InputsError where function or inputs cannot reach a worker."""
+    assert subject.case is not None  # noqa: S101  (only what has a case is sent)
+    if subject.question.stands_in:
+        return bundle.write_question(folder, subject.question, subject.case, dims)
     place, function = origin.origin_of(subject.function), subject.function
     if place is None:
         raise InputsError(
@@ -144,7 +153,6 @@ def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
             "define it at the top level of a module, or measure in this process: processes=0, on the command line "
             "--processes 0"
         )
-    assert subject.case is not None  # noqa: S101  (only what has a case is sent)
     return bundle.write(folder, place, subject.calls, subject.case, dims)
 
 
@@ -160,8 +168,11 @@ def times(subject: Subject, job: Job) -> Time:
     )
     names = {arm: question.mode(arm) for arm in job.arms}
     with silenced():
+        if is_first:
+            numbers.leave(question.numbers, engine, subject.function, subject.calls)
         record = timing.answer(job, runnable, _limits(question), names)
         if is_first:
+            numbers.leave_expected(question.numbers, runnable)
             with runnable.called(0):
                 look_for_effects(subject, subject.calls[0], trains=runnable.training is not None)
             record.beside = [to_json(subject.look()), *record.beside]
@@ -199,16 +210,19 @@ def untimed(subject: Subject) -> list[Record]:
     assert case is not None  # noqa: S101  (only a case has a gate of its own)
     job = question.job_of(kind_of(Parity), question.arms)
     with silenced():
-        record = _gate(job, case, question.limit)
+        record = _gate(job, case, question)
         if len(stages.admitted(question, [record])) < 2:
             return [record]
         seen = [policies.look(job, case), hints.look(job, case), drawn.look(job, case) if question.apart else None]
     return [record, *(extra for extra in seen if extra is not None)]
 
 
-def _gate(job: Job, case: Case, limit: float) -> Parity:
+def _gate(job: Job, case: Case, question: Question) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
-    record = parity.check(job, case, job.arms, limit=limit)
+    if question.stands_in:
+        references, tolerance = standing.references(case, question)
+        return parity.check(job, case, job.arms, limit=question.limit, references=references, tolerance=tolerance)
+    record = parity.check(job, case, job.arms, limit=question.limit)
     disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
     if disagreeing and _differs_from_itself(job.arms[0], case):
         raise effects.not_deterministic(job.workload or "a function")

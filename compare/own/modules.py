@@ -6,65 +6,104 @@ parameters that require them. Buffers stay tensors that the function reads.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
-from compare.engines.reached import ReachedCode, outermost
+from compare.engines.reached import Place, ReachedCode, outermost
 
 Function = Callable[..., Any]
 
 
 def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
-    """The function with a dict of parameters as its first argument, and its calls; as given where there is no module.
+    """The function with a dict of parameters as its first argument, and its calls; as given where there are none.
 
-    A module among the calls must be argument 0 of each, and the same.
+    Parameters are those of the modules among the arguments, which are the same in each call, and what `f` reaches by
+    itself: modules, and tensors that require a gradient.
     """
-    loaded = sys.modules.get("dynamic.nn.module")
-    calls = list(inputs)
+    loaded, calls = sys.modules.get("dynamic.nn.module"), list(inputs)
     if loaded is None or not calls or not all(isinstance(call, tuple) for call in calls):
         return f, inputs
-    argument = calls[0][0] if calls[0] and isinstance(calls[0][0], loaded.Module) else None
-    if argument is None:
-        modules = outermost([value for value in ReachedCode(f).values if isinstance(value, loaded.Module)])
-        inner = f
-    else:
-        modules, calls = [argument], [call[1:] for call in calls]
-        inner = functools.partial(f, argument)
-    params = {
-        (name if len(modules) == 1 else f"{i}.{name}"): param.numpy(force=True)
+    given = {i: value for i, value in enumerate(calls[0]) if isinstance(value, loaded.Module)}
+    code = ReachedCode(f)
+    modules = outermost([*given.values(), *(value for value in code.values if isinstance(value, loaded.Module))])
+    holders = [module for module in modules if any(param.requires_grad for param in module.parameters())]
+    inside = {id(param) for module in holders for param in module.parameters()}
+    tensors = [value for value in code.values if _is_parameter(value) and id(value) not in inside]
+    named = _named(holders, tensors)
+    if not named:
+        return f, inputs
+    function = _Functional(f, holders, tensors, code.places, given)
+    params = {name: param.numpy(force=True) for name, param in named.items()}
+    return function.made(), [(params, *(value for i, value in enumerate(call) if i not in given)) for call in calls]
+
+
+def _is_parameter(value: Any) -> bool:
+    from dynamic import Tensor
+
+    return isinstance(value, Tensor) and value.requires_grad and value.is_leaf
+
+
+def _named(modules: Sequence[Any], tensors: Sequence[Any]) -> dict[str, Any]:
+    """Parameters by their names, those of several modules after a number, in the order of modules and then tensors."""
+    several, width = len(modules) + len(tensors) > 1, len(str(len(modules) + len(tensors)))
+    named = {
+        f"{i:0{width}}.{name}" if several else name: param
         for i, module in enumerate(modules)
         for name, param in module.named_parameters()
         if param.requires_grad
     }
-    if not params:
-        return f, inputs
-    return _with(modules, inner, f), [(params, *call) for call in calls]
+    return {**named, **{f"{i:0{width}}": tensor for i, tensor in enumerate(tensors, len(modules))}}
 
 
-def _cast(module: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Float buffers in the dtype of the parameters, where it is another: the gate runs a module in float64 as well."""
-    dtypes = {value.dtype for value in params.values()}
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
-    return {
-        name: buffer.to(dtype)
-        for name, buffer in module.named_buffers()
-        if dtype is not None and buffer.dtype.kind == "f" and buffer.dtype != dtype
-    }
+class _Functional:
+    """A function of parameters by name, which are put where the function finds them while it runs.
+
+    Float buffers are in the dtype of the parameters meanwhile: the gate runs a module in float64 as well.
+    """
+
+    def __init__(
+        self, f: Function, modules: Sequence[Any], tensors: Sequence[Any], places: Sequence[Place],
+        given: Mapping[int, Any],
+    ) -> None:  # fmt: skip
+        self.f, self.given = f, given
+        names = {id(param): name for name, param in _named(modules, tensors).items()}
+        spaces = [vars(inner) for module in modules for inner in module.modules()]
+        attributes = [(space, name, value) for space in spaces for name, value in space.items()]
+        buffers = {id(tensor) for module in modules for tensor in module.buffers() if tensor.dtype.kind == "f"}
+        self.places = [(space, name, names[id(value)]) for space, name, value in attributes if id(value) in names]
+        self.places += [(p.space, p.name, names[id(value)]) for p in places if id(value := p.read()) in names]
+        self.buffers = [place for place in attributes if id(place[2]) in buffers]
+
+    def __call__(self, params: Any, *args: Any) -> Any:
+        """What the function returns."""
+        dtype = next(iter(params.values())).dtype
+        values = [(space, key, params[name]) for space, key, name in self.places]
+        if dtype.kind == "f":
+            values += [(space, key, value.to(dtype)) for space, key, value in self.buffers if value.dtype != dtype]
+        before = [(space, key, space[key]) for space, key, _ in values]
+        try:
+            _put(values)
+            return self.f(*self._arguments(args))
+        finally:
+            _put(before)
+
+    def _arguments(self, args: Sequence[Any]) -> Sequence[Any]:
+        if not self.given:
+            return args
+        rest = iter(args)
+        return [self.given[i] if i in self.given else next(rest) for i in range(len(args) + len(self.given))]
+
+    def made(self) -> Function:
+        """As a plain function of the same name."""
+
+        def called(params: Any, *args: Any) -> Any:
+            return self(params, *args)
+
+        called.__name__ = getattr(self.f, "__name__", "f")
+        return called
 
 
-def _with(modules: Sequence[Any], inner: Function, f: Function) -> Function:
-    def called(params: Any, *args: Any) -> Any:
-        from dynamic.nn.structure import holding
-
-        with ExitStack() as stack:
-            for i, module in enumerate(modules):
-                before = "" if len(modules) == 1 else f"{i}."
-                own = {name.removeprefix(before): value for name, value in params.items() if name.startswith(before)}
-                stack.enter_context(holding(module, {**_cast(module, own), **own}))
-            return inner(*args)
-
-    called.__name__ = getattr(f, "__name__", "f")
-    return called
+def _put(values: Sequence[tuple[Any, Any, Any]]) -> None:
+    for space, key, value in values:
+        space[key] = value

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compare.engines import Engine, named
+from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import NAME, ClockName
@@ -45,6 +46,10 @@ class Question:
     worker of a mode whose compiler may not come back is ended at it, and writes what each first call took to the file
     `notes`. The worker that looks puts function and calls into `folder`, for others. `command` is what the user typed,
     and `title` what a function without a file is called.
+
+    Where several engines are asked about one file each has a question. Of these `beside` is set, and the first worker
+    of the first engine leaves its numbers in the folder `numbers`. Our engine `stands_in` for PyTorch in a file that
+    imports it.
     """
 
     engine: str
@@ -63,6 +68,9 @@ class Question:
     title: str = ""
     notes: str = ""
     folder: str = ""
+    beside: bool = False
+    numbers: str = ""
+    stands_in: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -94,13 +102,18 @@ class Question:
         return self.arms[0]
 
     def mode(self, arm: str) -> str:
-        """What a user calls the mode of an arm: the engine is known."""
-        return self.adapter.mode(arm).name or "eager"
+        """What a user calls the mode of an arm; the engine is known, unless others stand beside it."""
+        return arm if self.beside else self.adapter.mode(arm).name or "eager"
 
     @property
     def modes(self) -> Arms:
         """What a user calls the modes."""
         return tuple(map(self.mode, self.arms))
+
+    @property
+    def given_modes(self) -> Arms:
+        """The modes as `--modes` takes them."""
+        return tuple(self.adapter.mode(arm).name or "eager" for arm in self.arms)
 
     @property
     def clock_name(self) -> ClockName:
@@ -112,6 +125,8 @@ class Question:
 
         Raises InputsError where the device is not there.
         """
+        if self.stands_in:
+            stand_in()
         self.adapter.start(self.seed)
         self.adapter.use(self.device)
         self.adapter.bounded()
@@ -137,7 +152,8 @@ class Question:
     @property
     def starts_cold(self) -> bool:
         """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
-        return not self.adapter.costly and any(self.adapter.mode(arm).keeps for arm in self.arms)
+        keeps = self.beside or any(self.adapter.mode(arm).keeps for arm in self.arms)
+        return keeps and not self.adapter.costly
 
     def time_job(self, arms: Arms, process: int | None, source: str = "") -> Job:
         """The times of arms in one process, the first of which finds no compiled code; None is one that does all.

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import Evidence, Read, cells, first_run, steady
+from compare.claims.evidence import Evidence, Read, cells, first_run, joined, steady
 from compare.own.claims import ratio_of
 from compare.records.cells import Memory, Parity, Time
-from compare.records.record import DYNAMIC, Record, Records, of
+from compare.records.record import DYNAMIC, OfArms, Record, Records, of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
@@ -91,11 +91,13 @@ def _plain(value: Any) -> Any:
 
 def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
-    times, memories = cells(records, Time), cells(records, Memory)
+    times, memories = _of_all(records, Time), _of_all(records, Memory)
     warm = contest(times[0], steady) if times else Contest()
     first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
     memory = contest(memories[0], held) if memories else Contest()
+    if len({record.counted for record in of(records, Memory)}) > 1:
+        memory = Contest(values=memory.values)  # bytes of NumPy's buffers and of all of malloc are not the same thing
     even = _break_even(times[0], warm, first) if times else None
     rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
@@ -108,6 +110,12 @@ def verdict(records: Records) -> OwnVerdict:
     sentence = _sentence(advice, warm, first, memory, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
     return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree)
+
+
+def _of_all(records: Records, kind: type[OfArms]) -> list[Evidence]:
+    """The evidence of all engines as one, if there is any."""
+    found = cells(records, kind)
+    return [joined(found)] if found else []
 
 
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:

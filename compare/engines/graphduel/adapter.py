@@ -24,6 +24,7 @@ from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import transformed
 from compare.engines.graphduel.sessions import SessionFunction
+from compare.engines.held import Kinds
 from compare.engines.source import Loader
 from compare.engines.step import Compilation, Function, Observed
 from compare.errors import InputsError, UnsupportedError
@@ -169,6 +170,10 @@ class GraphDuel(Engine):
             return SessionFunction(function)
         policy: Any = "exact" if mode is CONVERTED else arm.removeprefix(steps.STATIC)
         return static.jit(function, shapes=policy)
+
+    def kinds(self) -> Kinds:
+        """Those of the dynamic engine."""
+        return Kinds(dynamic.Tensor, dynamic.nn.Module)
 
     def arrays(self, tree: Any) -> Any:
         """NumPy's own."""

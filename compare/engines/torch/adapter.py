@@ -14,6 +14,7 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
+from compare.engines.held import Kinds
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo, told
 from compare.engines.torch.control import IDIOMS, control
@@ -108,6 +109,12 @@ class Torch(Framework):
     def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
         """A function that calls `backward`."""
         return TorchTraining(function, calls, lambda arm: self._run(arm, function)) if is_training(function) else None
+
+    def kinds(self) -> Kinds:
+        """See the base."""
+        import torch
+
+        return Kinds(torch.Tensor, torch.nn.Module)
 
     def gradients_in(self, built: Function) -> str:
         """What the step has found."""

@@ -1,0 +1,119 @@
+"""The numbers that the worker of one engine leaves for another's: what a function holds and is given, what it gives.
+
+A program of PyTorch's that draws its parameters and data draws other ones in another engine. So all engines start from
+the numbers of the first, and the gate compares what they give with what it gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from compare.engines import Engine
+from compare.engines.held import Kinds
+from compare.engines.step import loss_in
+from compare.errors import InputsError
+from compare.instruments.runnables import FunctionRunnable
+
+_HELD, _EXPECTED = "held.npz", "expected.npz"
+
+
+class Reference(NamedTuple):
+    """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters."""
+
+    value: list[np.ndarray]
+    gradients: list[np.ndarray]
+
+
+# The engine that is first ------------------------------------------------------------------------------------------
+
+
+def leave(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any, ...]]) -> None:
+    """Write what function and calls hold, before anything has run."""
+    kinds = engine.kinds()
+    if not folder or kinds is None:
+        return
+    held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
+    given = {f"given:{i}": tensor for i, tensor in enumerate(kinds.given(calls))}
+    arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **given}.items()}
+    np.savez(Path(folder, _HELD), **arrays)  # type: ignore[arg-type]
+
+
+def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
+    """Write what each call gives: in float64 where there is that, for it is nearest to what is right."""
+    if not folder:
+        return
+    arrays: dict[str, Any] = {"tolerance": np.array(max(runnable.tolerances))}
+    for index, references in runnable.expected.items():
+        value, gradients = references[0] if runnable.training else references[-1]
+        arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
+        arrays |= _numbered(f"gradient:{index}", gradients)
+    np.savez(Path(folder, _EXPECTED), **arrays)
+
+
+def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:
+    leaves: list[Any] = optree.tree_leaves(tree)
+    return {f"{before}:{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+
+
+# The others --------------------------------------------------------------------------------------------------------
+
+
+def take(folder: str, kinds: Kinds, function: Any, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Give what function and calls hold the numbers of the first engine; the calls, with arrays for tensors.
+
+    Without a folder the numbers stay. Raises InputsError where the two do not hold the same.
+    """
+    tensors = kinds.held(function, calls)
+    stored = _read(folder, _HELD)
+    if stored:
+        _check("a parameter or a buffer", tensors, _named(stored, "held:"))
+        _check("an input", dict(enumerate(kinds.given(calls))), _named(stored, "given:"))
+        for name, tensor in tensors.items():
+            tensor.data.copy_(stored[f"held:{name}"])
+    arrays = iter([stored.get(f"given:{i}", tensor.numpy(force=True)) for i, tensor in enumerate(kinds.given(calls))])
+    taken: list[tuple[Any, ...]] = kinds.mapped(
+        lambda leaf: next(arrays) if isinstance(leaf, kinds.tensor) else leaf, list(calls)
+    )
+    return taken
+
+
+def _check(what: str, ours: Mapping[Any, Any], theirs: Mapping[str, np.ndarray]) -> None:
+    shapes = {str(name): tuple(tensor.shape) for name, tensor in ours.items()}
+    expected = {name: array.shape for name, array in theirs.items()}
+    if shapes != expected:
+        apart = sorted(set(shapes.items()) ^ set(expected.items()))[0][0]
+        places = [f"is of shape {side[apart]}" if apart in side else "is not there" for side in (expected, shapes)]
+        name = apart.partition(".")[2] or apart
+        raise InputsError(f"{what}, {name}, {places[0]} in PyTorch and {places[1]} in our engine")
+
+
+def references(folder: str) -> tuple[dict[int, Reference], float]:
+    """For calls by their number what they must give, and how far off that may be."""
+    stored = _read(folder, _EXPECTED)
+    values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
+    made = {index: Reference(leaves, gradients.get(index, [])) for index, leaves in values.items()}
+    return made, float(stored["tolerance"])
+
+
+def _by_call(stored: Mapping[str, np.ndarray], before: str) -> dict[int, list[np.ndarray]]:
+    calls: dict[int, list[np.ndarray]] = {}
+    for name, array in _named(stored, before).items():
+        calls.setdefault(int(name.partition(":")[0]), []).append(array)
+    return calls
+
+
+def _named(stored: Mapping[str, np.ndarray], before: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(before): array for name, array in stored.items() if name.startswith(before)}
+
+
+def _read(folder: str, name: str) -> dict[str, np.ndarray]:
+    path = Path(folder, name)
+    if not folder or not path.is_file():
+        return {}
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)

@@ -1,0 +1,106 @@
+"""One file in several engines: a question to each, one after the other, and their records as one result."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from compare.engines import OWN, named, of_imports
+from compare.errors import CompareError, InputsError
+from compare.engines.graphduel.standin import FRAMEWORK, as_named
+from compare.own import origin, run
+from compare.own.question import SIZE, Question, arms_of, asked_of
+from compare.own.result import Result
+from compare.records.cells import Parity, ParityArm
+from compare.records.record import Record, Run, Setting, of
+from compare.run.progress import Reporter
+from compare.instruments.runnables import TOLERANCE
+
+OURS = ("dynamic", "static", "static-converted", "static-native")
+"""The modes of our engine that stand beside those of a framework, unless others are asked for."""
+
+
+def questions(
+    engines: Sequence[str], function: str, inputs: str, modes: Sequence[str] | None, **options: Any
+) -> list[Question]:
+    """A question to each engine, the one whose program the file is first: the others start from its numbers.
+
+    Raises InputsError for modes that none has, and where an engine cannot run a file of that framework.
+    """
+    imported = of_imports(origin.source(function))
+    ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
+    _check(ordered, imported, function)
+    chosen = {name: _modes(name, modes) for name in ordered}
+    unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
+    if unknown:
+        raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")
+    beside = len(ordered) > 1
+    asked = []
+    for name in ordered:
+        stands_in = name == OWN and imported == FRAMEWORK
+        names = chosen[name] if modes is not None else list(OURS) if stands_in and beside else None
+        asked.append(replace(asked_of(name, function, inputs, names or None, **options), beside=beside, stands_in=stands_in))
+    return asked
+
+
+def _check(engines: Sequence[str], imported: str | None, function: str) -> None:
+    for name in engines:
+        stands_in = name == OWN and imported == FRAMEWORK
+        if name != (imported or OWN) and not stands_in:
+            file = function.rpartition(":")[0]
+            title = named(imported).title if imported else named(OWN).title
+            raise InputsError(
+                f"--engines {','.join(engines)}: {file} is written for {title}, which {named(name).title} cannot run; "
+                f"our engine runs files of PyTorch's beside their own: --engines {FRAMEWORK},{OWN}"
+            )
+
+
+def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
+    """Those of these modes that an engine has, by whichever of their names."""
+    if modes is None:
+        return None
+    engine = named(name)
+    known = {*engine.aliases, *(engine.mode(arm).name or "eager" for arm in engine.arms)}
+    return [mode for mode in modes if mode in known]
+
+
+def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Result:
+    """The result of all questions: the first engine's, with the records of the others beside its own.
+
+    An engine that cannot run the file at all has its modes refused, with the reason. Raises CompareError where the
+    first engine cannot.
+    """
+    first, *others = asked
+    if not others:
+        return run.compared(first, reporter())
+    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
+        leading = run.compared(replace(first, numbers=folder), reporter())
+        records = list(leading.records[1:])
+        for question in others:
+            records += _beside(replace(question, numbers=folder), reporter())
+    settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked]}
+    start = msgspec.structs.replace(of(leading.records, Run)[0], settings=settings)
+    modes = tuple(mode for question in asked for mode in question.modes)
+    return Result(leading.name, modes, (start, *records))
+
+
+def _settings(result: Result) -> dict[str, Setting]:
+    return of(result.records, Run)[0].settings
+
+
+def _beside(question: Question, reporter: Reporter) -> list[Record]:
+    try:
+        return list(run.compared(question, reporter).records[1:])
+    except CompareError as error:
+        return [refused(question, as_named(str(error)))]
+
+
+def refused(question: Question, reason: str) -> Parity:
+    """The record of an engine none of whose modes can run the file."""
+    rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCE) for mode in question.modes}
+    return Parity(workload=question.name, size=SIZE, agree=True, arms=rows, same_graph=None, kernel_calls={})

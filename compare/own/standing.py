@@ -1,0 +1,68 @@
+"""A function of a file of PyTorch's as our engine runs it, with the numbers that PyTorch's worker has left."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import optree
+
+from compare import engines
+from compare.engines.graphduel import standin
+from compare.engines.step import loss_in
+from compare.errors import InputsError
+from compare.instruments import thin
+from compare.instruments.parity import MOST_EXAMPLES, Expected, tolerance_of
+from compare.own import numbers, origin
+from compare.own.question import Calls, Function, Question
+from compare.records.record import DYNAMIC
+from compare.workloads.base import Case
+
+
+def called(question: Question) -> tuple[Function, Calls]:
+    """The function, of whose results the loss counts, and its calls, with arrays for tensors.
+
+    Raises InputsError, and whatever the file raises.
+    """
+    standin.stand_in()
+    function, calls = origin.called(question.function, question.inputs)
+    kinds = engines.named(engines.OWN).kinds()
+    assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
+    calls = numbers.take(question.numbers, kinds, function, calls)
+    return (_loss_of(function) if question.gradient is not False else function), calls
+
+
+def _loss_of(function: Function) -> Function:
+    @functools.wraps(function)
+    def loss(*args: Any) -> Any:
+        return loss_in(function(*args))
+
+    return loss
+
+
+def references(case: Case, question: Question) -> tuple[list[Expected], float]:
+    """What calls must give, from the shortest to the longest, and how far off that may be: what PyTorch gave.
+
+    Without its numbers it is what our dynamic engine gives. Raises InputsError where gradients are not of the same
+    parameters.
+    """
+    eager = engines.step(DYNAMIC, case)
+    theirs, tolerance = numbers.references(question.numbers) if question.numbers else ({}, tolerance_of(case))
+    expected = []
+    for index in thin.sample(case.lengths, MOST_EXAMPLES):
+        ours = eager(*case.examples[index])
+        reference = _like(ours, theirs[index], question.name) if index in theirs else ours
+        expected.append(Expected(index, reference, ours))
+    return expected, tolerance
+
+
+def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:
+    """What PyTorch gave, in the containers of what our engine gives."""
+    parts = []
+    for what, tree, leaves in zip(("values", "gradients"), ours, theirs, strict=True):
+        structure = optree.tree_structure(tree)
+        if structure.num_leaves != len(leaves):
+            counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"
+            raise InputsError(f"{name} gives another number of {what}: {counts}")
+        parts.append(optree.tree_unflatten(structure, leaves))
+    return tuple(parts)
