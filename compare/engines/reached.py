@@ -36,7 +36,7 @@ class Place:
     @property
     def space(self) -> MutableMapping[str, Any]:
         """What holds it, to be written to by `name`."""
-        return _Cell(self.holder) if isinstance(self.holder, CellType) else self.holder  # type: ignore[no-any-return]
+        return _Cell(self.holder) if isinstance(self.holder, CellType) else self.holder
 
 
 class _Cell(dict[str, Any]):

@@ -44,9 +44,7 @@ class Gate:
             files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
 
 
-def gate(
-    rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]
-) -> Gate:
+def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:
     """The gate that was asked for, over the modes of all questions.
 
     Raises InputsError for a rule that cannot be read, or never could be judged.

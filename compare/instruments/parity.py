@@ -59,8 +59,13 @@ def measure(job: Job) -> Parity:
 
 
 def check(
-    job: Job, case: Case, names: Sequence[str], most: int = MOST_EXAMPLES, limit: float | None = None,
-    references: Sequence[Expected] | None = None, tolerance: float | None = None,
+    job: Job,
+    case: Case,
+    names: Sequence[str],
+    most: int = MOST_EXAMPLES,
+    limit: float | None = None,
+    references: Sequence[Expected] | None = None,
+    tolerance: float | None = None,
 ) -> Parity:
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
 

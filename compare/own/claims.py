@@ -38,7 +38,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[
 
 
 def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
-    """`top / bottom` with its interval, paired where processes have both; of counts, which are exact, the ratio itself."""
+    """`top / bottom` with its interval, paired where a process has both; of counts, which are exact, the ratio."""
     if read is not held:
         return cell.ratio(top, bottom, read) or cell.unpaired(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)

@@ -86,7 +86,7 @@ def _check(what: str, ours: Mapping[Any, Any], theirs: Mapping[str, np.ndarray])
     shapes = {str(name): tuple(tensor.shape) for name, tensor in ours.items()}
     expected = {name: array.shape for name, array in theirs.items()}
     if shapes != expected:
-        apart = sorted(set(shapes.items()) ^ set(expected.items()))[0][0]
+        apart = min(set(shapes.items()) ^ set(expected.items()))[0]
         places = [f"is of shape {side[apart]}" if apart in side else "is not there" for side in (expected, shapes)]
         name = apart.partition(".")[2] or apart
         raise InputsError(f"{what}, {name}, {places[0]} in PyTorch and {places[1]} in our engine")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,15 +10,15 @@ from typing import Any
 import msgspec
 
 from compare.engines import OWN, named, of_imports
-from compare.errors import CompareError, InputsError
 from compare.engines.graphduel.standin import FRAMEWORK, as_named
+from compare.errors import CompareError, InputsError
+from compare.instruments.runnables import TOLERANCE
 from compare.own import origin, run
-from compare.own.question import SIZE, Question, arms_of, asked_of
+from compare.own.question import SIZE, Question, asked_of
 from compare.own.result import Result
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Record, Run, Setting, of
 from compare.run.progress import Reporter
-from compare.instruments.runnables import TOLERANCE
 
 OURS = ("dynamic", "static", "static-converted", "static-native")
 """The modes of our engine that stand beside those of a framework, unless others are asked for."""
@@ -34,7 +33,8 @@ def questions(
     """
     imported = of_imports(origin.source(function))
     ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
-    _check(ordered, imported, function)
+    if len(ordered) > 1:
+        _check(ordered, imported, function)
     chosen = {name: _modes(name, modes) for name in ordered}
     unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
     if unknown:
@@ -44,7 +44,9 @@ def questions(
     for name in ordered:
         stands_in = name == OWN and imported == FRAMEWORK
         names = chosen[name] if modes is not None else list(OURS) if stands_in and beside else None
-        asked.append(replace(asked_of(name, function, inputs, names or None, **options), beside=beside, stands_in=stands_in))
+        asked.append(
+            replace(asked_of(name, function, inputs, names or None, **options), beside=beside, stands_in=stands_in)
+        )
     return asked
 
 

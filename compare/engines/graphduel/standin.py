@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -38,13 +39,11 @@ class Finder:
         return ModuleSpec(name, _Loader(), is_package=True) if name.partition(".")[0] == FRAMEWORK else None
 
 
-class _Loader:
-    @staticmethod
-    def create_module(_: ModuleSpec) -> None:
+class _Loader(Loader):
+    def create_module(self, spec: ModuleSpec) -> None:
         """None: a module of Python's own kind, which `exec_module` replaces."""
 
-    @staticmethod
-    def exec_module(module: ModuleType) -> None:
+    def exec_module(self, module: ModuleType) -> None:
         """Put ours in its place. Raises ModuleNotFoundError that names the module of PyTorch's which is missing."""
         name = module.__name__
         ours = OURS + name.removeprefix(FRAMEWORK)
@@ -62,7 +61,7 @@ def stand_in() -> None:
         return
     if FRAMEWORK in sys.modules:
         raise ImportError(f"{FRAMEWORK} is loaded already, so that nothing can stand for it; use a process of its own")
-    sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Finder)
 
 
 def as_named(message: str) -> str:

@@ -60,9 +60,9 @@ def test_a_rule_over_other_modes_is_refused(written, message):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_for_an_interval_are_refused(processes):
     with pytest.raises(InputsError, match="at least 3, not"):
-        gate(("static > 1",), None, None, asked(processes))
-    assert gate((), None, None, asked(processes)).rules == ()
-    assert len(gate(("static > 1",), None, None, asked(0)).rules) == 1
+        gate(("static > 1",), None, None, [asked(processes)])
+    assert gate((), None, None, [asked(processes)]).rules == ()
+    assert len(gate(("static > 1",), None, None, [asked(0)]).rules) == 1
 
 
 RATIOS = [
@@ -82,6 +82,7 @@ RATIOS = [
 @pytest.mark.parametrize(("comparison", "ratio", "outcome"), RATIOS)
 def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, monkeypatch):
     monkeypatch.setattr(rules, "cells", lambda *_: ["cell"])
+    monkeypatch.setattr(rules, "joined", lambda cells: cells[0])
     monkeypatch.setattr(rules, "ratio_of", lambda *_: ratio)
     assert FailRule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
 
