@@ -16,6 +16,8 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from compare.engines.debugging import Tools
 from compare.engines.held import Kinds
 from compare.engines.source import Loader
@@ -276,6 +278,10 @@ class Engine(ABC):
     def kinds(self) -> Kinds | None:
         """The classes that hold numbers, where the engine has PyTorch's names for them."""
         return None
+
+    def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
+        """The random numbers that a call of an eager step draws, in order, each as the distribution without options."""
+        return []
 
     def gradients_in(self, built: Function) -> str:
         """What the gradients of a built step are in, once it has run; "" where that is the argument asked for."""

@@ -234,6 +234,17 @@ class FunctionRunnable(Runnable):
         """Whether another seed gives another result."""
         return any(tree_error(self._result(call, SEEDS[1]), ours) > 0 for call, ours in enumerate(self._eager))
 
+    @property
+    def draws(self) -> list[list[np.ndarray]]:
+        """The random numbers that each call draws in eager from the seed of the references; none of other functions."""
+        if self.training or not self.random:
+            return []
+        drawn = []
+        for index, call in enumerate(self.calls):
+            with self.called(index):
+                drawn.append(self.engine.draws(self._run, call))
+        return drawn
+
     @cached_property
     def expected(self) -> Mapping[int, Sequence[Reference]]:
         """Those of every call: eager, and in float64 where the function runs in it; none without `checks`."""

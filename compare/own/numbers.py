@@ -52,6 +52,8 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
         value, gradients = references[0] if runnable.training else references[-1]
         arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
         arrays |= _numbered(f"gradient:{index}", gradients)
+    for index, drawn in enumerate(runnable.draws):
+        arrays |= {f"drawn:{index}:{i}": numbers for i, numbers in enumerate(drawn)}
     np.savez(Path(folder, _EXPECTED), **arrays)
 
 
@@ -98,6 +100,11 @@ def references(folder: str) -> tuple[dict[int, Reference], float]:
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
     made = {index: Reference(leaves, gradients.get(index, [])) for index, leaves in values.items()}
     return made, float(stored["tolerance"])
+
+
+def draws(folder: str) -> list[list[np.ndarray]]:
+    """What each call draws in the first engine; nothing of a function that draws nothing."""
+    return list(_by_call(_read(folder, _EXPECTED), "drawn:").values())
 
 
 def _by_call(stored: Mapping[str, np.ndarray], before: str) -> dict[int, list[np.ndarray]]:

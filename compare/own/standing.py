@@ -9,6 +9,7 @@ import optree
 
 from compare import engines
 from compare.engines.graphduel import standin
+from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.instruments import thin
@@ -29,15 +30,24 @@ def called(question: Question) -> tuple[Function, Calls]:
     kinds = engines.named(engines.OWN).kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     calls = numbers.take(question.numbers, kinds, function, calls)
-    return (_loss_of(function) if question.gradient is not False else function), calls
+    draws = numbers.draws(question.numbers)
+    return _standing(function, Replay(draws) if draws else None, loss=question.gradient is not False), calls
 
 
-def _loss_of(function: Function) -> Function:
+def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Function:
+    """What a step runs: the loss alone, by the random numbers of PyTorch's.
+
+    A graph changes no running statistics, so that a trace leaves them as they are.
+    """
+    from dynamic.nn.functional.normalization import moved
+
     @functools.wraps(function)
-    def loss(*args: Any) -> Any:
-        return loss_in(function(*args))
+    def called(*args: Any) -> Any:
+        with moved(), replaying(replay):
+            value = function(*args)
+        return loss_in(value) if loss else value
 
-    return loss
+    return called
 
 
 def references(case: Case, question: Question) -> tuple[list[Expected], float]:

@@ -116,6 +116,12 @@ class Torch(Framework):
 
         return Kinds(torch.Tensor, torch.nn.Module)
 
+    def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
+        """As the dispatcher sees them."""
+        from compare.engines.torch import drawing
+
+        return drawing.draws(step, call)
+
     def gradients_in(self, built: Function) -> str:
         """What the step has found."""
         return built.gradients_in if isinstance(built, TorchStep) else ""

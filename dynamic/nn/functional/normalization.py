@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -68,7 +70,29 @@ def _check_channels(x: Array, *vectors: Array | None) -> None:
             raise ShapeError(f"a vector of shape {shape_of(vector)} for {shape_of(x)[1]} channels; give one for each")
 
 
+_moves: ContextVar[dict[int, tuple[Array, Array]] | None] = ContextVar("moves", default=None)
+
+
+@contextmanager
+def moved() -> Iterator[dict[int, tuple[Array, Array]]]:
+    """Inside, a trace is not refused where running statistics would change: the dict has each, and what it becomes.
+
+    Its keys are the ids of the statistics, which no tensor of the trace changes.
+    """
+    moves = dict[int, tuple[Array, Array]]()
+    before = _moves.set(moves)
+    try:
+        yield moves
+    finally:
+        _moves.reset(before)
+
+
 def _move(name: str, running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
+    moves = _moves.get()
+    if moves is not None and not isinstance(now, Tensor | np.ndarray):
+        _, before = moves.get(id(running), (running, running))
+        moves[id(running)] = running, ops.add(ops.multiply(before, 1 - share), ops.multiply(now, share * factor()))
+        return
     if not (isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray)):
         raise GraphError(
             located(
