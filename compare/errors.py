@@ -127,7 +127,7 @@ def explained(function: str) -> Iterator[None]:
         raise
     except Exception as error:
         places = _within(traceback.extract_tb(error.__traceback__), function)
-        line = f"{places[-1]}: " if places else ""
+        line = f"{places[-1]}: " if places and f"({places[-1]})" not in str(error) else ""
         raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
 
 

@@ -336,16 +336,16 @@ def format_rows(graph: Graph) -> tuple[str, list[list[str]], str]:
     """The first line of a graph as text, the lines of each node (none for an input), and the last."""
     number = {node: i for i, node in enumerate(graph.nodes)}
     args = ", ".join(f"%{number[node]} {node.attrs['name']}: {node.spec}" for node in graph.inputs)
-    head = f"graph {graph.name}({args}) -> {', '.join(str(o.spec) for o in graph.outputs)}"
+    head = f"graph {graph.name}({args}) -> {', '.join(str(o.spec) for o in graph.outputs) or '()'}"
     rows = []
     for node in graph.nodes:
         lines = []
         if node.op is not INPUT:
             text = f"  %{number[node]}: {node.spec} = {_format_call(node, number)}"
-            lines.append(f"{text:<70}  # {node.source}" if node.source else text)
+            lines.append(f"{text:<66}  # {node.source}" if node.source else text)
         lines += [f"    {line}" for inner in node.subgraphs for line in format_graph(inner).split("\n")]
         rows.append(lines)
-    return head, rows, f"  return {', '.join(f'%{number[o]}' for o in graph.outputs)}"
+    return head, rows, f"  return {', '.join(f'%{number[o]}' for o in graph.outputs) or '()'}"
 
 
 def _format_call(node: Node, number: dict[Node, int]) -> str:

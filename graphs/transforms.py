@@ -216,6 +216,8 @@ def _check_value(outputs: Any, has_aux: bool) -> None:
     value = outputs[0] if has_aux else outputs
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind == "f":
         return  # as in every step of a training
+    if value is None:
+        raise NotDifferentiableError(located("gradient of None: the function returns nothing; return its value"))
     if not hasattr(value, "dtype") and not promotion.is_scalar(value):
         raise NotDifferentiableError(
             located(

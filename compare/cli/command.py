@@ -24,7 +24,7 @@ from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.records.device import DEVICES
 from compare.run import ending
-from compare.words.terminal import echo
+from compare.words.terminal import echo, wrapped
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
@@ -53,7 +53,7 @@ class Group(click.Group):
             with ending.by_signals():
                 return super().invoke(ctx)
         except CompareError as error:
-            echo(f"Error: {error}", err=True)
+            echo(wrapped(f"Error: {error}"), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt as stop:
             echo("\nStopped.", err=True)

@@ -50,7 +50,7 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
     text, drawing = _drawn(function, **asked)
     if out is not None:
         try:
-            echo(f"{drawing!r}: {drawing.save(out)}")
+            echo(f"{drawing.save(out)}: {_said(drawing, out)}")
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if view:
@@ -68,6 +68,13 @@ def _drawn(function: str, **asked: object) -> tuple[str, GraphDrawing]:
     warn(function)
     answer = workers.answer(FunctionGraph, function, {"function": function, **asked})
     return answer.text, GraphDrawing.of_stages(answer.stages, bool(asked["unfold"]))
+
+
+def _said(drawing: GraphDrawing, out: Path) -> str:
+    """`loss, 18 nodes`, and in how many items they are drawn; the page has all."""
+    nodes, items = len(drawing.whole.items), len(drawing.shown.items)
+    folded = f" in {items:,} items" if items < nodes and out.suffix != ".html" else ""
+    return f"{drawing.whole.title}, {nodes:,} nodes{folded}"
 
 
 def _opened(drawing: GraphDrawing) -> None:

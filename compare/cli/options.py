@@ -91,9 +91,23 @@ GRADIENT = click.option(
 )
 
 
-def _of_model(_ctx: click.Context, _param: click.Parameter, written: str) -> str:
-    """A function's place; that of an ONNX file is its model."""
-    return f"{written}:model" if written.endswith(".onnx") else written
+def _of_model(ctx: click.Context, param: click.Parameter, written: str) -> str:
+    """A function's place; that of an ONNX file is its model. Raises InputsError where there is no such file."""
+    return _in_a_file(ctx, param, f"{written}:model" if written.endswith(".onnx") else written)
+
+
+def _in_a_file(ctx: click.Context, _param: click.Parameter, written: str) -> str:
+    """A place as it is written, `FILE.py:NAME`. Raises InputsError where there is no such file: no worker starts."""
+    if not ctx.resilient_parsing:
+        from compare.own.origin import PlaceInFile
+
+        PlaceInFile.of(written)
+    return written
+
+
+def _in_a_file_or_the_same(ctx: click.Context, param: click.Parameter, written: str | None) -> str | None:
+    """As `_in_a_file`; a name alone is one in the file of the function."""
+    return _in_a_file(ctx, param, written) if written and ":" in written else written
 
 
 FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete.functions, callback=_of_model)
@@ -101,6 +115,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Write over the resul
 INPUTS = click.option(
     "--inputs",
     metavar="[FILE.py:]NAME",
+    callback=_in_a_file_or_the_same,
     help="Read the calls here: a list of tuples of arguments, or a function that returns one.",
 )
 DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))

@@ -64,7 +64,7 @@ def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) 
     it has ever made. Raises AssertionError with the reason of each compile unless there was one, and InputsError.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    calls, run = checked(inputs), jitted(step, **options)
+    calls, run = checked(inputs, step), jitted(step, **options)
     for call in calls:
         run(*call)
     if run.stats.compiles != 1:

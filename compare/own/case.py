@@ -52,7 +52,7 @@ def case_of(
     `output_of` is as for `differentiates`.
     """
     f, inputs = modules.functional(f, inputs)
-    examples = checked(inputs)
+    examples = checked(inputs, f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
@@ -126,9 +126,9 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
     return tuple(sum(leaf.size for leaf in _arrays(example)) for example in examples)
 
 
-def checked(inputs: Any) -> Examples:
-    """The inputs as tuples of containers of arrays. Raises InputsError saying what an input is."""
-    calls = calls_in(inputs)
+def checked(inputs: Any, function: Any = None) -> Examples:
+    """The inputs of a function as tuples of containers of arrays. Raises InputsError saying what an input is."""
+    calls = calls_in(inputs, function)
     for i, example in enumerate(calls):
         if len(example) != len(calls[0]):
             raise InputsError(

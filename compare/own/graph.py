@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from textwrap import fill
 from typing import Any
 
 import dynamic
@@ -13,12 +15,14 @@ from compare import steps
 from compare.engines.graphduel.functions import transformed
 from compare.own import origin
 from compare.own.case import case_of
+from compare.own.show import WIDTH
 from compare.own.workers import answered
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
 from compare.words import text
 from compare.workloads.base import Case
 from graphs.drawing import beside, difference, marked, of_graph
+from graphs.drawing.difference import numbered_as
 from graphs.drawing.model import Change
 from graphs.drawing.outline import CHANGES, changes_of, outline
 from graphs.drawing.viewer import Stage
@@ -93,13 +97,13 @@ def _optimised(case: Case, args: tuple[Any, ...]) -> Graph:
 
 
 def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
-    """The graph as it was traced, and after each pass that changed it."""
-    before = of_graph(graph)
+    """The graph as it was traced, and after each pass that changed it; a node keeps its number."""
+    before, fresh = of_graph(graph), count(len(graph))
     stages = [Stage("traced", text.counted(len(graph), "node"), before)]
     idle = []
     for step, after in pipeline.stages(graph):
         if step.changed:
-            diagram = of_graph(after)
+            diagram = numbered_as(before, of_graph(after), fresh)
             stages.append(
                 Stage(step.name, str(step).partition(": ")[2].replace("->", "→"), difference(before, diagram))
             )
@@ -110,7 +114,8 @@ def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
     for stage in stages[1:]:
         rows += [f"{stage.title}: {stage.note}", *changes_of(stage.diagram, None if unfold else CHANGES)]
     busy = {stage.title for stage in stages}
-    rows.append(f"nothing to do for {', '.join(dict.fromkeys(name for name in idle if name not in busy)) or 'no pass'}")
+    unused = ", ".join(dict.fromkeys(name for name in idle if name not in busy)) or "no pass"
+    rows.append(fill(f"nothing to do for {unused}", WIDTH, subsequent_indent="  "))
     return FunctionGraph("\n".join(rows), stages)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -202,10 +203,20 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
 
 def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
     """The inputs as a list of calls of the function. Raises InputsError unless each is a tuple of arguments."""
+    rule = f"inputs is a list of calls, each the tuple of its arguments: write inputs = [{_call_of(function)}]"
     if not isinstance(inputs, Sequence) or not inputs:
-        raise InputsError("inputs is a list of calls, a tuple of arguments each: inputs=[(params, x)]")
+        raise InputsError(f"inputs is {'empty' if isinstance(inputs, Sequence) else type(inputs).__name__}; {rule}")
     for number, call in enumerate(inputs):
         if not isinstance(call, tuple) or not (call or takes_nothing(function)):
-            kind = "tuple of nothing" if isinstance(call, tuple) else type(call).__name__
-            raise InputsError(f"inputs[{number}] is a {kind}; each input is the tuple of f's arguments: write (x,)")
+            kind = "empty" if isinstance(call, tuple) else f"of type {type(call).__name__}"
+            raise InputsError(f"inputs[{number}] is {kind}; {rule}")
     return list(inputs)
+
+
+def _call_of(function: Any) -> str:
+    """`(w, x)`: a call as a user writes it, by the names of the parameters."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return f"({', '.join(names or ['x'])}{',' if len(names) < 2 else ''})"

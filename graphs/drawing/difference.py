@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from graphs.drawing.model import Change, Diagram, Item, Link
+from graphs.drawing.model import Body, Change, Diagram, Item, Link
 
 _NUMBER = re.compile(r"%\d+")
 
@@ -94,6 +94,28 @@ def matched(before: Diagram, after: Diagram) -> dict[str, str]:
             if key not in same and (match := next(by_content.get(content, iter(())), None)) is not None:
                 same[key] = match
     return same
+
+
+def numbered_as(before: Diagram, after: Diagram, fresh: Iterator[int]) -> Diagram:
+    """`after` with the numbers of `before` for the nodes that both have, and fresh ones for the others.
+
+    A node is then called the same through all passes. Nodes in bodies keep their own numbers.
+    """
+    kept = {key: old for old, key in matched(before, after).items()}
+    names = {item.key: kept.get(item.key) or f"%{next(fresh)}" for item in after.items if not item.box}
+
+    def named(key: str) -> str:
+        outer, *inner = key.split(".", 1)
+        return ".".join([names[outer], *inner]) if key else ""
+
+    def titled(title: str) -> str:
+        words, _, key = title.rpartition(" ")
+        return f"{words} {named(key)}"
+
+    items = tuple(replace(item, key=named(item.key), box=named(item.box)) for item in after.items)
+    links = tuple(replace(link, source=named(link.source), target=named(link.target)) for link in after.links)
+    boxes = tuple(Body(named(box.key), titled(box.title), named(box.around)) for box in after.boxes)
+    return replace(after, items=items, links=links, boxes=boxes)
 
 
 def _by_content(contents: Mapping[str, int]) -> dict[int, list[str]]:

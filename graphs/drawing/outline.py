@@ -69,7 +69,7 @@ class _Outline:
         if keys:
             row = as_one(group, [self.items[key] for key in keys], {})
             text = f"  {keys[0]} to {keys[-1]}: {row.detail}"
-            yield _number(keys[0]), f"{text:<70}  # {group.title}"
+            yield _number(keys[0]), f"{text:<66}  # {group.title}"
 
     def _outer(self, parts: Sequence[Part]) -> list[str]:
         """The keys of computed nodes in parts, those in bodies of control flow left out, in their order."""
@@ -103,4 +103,4 @@ def changes_of(diagram: Diagram, most: int | None = CHANGES) -> list[str]:
 def _row(item: Item, reads: Sequence[str]) -> str:
     call = f"({', '.join(filter(None, (*reads, item.options)))})" if item.kind in ("forward", "backward") else ""
     text = f"  {SIGNS[item.look]} {item.key.lstrip(_GONE)}: {item.detail} = {item.label}{call}"
-    return f"{text:<70}  # {item.lines[0]}" if item.lines else text
+    return f"{text:<66}  # {item.lines[0]}" if item.lines else text

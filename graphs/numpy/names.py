@@ -6,6 +6,7 @@ in `graphs/numpy/functions.py`, and a function that is not there is refused by n
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -27,5 +28,7 @@ def named(name: str) -> Any:
     if name == "array":
         return array
     if name.startswith("_") or not hasattr(np, name):
-        raise AttributeError(f"graphs has no {name!r}, and neither has NumPy: docs/ops.md lists the ops")
+        close = get_close_matches(name, [*ops.public, *np.__all__], n=1, cutoff=0.7)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"graphs has no {name!r}, and neither has NumPy{meant or ': docs/ops.md lists the ops'}")
     return getattr(np, name)

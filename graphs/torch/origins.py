@@ -16,22 +16,26 @@ def origin(value: Any, dtype: str) -> str:
     """`float64 since model.py:13, q = x / np.sqrt(d)`: the assignment that gave `value` the dtype; "" where unknown.
 
     The value is a variable of the function that runs now. An assignment whose right side reads another variable of the
-    dtype only passes it on, and that one is looked at.
+    dtype only passes it on, and that one is looked at. Of `q = q / np.sqrt(d)` the earlier `q` is gone, which may have
+    had the dtype already: `at the latest` says so.
     """
     frame = user_frame()
     name = None if frame is None else next((key for key, held in frame.f_locals.items() if held is value), None)
     if frame is None or name is None:
         return ""
     assigned = dict(_assignments(frame))
-    made = None
+    made, latest = None, ""
     while name in assigned:
         made = assigned.pop(name)
         read = [part.id for part in ast.walk(made.value) if isinstance(part, ast.Name)] if made.value else []
+        if name in read or isinstance(made, ast.AugAssign):
+            latest, name = " at the latest", None
+            break
         name = next((key for key in read if str(getattr(frame.f_locals.get(key), "dtype", "")) == dtype), None)
     if made is None or name is not None:  # or it is an argument: then the caller made it so
         return ""
     file = frame.f_code.co_filename
-    return f"{dtype} since {Path(file).name}:{made.lineno}, {linecache.getline(file, made.lineno).strip()}"
+    return f"{dtype} since {Path(file).name}:{made.lineno}{latest}, {linecache.getline(file, made.lineno).strip()}"
 
 
 Assignment = ast.Assign | ast.AugAssign | ast.AnnAssign

@@ -96,7 +96,8 @@ def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
 @words
 def matmul(input: Any, other: Any) -> Any:
     """The product of vectors, matrices, or matrices along the last two axes."""
-    _one_dtype("matmul", (input, other))
+    if ndim_of(input) and ndim_of(other):  # or it is a number, and no other dtype makes that right
+        _one_dtype("matmul", (input, other))
     return ops.matmul(input, other)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from html import escape
+from textwrap import fill
 from typing import NamedTuple
 
 from graphs.ir import Node
@@ -12,6 +13,7 @@ from static import memory
 from static.passes.pipeline import Ran
 
 SMALL_SHARE = 0.01  # of the time: what takes less is not named
+WIDTH = 80
 
 
 class Report(NamedTuple):
@@ -50,7 +52,7 @@ class Report(NamedTuple):
         each = [f"{name} {seconds * 1e3:,.1f}" for name, seconds in slowest if seconds >= SMALL_SHARE * whole]
         rest = f"; each of the other {len(slowest) - len(each)} less than 1%" if len(each) < len(slowest) else ""
         lines.append(f"  compiled in {whole * 1e3:,.1f} ms of CPU: {', '.join(each)}{rest}")
-        return "\n".join(lines)
+        return "\n".join(fill(line, WIDTH, subsequent_indent="    ", break_on_hyphens=False) for line in lines)
 
     def _repr_html_(self) -> str:
         head = "<tr><th>pass</th><th>nodes</th><th>bytes of intermediate results</th></tr>"

@@ -362,6 +362,16 @@ def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, fie
         assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
 
 
+def test_an_error_breaks_between_words_on_a_terminal_alone(monkeypatch):
+    words = "matmul: " + "inner dimensions differ; " * 6 + "x" * 100
+    assert terminal.wrapped(words) == words
+    monkeypatch.setattr(terminal.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = terminal.wrapped(words + "\nnext").split("\n")
+    assert " ".join(lines) == words + " next"
+    assert [len(line) <= 40 for line in lines[-4:]] == [True, True, False, True]
+
+
 @given(st.text())
 def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
     shown = terminal.plain(text)

@@ -173,7 +173,7 @@ def test_workers_import_the_file_too(call, mine):
         ("mine.py:loss", ["--modes", "dynamic,statik"], 2, "did you mean 'static"),
         ("mine.py:loss", ["--processes", "-1"], 2, "--processes"),
         ("mine.py:loss", ["--out", "."], 2, "is not empty"),
-        ("mine.py:wrong", [], 1, "mine.py:14: "),
+        ("mine.py:wrong", [], 1, "(mine.py:14); convert first\n"),
     ],
 )
 def test_what_cannot_be_compared_has_its_code_and_says_why(call, mine, function, options, code, told):

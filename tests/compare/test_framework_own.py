@@ -467,7 +467,8 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
         pytest.param(
             "def loss(w):\n    return w @ w\ninputs = [np.ones(3)]",
             2,
-            "is a ndarray; each input is the tuple of",
+            "inputs[0] is of type ndarray; inputs is a list of calls, each the tuple of its arguments: "
+            "write inputs = [(w,)]",
             marks=pytest.mark.slow,
         ),
         pytest.param(

@@ -88,7 +88,10 @@ def test_each_pass_says_what_it_changes(run, tmp_path):
     assert (
         max(len(operands.split(", ")) for operands in products) == 2
     )  # what it reads now, without what it read before
+    nodes = re.findall(r"^  [+−~] (%\d+): (\S+) = (\w+)", done.output, re.MULTILINE)
+    assert len({number for number, *_ in nodes}) == len(set(nodes))  # a number is one node's through all passes
     assert "nothing to do for " in done.output
+    assert max(map(len, done.output.splitlines())) <= 80
     assert run("mine.py:loss", "--passes", "--out", "p.html").exit_code == 0
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', (tmp_path / "p.html").read_text())
     stages = json.loads(data[1])["stages"]

@@ -97,6 +97,11 @@ def test_a_float64_that_a_scalar_of_numpys_has_made_is_told_with_what_makes_it()
         x.long() @ x.T
 
 
+def test_a_product_with_a_number_is_told_what_it_lacks():
+    with pytest.raises(errors.ShapeError, match=r"matmul: needs at least one axis on each side, .*use multiply"):
+        torch.ones(2, 3) @ np.int64(3)
+
+
 def test_float64_is_told_with_the_line_where_it_began():
     def product(x, w):
         scaled = x / np.sqrt(16)
@@ -108,6 +113,15 @@ def test_float64_is_told_with_the_line_where_it_began():
     words = rf"float64 since test_torch_refusals\.py:{line}, scaled = x / np\.sqrt\(16\); convert"
     with pytest.raises(errors.DTypeError, match=words):
         product(x, x.T)
+
+    def in_place_of_itself(h, w):
+        h = h / np.sqrt(16)
+        return h @ w
+
+    line = in_place_of_itself.__code__.co_firstlineno + 1
+    words = rf"float64 since test_torch_refusals\.py:{line} at the latest, h = h / np\.sqrt\(16\); convert"
+    with pytest.raises(errors.DTypeError, match=words):
+        in_place_of_itself(x, x.T)
 
     def passed_on(double):
         return double @ x.T  # an argument: no line of this function made it so

@@ -35,6 +35,8 @@ def test_names_are_numpys_where_graphs_has_none():
     assert g.ndarray is np.ndarray
     with pytest.raises(AttributeError, match="neither has NumPy"):
         _ = g.no_such_name
+    with pytest.raises(AttributeError, match="neither has NumPy; did you mean 'tanh'"):
+        _ = g.tanhh
     with pytest.raises(AttributeError, match=r"neither has numpy\.linalg"):
         _ = g.linalg.no_such_name
     with pytest.raises(g.ShapeError, match=r"identity.*use eye\(3\)"):

@@ -115,7 +115,7 @@ def test_the_report_says_what_each_pass_did():
     assert "  flatten_products: 4 -> 6 nodes, 432 bytes, may change bits\n" in text
     assert not steps["flatten_products"].exact
     assert steps["eliminate_views"].exact
-    assert text.splitlines()[-3].startswith("  nothing to do for decompose, push_broadcasts, fold_constants, ")
+    assert "\n  nothing to do for decompose, push_broadcasts, fold_constants," in text
     assert [step.name for step in exe.report().steps] == [one.__name__ for one in pipeline.DEFAULT]
 
 

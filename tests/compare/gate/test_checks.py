@@ -66,8 +66,9 @@ def test_a_jitted_step_counts_what_it_compiled_before():
         (static.compile(loss, *batch(2)), [batch(2)], {}, "never compiles again; give the function"),
         (static.jit(loss), [batch(2)], {"shapes": "symbolic"}, "give shapes to static.jit"),
         (3, [batch(2)], {}, "not a int"),
-        (loss, [], {}, "inputs is a list of calls"),
-        (loss, [W], {}, r"write \(x,\)"),
+        (loss, [], {}, r"inputs is empty; inputs is a list of calls.*write inputs = \[\(w, x\)\]"),
+        (loss, (W, W), {}, r"inputs\[0\] is of type ndarray; .*write inputs = \[\(w, x\)\]"),
+        (loss, [()], {}, r"inputs\[0\] is empty"),
     ],
 )
 def test_compiles_once_refuses(step, inputs, options, message):
