@@ -51,9 +51,9 @@ _Q3 = (
     2.33520497626869185e-3,
 )  # fmt: skip
 
-_P_SINGLE = (2.03597472e-06, 2.84737506e-4, 3.78951753e-3, 5.28197252e-2, 1.9105366e-1, 1.12837914e0)
-_Q_SINGLE = (3.79384272e-05, 1.16707216e-3, 1.50174615e-2, 1.14363382e-1, 5.02649605e-1, 1.0)
-_ONE_IN_SINGLE = 3.9375  # erf is 1 from here in float32
+P_SINGLE = (2.03597472e-06, 2.84737506e-4, 3.78951753e-3, 5.28197252e-2, 1.9105366e-1, 1.12837914e0)
+Q_SINGLE = (3.79384272e-05, 1.16707216e-3, 1.50174615e-2, 1.14363382e-1, 5.02649605e-1, 1.0)
+ONE_IN_SINGLE = 3.9375  # erf is 1 from here in float32
 
 
 def _ratio(x: Array, numerator: Sequence[float], denominator: Sequence[float]) -> Array:
@@ -72,8 +72,8 @@ def _erf_centre(x: Array) -> Array:
 
 def _erf_block(x: Array) -> Array:
     if x.dtype == np.float32:
-        limited = np.clip(x, -_ONE_IN_SINGLE, _ONE_IN_SINGLE)
-        return np.clip(limited * _ratio(limited * limited, _P_SINGLE, _Q_SINGLE), -1, 1)
+        limited = np.clip(x, -ONE_IN_SINGLE, ONE_IN_SINGLE)
+        return np.clip(limited * _ratio(limited * limited, P_SINGLE, Q_SINGLE), -1, 1)
     size = np.abs(x)
     middle = np.clip(size, _CENTRE, 6)  # erf is 1 from there on
     outer = 1 - np.exp(-middle * middle) * _ratio(middle, _P2, _Q2)

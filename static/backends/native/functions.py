@@ -196,6 +196,7 @@ NATIVE: dict[str, Native] = {
     "astype": Native(_same, ANY),
     "exp": _single(series.exp),
     "tanh": _single(series.tanh),
+    "erf": _single(series.erf),
     "expm1": _single(series.expm1),
     "sigmoid": _single(series.sigmoid),
     "sinh": _single(series.sinh),

@@ -49,7 +49,7 @@ UNARY = {
     "log1p": (np.log1p, 0.51), "log2": (np.log2, 0.51), "log10": (np.log10, 0.51), "sinh": (np.sinh, 0.51),
     "cosh": (np.cosh, 0.51), "sigmoid": (sigmoid, 0.51), "sqrt": (np.sqrt, 0.51), "reciprocal": (np.reciprocal, 0.51),
     "square": (np.square, 0.51), "asin": (np.arcsin, 0.51), "acos": (np.arccos, 0.51), "atan": (np.arctan, 0.51),
-    "asinh": (np.arcsinh, 0.51), "acosh": (np.arccosh, 0.51), "atanh": (np.arctanh, 0.51),
+    "asinh": (np.arcsinh, 0.51), "acosh": (np.arccosh, 0.51), "atanh": (np.arctanh, 0.51), "erf": (g.erf, 5),
 }  # fmt: skip
 
 
