@@ -31,6 +31,7 @@ from static.backends.native.ir import (
     Type,
     Value,
 )  # fmt: skip
+from static.backends.native.refusals import Refusals
 from static.backends.native.step import MadeArray
 from static.backends.native.target import Target
 
@@ -46,7 +47,13 @@ def in_python() -> Iterator[None]:
 
 
 def _interpreted(
-    work: Work, arguments: int, made: Sequence[MadeArray], used: Sequence[Any], keeps: Any, target: Target
+    work: Work,
+    arguments: int,
+    made: Sequence[MadeArray],
+    used: Sequence[Any],
+    refusals: Refusals,
+    keeps: Any,
+    target: Target,
 ) -> Any:
     """What `binding.compiled` gives, with kernels of loop IR that plain Python runs."""
     kernels = {recipe: recipe.lower(target) for recipe in dict.fromkeys(used)}
@@ -57,6 +64,8 @@ def _interpreted(
             return False
         results = tuple(np.empty(one.shape, one.dtype) for one in made)
         follow(work, kernels, [array.ctypes.data for array in (*arrays, *results)])
+        if refusals.context.stopped:
+            refusals.refuse()
         return results or True
 
     run.keeps = keeps  # type: ignore[attr-defined]
@@ -141,7 +150,7 @@ class _Machine:
         """The active lanes where they lie in memory."""
         base: Parameter = access.base
         dtype = _dtype(base.type)
-        index = access.offset + sum(self.of(counter) * stride for counter, stride in access.terms)
+        index = access.offset + sum(int(np.sum(self.of(counter))) * stride for counter, stride in access.terms)
         count = access.active if access.step else 1
         count = min(count, 1) if access.active == 1 else count
         first = self.known[base] + (index + min(0, (count - 1) * access.step)) * dtype.itemsize

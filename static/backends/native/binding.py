@@ -15,6 +15,7 @@ from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
 from static.backends.native.program import Segment, inner_of
+from static.backends.native.refusals import Refusals
 from static.backends.native.target import Target, host
 from static.backends.native.work import WorkCollector
 from static.codegen import binding
@@ -75,7 +76,7 @@ def _made(
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
     number = {node: i for i, node in enumerate((*segment.arguments, *segment.made))}
-    collector = WorkCollector(frame, runs, control.ADDING, cores)
+    collector = WorkCollector(frame, runs, control.ADDING, cores, Refusals())
 
     def start(root: Node) -> Location:
         return number[root], 0
@@ -88,11 +89,17 @@ def _made(
     work = flow.with_scratch(collector.work, scratch)
     made = [step.MadeArray(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, collector.kept, frame.values
-    return compiled(work, len(segment.arguments), made, used, keeps, target), used
+    return compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target), used
 
 
 def compiled(
-    work: Work, arguments: int, made: Sequence[step.MadeArray], used: Sequence[Any], keeps: Any, target: Target
+    work: Work,
+    arguments: int,
+    made: Sequence[step.MadeArray],
+    used: Sequence[Any],
+    refusals: Refusals,
+    keeps: Any,
+    target: Target,
 ) -> Any:
     """The function of so many arrays that does the work with machine code of the kernels it uses."""
     kernels = link.kernels(used, target)
@@ -101,7 +108,7 @@ def compiled(
     def address(recipe: Any) -> int:
         return kernels[recipe].address
 
-    return step.make(work, arguments, made, address, link.entry(target).address, drivers, (keeps, kernels))
+    return step.make(work, arguments, made, address, link.entry(target).address, drivers, refusals, (keeps, kernels))
 
 
 def _scratch(

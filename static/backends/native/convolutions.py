@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphs.ops.windows import Window
@@ -142,7 +142,7 @@ class Spread(NamedTuple):
         if all(len(axis.inside(residue)) == axis.extent for axis in self.axes for residue in axis.residues):
             return
         zero = b.constant(0.0, Type(copy.type.dtype, LANES))
-        _vectors(b, self.elements, lambda i, active: b.store(b.access(copy, [(i, 1)], 1, active), zero))
+        b.vectors(self.elements, lambda i, active: b.store(b.access(copy, [(i, 1)], 1, active), zero))
 
     def fill(self, b: LoopBuilder, source: Parameter, at: Terms, copy: Parameter) -> None:
         """Copy the elements of an example, which begins at these terms."""
@@ -184,17 +184,9 @@ def _copied(b: LoopBuilder, sizes: Sequence[int], source: _Strided, target: _Str
         def vector(i: Index, active: int) -> None:
             b.store(target.access(b, (*counters, i), active), b.load(source.access(b, (*counters, i), active)))
 
-        _vectors(b, sizes[-1], vector)
+        b.vectors(sizes[-1], vector)
 
     b.nest(sizes[:-1], row)
-
-
-def _vectors(b: LoopBuilder, size: int, visit: Callable[[Index, int], None]) -> None:
-    """Visit so many elements a vector at a time: its start, and how many of its lanes count."""
-    whole = size // LANES * LANES
-    b.loop(whole, LANES, (), lambda i, _: visit(i, LANES))
-    if size % LANES:
-        visit(whole, size % LANES)
 
 
 def _times(left: Sequence[int], right: Sequence[int]) -> Strides:
@@ -475,7 +467,7 @@ class _WeightLoops:
     def _group(self, group: Index) -> None:
         recipe, b = self.recipe, self.b
         zero = b.constant(0.0, self.type)
-        _vectors(b, recipe._rows * self.width, lambda i, _: b.store(b.access(self.totals, [(i, 1)]), zero))
+        b.vectors(recipe._rows * self.width, lambda i, _: b.store(b.access(self.totals, [(i, 1)]), zero))
         b.loop(recipe.examples, 1, (), lambda example, _: self._example(example, group))
 
         def read(feature: Index, row: Index, features: int, rows: int, active: int) -> Access:

@@ -19,6 +19,7 @@ from static.backends.native.copies import Turn
 from static.backends.native.flow import Flow, Location, Work
 from static.backends.native.groups import Group
 from static.backends.native.ir import LANES
+from static.backends.native.picking import Flattening, Picking
 from static.backends.native.pool import Pool
 from static.backends.native.pooling import Pooling
 from static.backends.native.products import Product
@@ -33,7 +34,7 @@ OPERATIONS = 4  # a nanosecond, on any core: few, so that nothing too short is c
 PAYS = 10  # times as long as sharing nothing a kernel takes that is cut
 
 Room = Callable[[Any, int, Any], int]
-Divisible = Product | Turn | Convolution | WeightGradient | Pooling
+Divisible = Product | Turn | Convolution | WeightGradient | Pooling | Picking | Flattening
 
 
 class Part(NamedTuple):
@@ -159,24 +160,28 @@ def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) ->
 
 
 class Axis(NamedTuple):
-    """An axis along which a kernel is cut: its field in the recipe, its size, the step of parts, strides in bytes."""
+    """An axis along which a kernel is cut: its field in the recipe, its size, the step of parts, strides in bytes.
+
+    `at` is its number where the field has several sizes.
+    """
 
     field: str
     size: int
     step: int
     strides: tuple[int, ...]
+    at: int = 0
 
 
 def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target: Target) -> list[Part]:
-    """A product, windows, or a matrix that is turned, in at most so many parts. Of sizes the first is cut."""
+    """A product, windows, a matrix that is turned, or what is picked, in at most so many parts."""
     axis = _axis(recipe, most, target)
     length, whole = _even(axis.size, most, axis.step), getattr(recipe, axis.field)
     parts = []
     for start in range(0, axis.size, length):
         count = min(length, axis.size - start)
-        sizes: dict[str, Any] = {axis.field: (count, *whole[1:]) if isinstance(whole, tuple) else count}
+        cut: Any = (*whole[: axis.at], count, *whole[axis.at + 1 :]) if isinstance(whole, tuple) else count
         moved = [_moved(place, start * stride) for place, stride in zip(places, axis.strides, strict=True)]
-        parts.append(Part(recipe._replace(**sizes), moved))
+        parts.append(Part(recipe._replace(**{axis.field: cut}), moved))
     return parts
 
 
@@ -185,6 +190,8 @@ def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
     if isinstance(recipe, Pooling):
         arrays = (*recipe.operands, recipe.out)
         return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in arrays))
+    if isinstance(recipe, (Picking, Flattening)):
+        return _axis_of_picking(recipe)
     axis = _axis_of_product(recipe, most, target)
     return axis._replace(strides=tuple(stride * int(recipe.dtype[1:]) for stride in axis.strides))
 
@@ -205,6 +212,21 @@ def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most
     if recipe.columns >= most * panel.vectors * LANES:
         return Axis("columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column))
     return Axis("rows", recipe.rows, panel.rows, (left.row, 0, out.row))
+
+
+def _axis_of_picking(recipe: Picking | Flattening) -> Axis:
+    """The first axis along which parts write to different places; one that is not cut where there is none."""
+    apart = list(range(len(recipe.sizes)))
+    arrays: tuple[ArrayLayout, ...]
+    if isinstance(recipe, Flattening):
+        arrays = *recipe.positions, recipe.out
+    else:
+        arrays = recipe.picked, recipe.positions, recipe.values
+        apart = [axis for axis in apart if recipe.way == "take" or recipe.picked.strides[axis]]
+    at, is_last = (apart[0], apart[0] == len(recipe.sizes) - 1) if apart else (0, False)
+    step = LANES if is_last else 1 if apart else recipe.sizes[0]
+    strides = [array.strides[at] * _width(array) for array in arrays]
+    return Axis("sizes", recipe.sizes[at], step, (*strides, 0, *[0] * len(recipe.refused)), at)
 
 
 def _even(size: int, most: int, step: int) -> int:

@@ -14,6 +14,7 @@ from llvmlite import ir
 from static.backends.native.assembler import BYTE, INT, LONG, POINTER, FunctionWriter, number
 from static.backends.native.flow import ATTEND, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
 from static.backends.native.layouts import (
+    INTERRUPTED,
     KERNEL,
     BranchHeader,
     CallList,
@@ -67,7 +68,7 @@ def _look(module: Any) -> Any:
         raised = f.call(context, StepContext, "check")
         f.call(context, StepContext, "release", state)
         with f.where("!=", raised, number(0, INT)):
-            f.set_field(context, StepContext, "stopped", number(1))
+            f.set_field(context, StepContext, "stopped", number(INTERRUPTED))
     f.b.ret_void()
     return f.function
 

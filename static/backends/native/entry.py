@@ -11,6 +11,7 @@ from static.backends.native.assembler import INT, LONG, NULL, POINTER, FunctionW
 from static.backends.native.drivers import run_calls
 from static.backends.native.layouts import (
     ALIGNED,
+    INTERRUPTED,
     ROW_MAJOR,
     ArrayObject,
     Patch,
@@ -55,10 +56,13 @@ def _entry(module: Any, read: Any, make: Any, patch: Any, run: Any) -> None:
             f.call(python, PythonApi, "restore_thread", thread)
         with short:
             f.b.call(run, [calls])
-    with f.where("!=", f.field(context, StepContext, "stopped"), number(0)):
-        f.set_field(context, StepContext, "stopped", number(0))
+    stopped = f.field(context, StepContext, "stopped")
+    with f.where("!=", stopped, number(0)):
         f.call(python, PythonApi, "decref", result)
-        f.b.ret(NULL)
+        with f.where("==", stopped, number(INTERRUPTED)):
+            f.set_field(context, StepContext, "stopped", number(0))
+            f.b.ret(NULL)
+        f.b.ret(f.call(python, PythonApi, "call", f.field(table, StepTable, "refuse")))
     f.b.ret(result)
 
 

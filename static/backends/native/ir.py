@@ -246,3 +246,10 @@ class LoopBuilder:
             self.nest(sizes[1:], turn, (*counters, counter))
 
         self.loop(sizes[0], 1, (), inner)
+
+    def vectors(self, size: int, visit: Callable[[Index, int], None]) -> None:
+        """Visit so many elements a vector at a time: its start, and how many of its lanes count."""
+        whole = size // LANES * LANES
+        self.loop(whole, LANES, (), lambda i, _: visit(i, LANES))
+        if size % LANES:
+            visit(whole, size % LANES)

@@ -40,3 +40,29 @@ class LaidArray(NamedTuple):
 def row_major(shape: Sequence[int], each: int = 1) -> tuple[int, ...]:
     """How far neighbours are apart along each axis in row-major order, where an element takes `each`."""
     return tuple(math.prod(shape[axis + 1 :]) * each for axis in range(len(shape)))
+
+
+def broadcast(laid: LaidArray, space: Sequence[int]) -> tuple[int, ...]:
+    """The elements between neighbours along each axis of a space that an array is broadcast to."""
+    return (*[0] * (len(space) - len(laid.shape)), *laid.steps)
+
+
+def runs(space: Sequence[int], split: int | None, arrays: Sequence[Sequence[int]]) -> tuple[list[list[int]], int]:
+    """The axes of a space in runs that all arrays, given by their strides, treat as one; and the first run of a row.
+
+    Those from `split` on make a row; without a split the last run is one.
+    """
+    joined: list[list[int]] = []
+    outer = 0
+    for axis, size in enumerate(space):
+        if size == 1:
+            continue
+        crosses = bool(joined) and split is not None and joined[-1][-1] < split <= axis
+        if joined and not crosses and all(strides[joined[-1][-1]] == strides[axis] * size for strides in arrays):
+            joined[-1].append(axis)
+        else:
+            joined.append([axis])
+            outer += split is not None and axis < split
+    if len(joined) == outer:
+        joined.append([])
+    return joined, outer if split is not None else len(joined) - 1

@@ -66,10 +66,18 @@ class CallList(Structure):
     _fields_ = (("count", c_int64), ("first", c_void_p))
 
 
+INTERRUPTED = 1
+"""What `stopped` holds after Ctrl-C. More is the number of what a kernel refuses (`refusals`)."""
+
+
 class StepContext(Structure):
-    """What all loops of a step share: whether to stop, the operations since the last look, and how to ask Python."""
+    """What all kernels of a step share: whether to stop, the operations since the last look, and how to ask Python.
+
+    What refuses nothing writes to `ignored`, and so needs no branch.
+    """
 
     _fields_ = (
+        ("ignored", c_int64),
         ("stopped", c_int64),
         ("since", c_int64),
         ("ensure", CFUNCTYPE(c_int)),
@@ -135,11 +143,15 @@ class PythonApi(Structure):
         ("empty", CFUNCTYPE(c_void_p, c_int, c_void_p, c_void_p, c_int)),
         ("save_thread", CFUNCTYPE(c_void_p)),
         ("restore_thread", CFUNCTYPE(None, c_void_p)),
+        ("call", CFUNCTYPE(c_void_p, c_void_p)),
     )
 
 
 class StepTable(Structure):
-    """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need."""
+    """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need.
+
+    `refuse` is a function of Python's, which raises the error of what a kernel has refused.
+    """
 
     _fields_ = (
         ("arguments", c_int64),
@@ -150,6 +162,7 @@ class StepTable(Structure):
         ("calls", CallList),
         ("is_long", c_int64),
         ("context", c_void_p),
+        ("refuse", c_void_p),
         ("python", c_void_p),
     )
 
@@ -172,6 +185,7 @@ def python() -> PythonApi:
         "set_item": api.PyTuple_SetItem,
         "save_thread": api.PyEval_SaveThread,
         "restore_thread": api.PyEval_RestoreThread,
+        "call": api.PyObject_CallNoArgs,
     }
     fields = {name: ctypes.cast(function, kind[name]) for name, function in functions.items()}
     return PythonApi(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields)
@@ -181,7 +195,9 @@ def context() -> StepContext:
     """The context of one step, in which nothing has run."""
     api, kind = ctypes.pythonapi, kinds(StepContext)
     functions = {"ensure": api.PyGILState_Ensure, "check": api.PyErr_CheckSignals, "release": api.PyGILState_Release}
-    return StepContext(stopped=0, since=0, **{name: ctypes.cast(f, kind[name]) for name, f in functions.items()})
+    return StepContext(
+        ignored=0, stopped=0, since=0, **{name: ctypes.cast(f, kind[name]) for name, f in functions.items()}
+    )
 
 
 def pool_state() -> PoolState:

@@ -219,10 +219,7 @@ class _PoolingLoops:
                 def vector(i: Index, active: int) -> None:
                     self._cells(outer, [*inner, shifted(i, runs[-1].start)], runs, active)
 
-                whole = size // LANES * LANES
-                self.b.loop(whole, LANES, (), lambda i, _: vector(i, LANES))
-                if size > whole:
-                    vector(whole, size - whole)
+                self.b.vectors(size, vector)
 
             self.b.nest(sizes[:-1], row)
 

@@ -26,6 +26,7 @@ from static import clock
 from static.backends.native.flow import DECIDING
 from static.backends.native.functions import ANY, WIDTHS, dtype_of
 from static.backends.native.grouping import group
+from static.backends.native.picking import is_picked
 from static.backends.native.pooling import is_pooled
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
@@ -110,7 +111,7 @@ def _is_whole(program: LoweredGraph) -> bool:
 def is_native(node: Node) -> bool:
     """Whether a node that is no view runs as native code."""
     is_computed = node.op is fused or is_product(node) or is_convolved(node) or is_pooled(node)
-    return is_computed or (node.op in (reshape, concat, place) and is_moved(node))
+    return is_computed or is_picked(node) or (node.op in (reshape, concat, place) and is_moved(node))
 
 
 def is_moved(node: Node) -> bool:

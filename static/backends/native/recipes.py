@@ -12,14 +12,16 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import reductions
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.families import refuse_empty
+from graphs.ops.indexing import flat_index
 from graphs.ops.movement import concat, reshape
+from graphs.ops.picking import scatter
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
-from static.backends.native import convolutions, functions, grouping, pooling
+from static.backends.native import convolutions, functions, grouping, picking, pooling
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
-from static.backends.native.laid import LaidArray
+from static.backends.native.laid import LaidArray, broadcast, runs
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.codegen.sizes import resolve
@@ -40,6 +42,8 @@ def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], 
         return _convolution(node, operands, results[0])
     if node.op.family == "window":
         return pooling.pooled(node, operands, results[0])
+    if node.op.name in picking.PICKING:
+        return _picked(node, operands, results[0], sizes)
     return _product(operands, results[0])
 
 
@@ -50,8 +54,8 @@ def copied(source: LaidArray, target: LaidArray) -> Work:
     """The recipe that copies an array to another of its shape; none where it lies there already."""
     if source == target or not math.prod(source.shape):
         return []
-    arrays = [_broadcast(source, source.shape), _broadcast(target, source.shape)]
-    axes, first = _axes(source.shape, None, arrays)
+    arrays = [_typed(source, source.shape), _typed(target, source.shape)]
+    axes, first = runs(source.shape, None, [strides for _, strides in arrays])
     read, written = (ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
     step = GroupStep("positive", read.dtype, read.dtype, (("operand", 0),), 0, False)
@@ -93,9 +97,9 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], re
     for member in body.nodes:
         if member.op in (reductions.max, reductions.min):
             refuse_empty(TensorSpec(space, member.spec.dtype), tuple(grouping.reduced_axes(member, space)))
-    arrays = [_broadcast(laid, space) for laid in operands]
+    arrays = [_typed(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
-    axes, first = _axes(space, draft.split, arrays)
+    axes, first = runs(space, draft.split, [strides for _, strides in arrays])
     laid = [ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
     number = {n: i for i, n in enumerate(n for n in body.nodes if n.inputs and not is_view(n))}
     recipe = Group(
@@ -108,40 +112,18 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], re
     return recipe, [member.place for member in (*operands, *results)]
 
 
-def _broadcast(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
-    missing = len(space) - len(laid.shape)
-    return functions.dtype_of(laid.dtype), (*[0] * missing, *laid.steps)
+def _typed(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    return functions.dtype_of(laid.dtype), broadcast(laid, space)
 
 
 def _result(out: Node, laid: LaidArray, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
     if out.op.family != "reduction" or out.attrs["keepdims"]:
-        return _broadcast(laid, space)
+        return _typed(laid, space)
     over, steps = grouping.reduced_axes(out, space), iter(laid.steps)
     missing = len(space) - out.inputs[0].spec.ndim
     strides = [0 if axis in over or axis < missing else next(steps) for axis in range(len(space))]
     return functions.dtype_of(laid.dtype), tuple(strides)
-
-
-def _axes(space: Sequence[int], split: int | None, arrays: Sequence[Any]) -> tuple[list[list[int]], int]:
-    """The axes of the space in runs that all arrays treat as one, and the first run of those that make a row.
-
-    Without a split the last run is a row.
-    """
-    runs: list[list[int]] = []
-    outer = 0
-    for axis, size in enumerate(space):
-        if size == 1:
-            continue
-        crosses = bool(runs) and split is not None and runs[-1][-1] < split <= axis
-        if runs and not crosses and all(s[runs[-1][-1]] == s[axis] * size for _, s in arrays):
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-            outer += split is not None and axis < split
-    if len(runs) == outer:
-        runs.append([])
-    return runs, outer if split is not None else len(runs) - 1
 
 
 def _steps(
@@ -187,6 +169,20 @@ def _convolution(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> W
         return convolutions.weight_gradient(x, y, out, window, groups)
     work = convolutions.convolved_back(x, y, out, window, groups)
     return work if convolutions.is_covered(window) or not math.prod(out.shape) else [*_zeros(out), *work]
+
+
+# Picking -------------------------------------------------------------------------------------------------------------
+
+
+def _picked(node: Node, operands: Sequence[LaidArray], out: LaidArray, sizes: Mapping[str, int]) -> Work:
+    """What is added goes to zeros, and what is written to a copy of the first operand."""
+    if node.op is flat_index:
+        return picking.flattened(operands, out, resolve(node.attrs["sizes"], sizes))
+    work = picking.picked(node.op, operands, out, node.attrs["axis"])
+    if node.op is scatter:
+        return [*copied(operands[0], out), *work]
+    is_empty = not math.prod(out.shape)
+    return [*_zeros(out), *work] if node.op in picking.ADDING and not is_empty else work
 
 
 # Products ------------------------------------------------------------------------------------------------------------

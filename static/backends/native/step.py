@@ -16,6 +16,7 @@ import numpy as np
 
 from static.backends.native import flow, layouts
 from static.backends.native.flow import Work
+from static.backends.native.refusals import Refusals
 
 UNLOCKED = 1 << 20  # operations: a segment of more lets other threads run meanwhile
 
@@ -47,14 +48,16 @@ def make(
     address: Callable[[Any], int],
     entry: int,
     drivers: Mapping[str, int],
+    refusals: Refusals,
     keeps: Any,
 ) -> Callable[..., Any]:
     """A function of so many arrays that does the work, and gives a tuple of results, or True if it makes none.
 
     Places are the number of an argument or result and how many bytes from its start, or -1 and an address.
-    It gives False, and does nothing, where an argument is not in row-major order, or not aligned.
+    It gives False, and does nothing, where an argument is not in row-major order, or not aligned. It raises what a
+    kernel refuses.
     """
-    python, context = layouts.python(), layouts.context()
+    python, context, refuse = layouts.python(), refusals.context, refusals.refuse
     listed = flow.CallTable(work, address, drivers, context)
     shapes = [np.array(result.shape or (0,), np.intp) for result in made]
     specs = [(len(result.shape), s.ctypes.data, id(result.dtype)) for result, s in zip(made, shapes, strict=True)]
@@ -67,10 +70,11 @@ def make(
         calls=listed.calls,
         is_long=flow.has_loop(work) or flow.operations(work) > UNLOCKED,
         context=ctypes.addressof(context),
+        refuse=id(refuse),
         python=ctypes.addressof(python),
     )
     table = np.frombuffer(memoryview(fields), np.uint8).view(_Table)
-    table.keeps = (listed.keeps, shapes, [result.dtype for result in made], keeps)
+    table.keeps = (listed.keeps, shapes, [result.dtype for result in made], refuse, keeps)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = new(ctypes.addressof(_definition(entry)), table, None)

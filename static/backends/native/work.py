@@ -16,7 +16,9 @@ from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
 from static.backends.native.laid import LaidArray, row_major
+from static.backends.native.picking import Flattening, Picking
 from static.backends.native.products import Product
+from static.backends.native.refusals import Refusals
 from static.passes.iteration_space import fused
 
 Start = Callable[[Node], Location]
@@ -35,9 +37,10 @@ class WorkCollector:
         runs: Mapping[Node, Any],
         holding: Mapping[Op, Adding],
         cores: Cores,
+        refusals: Refusals,
         outer: WorkCollector | None = None,
     ) -> None:
-        self.cores = cores
+        self.cores, self.refusals = cores, refusals
         self.frame, self.runs, self.holding = frame, runs, holding
         self.work: Work = []
         self.before: Work | None = None  # of a loop: what is done once, and in no step
@@ -56,6 +59,8 @@ class WorkCollector:
         for recipe, places in recipes.of(node, operands, [self.frame.laid(o, start) for o in outs], self.frame.sizes):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
                 self._turned(node, recipe, places, lasting or _is_fixed)
+            elif isinstance(recipe, (Picking, Flattening)):
+                self.work += self._cut(node, recipe, [*places, *self.refusals.places(node, recipe.refused, self.room)])
             else:
                 self.work += self._cut(node, recipe, places)
 
@@ -66,7 +71,7 @@ class WorkCollector:
     def inside(self, node: Node, graph: Graph, *, again: bool) -> WorkCollector:
         """The worker of a graph that a node holds; of one that runs `again` and again, what can be is done once."""
         frame, runs = self.runs[node][graph]
-        inner = WorkCollector(frame, runs, self.holding, self.cores, self)
+        inner = WorkCollector(frame, runs, self.holding, self.cores, self.refusals, self)
         inner.before = self.work if again else None
         return inner
 

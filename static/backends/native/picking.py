@@ -1,0 +1,262 @@
+"""Elements picked by arrays of positions, and their adjoints, as loops over positions with rows of elements inside.
+
+A position is looked at before it is used. One that the axis does not have is taken for 0, so that nothing outside of an
+array is read or written; the kernel says so in the context of the step, which raises the error (`refusals`).
+
+What is added is added in the order of the positions, as NumPy's kernels do, which gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.ir import Node
+from graphs.op import Op
+from graphs.ops.indexing import flat_index
+from graphs.ops.picking import add_along_axis, scatter, scatter_add, take, take_along_axis
+from static.backends.native import functions
+from static.backends.native.flow import Work
+from static.backends.native.ir import COUNTER, LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
+from static.backends.native.laid import LaidArray, broadcast, runs
+from static.backends.native.operations import cast, test
+from static.backends.native.steps import ArrayLayout
+from static.backends.native.target import Target
+
+TAKING, ADDING, ALONG = (take, take_along_axis), (scatter_add, add_along_axis), (take_along_axis, add_along_axis)
+WIDE = LANES // 2  # positions that are flattened side by side: int64 takes twice the registers of float32
+PICKING = {op.name for op in (*TAKING, *ADDING, scatter, flat_index)}
+
+
+def is_picked(node: Node) -> bool:
+    """Whether a node picks by positions that int64 holds, elements that can be copied, or numbers that can be added."""
+    if node.op is flat_index:
+        return all(_is_position(source.spec.dtype) for source in node.inputs)
+    if node.op.name not in PICKING:
+        return False
+    first, positions, *others = (source.spec.dtype for source in node.inputs)
+    dtype = node.spec.dtype
+    kinds = functions.REALS if node.op in ADDING else functions.ANY
+    is_known = dtype.kind in kinds and dtype.itemsize in functions.WIDTHS
+    return is_known and {first, *others} == {dtype} and _is_position(positions)
+
+
+def _is_position(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize in functions.WIDTHS and dtype != functions.LONGEST
+
+
+class Picking(NamedTuple):
+    """A recipe: each element of a space, and the one of an axis of so many, neighbours a step apart, at its position.
+
+    `way` is "take", from what is picked to the values; or "add" or "put", from the values to that. The layouts are over
+    the space.
+    """
+
+    way: str
+    sizes: tuple[int, ...]
+    size: int
+    step: int
+    picked: ArrayLayout
+    positions: ArrayLayout
+    values: ArrayLayout
+
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes."""
+        return 2 * math.prod(self.sizes)
+
+    @property
+    def refused(self) -> tuple[int, ...]:
+        """The sizes of axes that positions may be outside of."""
+        return (self.size,)
+
+    @property
+    def depth(self) -> int:
+        """How many axes the positions need: along the others a position is the same."""
+        return max((axis + 1 for axis, stride in enumerate(self.positions.strides) if stride), default=0)
+
+    def scratch(self, target: Target) -> list[tuple[str, int]]:
+        """There is no scratch buffer."""
+        del target
+        return []
+
+    def lower(self, target: Target) -> LoopKernel:
+        """The kernel: its parameters are what is picked, positions, values, and where it refuses."""
+        del target  # the same on every machine
+        b = LoopBuilder([self.picked.dtype, self.positions.dtype, self.values.dtype, *[COUNTER.dtype] * 2])
+        picked, positions, values, *refusal = b.parameters
+
+        def turn(counters: Sequence[Index], refused: Sequence[Value]) -> list[Value]:
+            place, is_outside = _checked(b, b.load(_access(b, positions, self.positions, counters, 1), 1), self.size)
+            if self.size:
+                self._row(b, picked, values, place, counters)
+            return [b.op("or", refused[0], is_outside)]
+
+        refused = _carried(b, self.sizes[: self.depth], turn, [b.constant(False, Type("b1", 1))])
+        _refuse(b, refused, *refusal)
+        return b.kernel()
+
+    def _row(
+        self, b: LoopBuilder, picked: Parameter, values: Parameter, place: Value, counters: Sequence[Index]
+    ) -> None:
+        """What has one position."""
+        rest, there = self.sizes[self.depth :], [(place, self.step)]
+
+        def move(at: Sequence[Index], active: int, lanes: int) -> None:
+            self._move(
+                b,
+                _access(b, picked, self.picked, at, active, there),
+                _access(b, values, self.values, at, active),
+                lanes,
+            )
+
+        def inner(at: Sequence[Index]) -> None:
+            b.vectors(rest[-1], lambda i, active: move((*counters, *at, i), active, LANES))
+
+        if math.prod(rest) == 1:
+            move(counters, 1, 1)
+        else:
+            b.nest(rest[:-1], inner)
+
+    def _move(self, b: LoopBuilder, picked: Access, value: Access, lanes: int) -> None:
+        if self.way == "take":
+            b.store(value, b.load(picked, lanes))
+        elif self.way == "put":
+            b.store(picked, b.load(value, lanes))
+        else:
+            b.store(picked, b.op("add", b.load(picked, lanes), b.load(value, lanes)))
+
+
+class Flattening(NamedTuple):
+    """A recipe: the place in row-major order of a position along each of some axes, for each element of a space."""
+
+    sizes: tuple[int, ...]
+    refused: tuple[int, ...]
+    positions: tuple[ArrayLayout, ...]
+    out: ArrayLayout
+
+    @property
+    def operations(self) -> int:
+        """About how many operations a call takes."""
+        return 2 * math.prod(self.sizes) * len(self.positions)
+
+    def scratch(self, target: Target) -> list[tuple[str, int]]:
+        """There is no scratch buffer."""
+        del target
+        return []
+
+    def lower(self, target: Target) -> LoopKernel:
+        """The kernel: its parameters are positions, the result, and where it refuses."""
+        del target  # the same on every machine
+        b = LoopBuilder(
+            [*(array.dtype for array in (*self.positions, self.out)), *[COUNTER.dtype] * (1 + len(self.refused))]
+        )
+        count = len(self.positions)
+        positions, (out, *refusal) = b.parameters[:count], b.parameters[count:]
+        whole, truth = Type(COUNTER.dtype, WIDE), Type("b1", WIDE)
+
+        def vector(at: Sequence[Index], active: int, refused: Sequence[Value]) -> list[Value]:
+            flat: Value = b.constant(0, whole)
+            following = []
+            for base, array, size, before in zip(positions, self.positions, self.refused, refused, strict=True):
+                place, is_outside = _checked(b, b.load(_access(b, base, array, at, active), WIDE), size)
+                following.append(b.op("or", before, is_outside))
+                flat = b.op("add", b.op("mul", flat, b.constant(size, whole)), place)
+            b.store(_access(b, out, self.out, at, active), flat)
+            return following
+
+        def row(counters: Sequence[Index], refused: Sequence[Value]) -> Sequence[Value]:
+            size = self.sizes[-1]
+            full = size // WIDE * WIDE
+            refused = b.loop(full, WIDE, refused, lambda i, carried: vector((*counters, i), WIDE, carried))
+            return vector((*counters, full), size - full, refused) if size > full else refused
+
+        refused = _carried(b, self.sizes[:-1], row, [b.constant(False, truth)] * count)
+        _refuse(b, [b.fold("or", outside) for outside in refused], *refusal)
+        return b.kernel()
+
+
+def _access(
+    b: LoopBuilder, base: Parameter, array: ArrayLayout, counters: Sequence[Index], active: int,
+    more: Sequence[tuple[Index, int]] = (),
+) -> Access:  # fmt: skip
+    """Elements along the last axis, at these counters of the first axes."""
+    terms = [*zip(counters, array.strides, strict=False), *more]
+    return b.access(base, terms, array.strides[-1] if active > 1 else 1, active)
+
+
+Turn = Callable[[Sequence[Index], Sequence[Value]], Sequence[Value]]
+
+
+def _carried(
+    b: LoopBuilder, sizes: Sequence[int], turn: Turn, inits: Sequence[Value], counters: Sequence[Index] = ()
+) -> Sequence[Value]:
+    """Loops inside each other, which carry values."""
+    if not sizes:
+        return turn(counters, inits)
+    return b.loop(sizes[0], 1, inits, lambda i, carried: _carried(b, sizes[1:], turn, carried, (*counters, i)))
+
+
+def _checked(b: LoopBuilder, position: Value, size: int) -> tuple[Value, Value]:
+    """A position counted from the front, or 0 for one that an axis does not have; and whether it is one of these."""
+    whole = Type(COUNTER.dtype, position.type.lanes)
+    place, zero, count = cast(b, position, whole.dtype), b.constant(0, whole), b.constant(size, whole)
+    place = b.op("select", test(b, "lt", place, zero), b.op("add", place, count), place, type=whole)
+    is_outside = b.op("or", test(b, "lt", place, zero), test(b, "ge", place, count))
+    return b.op("select", is_outside, zero, place, type=whole), is_outside
+
+
+def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers: Parameter) -> None:
+    """Write the number of the first that is refused into the second word, unless it holds one; else into the first."""
+    for is_refused, number in zip(refused, numbers, strict=True):
+        earlier = b.load(b.access(words, [], 1, 1, 1), 1)
+        is_first = test(b, "eq", earlier, b.constant(0, COUNTER))
+        said = b.op("select", is_first, b.load(b.access(number, [], 1, 1), 1), earlier, type=COUNTER)
+        b.store(b.access(words, [(cast(b, is_refused, COUNTER.dtype), 1)], 1, 1), said)
+
+
+def picked(op: Op, operands: Sequence[LaidArray], out: LaidArray, axis: int) -> Work:
+    """The recipe of an op that picks along an axis; what is added to, or written to, is there before."""
+    way = "take" if op in TAKING else "add" if op in ADDING else "put"
+    whole, positions = operands[0] if way == "take" else out, operands[1]
+    values = out if way == "take" else operands[0 if way == "add" else 2]
+    before, after = whole.steps[:axis], whole.steps[axis + 1 :]
+    indexed = len(values.shape) - len(before) - len(after)
+    is_along = op in ALONG
+    strides = [
+        (*before, *[0] * indexed, *after),
+        positions.steps if is_along else (*[0] * len(before), *positions.steps, *[0] * len(after)),
+        values.steps,
+    ]
+    axes, _ = runs(values.shape, None, strides)
+    recipe = Picking(
+        way,
+        tuple(math.prod(values.shape[a] for a in run) for run in axes),
+        whole.shape[axis],
+        whole.steps[axis],
+        *_layouts((whole, positions, values), strides, axes),
+    )
+    return [(recipe, [whole.place, positions.place, values.place])]
+
+
+def flattened(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[int, ...]) -> Work:
+    """The recipe of places in row-major order."""
+    arrays = (*operands, out)
+    strides = [broadcast(laid, out.shape) for laid in arrays]
+    axes, _ = runs(out.shape, None, strides)
+    *positions, result = _layouts(arrays, strides, axes)
+    recipe = Flattening(tuple(math.prod(out.shape[a] for a in run) for run in axes), sizes, tuple(positions), result)
+    return [(recipe, [laid.place for laid in arrays])]
+
+
+def _layouts(
+    arrays: Sequence[LaidArray], strides: Sequence[Sequence[int]], axes: Sequence[Sequence[int]]
+) -> list[ArrayLayout]:
+    """The layout of each array over runs of axes."""
+    return [
+        ArrayLayout(functions.dtype_of(laid.dtype), tuple(along[run[-1]] if run else 0 for run in axes))
+        for laid, along in zip(arrays, strides, strict=True)
+    ]
