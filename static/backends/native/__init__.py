@@ -11,7 +11,8 @@ A graph goes through these files in this order:
     emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
     cores        a long kernel as several calls, which the threads of a `pool` share
     step         the segment as one function that Python calls: a table of addresses and a list of kernels; `refusals`
-                 has the errors of kernels. Its code is in `entry` and `drivers`, written with `assembler`; `layouts` says where they find what they read
+                 has the errors of kernels. Its code is in `entry` and `drivers`, written with `assembler`; `layouts`
+                 says where they find what they read
 
 `static` imports none of this before somebody asks for the backend.
 """
