@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from compare.instruments.runnables import MULTIPLE, TOLERANCE
 from compare.page.blocks import Section, Table, section
@@ -15,6 +15,8 @@ MOST_REASONS = 4
 COMPILED, BROKE = "compiled", "broke the graph"
 MOST_ULPS = 1000
 _ULP = 2**-23
+_PLACE = re.compile(r" \((?P<at>[^():]+:\d+): .*\)$")
+"""The line of a reason: ` (step.py:12: x = x * scale)`."""
 
 
 def sentences(records: Records) -> list[str]:
@@ -96,15 +98,25 @@ def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def grouped(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """How often each mode met a reason; reasons that differ in numbers alone are one, told as the first."""
-    first: dict[str, str] = {}
+    """How often each mode met a reason; those that differ in lines or numbers alone are one, with all of its lines."""
+    met = [(mode, _line(reason), count) for mode, reasons in counts.items() for reason, count in reasons.items()]
+    alike: dict[str, list[str]] = {}
+    for _, line, _ in met:
+        alike.setdefault(_alike(line), []).append(line)
+    names = {key: _together(lines) for key, lines in alike.items()}
     groups: dict[str, dict[str, int]] = {}
-    for mode, met in counts.items():
-        for reason, count in met.items():
-            line = _line(reason)
-            by = groups.setdefault(first.setdefault(_alike(line), line), {})
-            by[mode] = by.get(mode, 0) + count
+    for mode, line, count in met:
+        by = groups.setdefault(names[_alike(line)], {})
+        by[mode] = by.get(mode, 0) + count
     return groups
+
+
+def _together(lines: Sequence[str]) -> str:
+    """`graph break (step.py:12, step.py:14)`: one reason, told as the first; its code is told where its line is one."""
+    places = dict.fromkeys(place["at"] for line in lines if (place := _PLACE.search(line)))
+    if len(places) < 2:
+        return lines[0]
+    return f"{_PLACE.sub('', lines[0])} ({', '.join(places)})"
 
 
 def _line(reason: str) -> str:
@@ -112,8 +124,8 @@ def _line(reason: str) -> str:
 
 
 def _alike(reason: str) -> str:
-    """The same for reasons that differ in numbers alone."""
-    return re.sub(r"\d+", "#", _line(reason))
+    """The same for reasons that differ in numbers or lines alone."""
+    return re.sub(r"\d+", "#", _PLACE.sub("", _line(reason)))
 
 
 def _by(by: Mapping[str, int]) -> str:

@@ -24,7 +24,7 @@ class Result(Measured):
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 3 the times may not differ, 4 a mode disagrees, 5 nothing was measured."""
+        """0 fine, 1 something failed, 3 times do not answer the question, 4 a mode disagrees, 5 nothing measured."""
         verdict = self.verdict
         if verdict.disagree:
             return 4
@@ -33,7 +33,7 @@ class Result(Measured):
         failed = any(reason.startswith("failed") for reason in verdict.refused.values())
         if failed or any(isinstance(record, Failure) for record in self.records):
             return 1
-        return 3 if verdict.steady.outcome == "cannot tell" else 0
+        return 0 if verdict.answered else 3
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict and the records, in plain JSON values."""

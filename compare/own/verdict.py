@@ -18,6 +18,7 @@ from compare.records.record import DYNAMIC, OfArms, Record, Records, of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
+CANNOT_TELL = "cannot tell"
 CLEAR = 2.0
 """The ratio beyond which one process is enough to tell two modes apart."""
 Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
@@ -43,7 +44,8 @@ class Contest:
 class OwnVerdict:
     """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base.
 
-    `first` is the first run from nothing, `cached` where an earlier process has left compiled code.
+    `first` is the first run from nothing, `cached` where an earlier process has left compiled code. `answered` is
+    whether the times say what to do.
     """
 
     sentence: str
@@ -56,6 +58,7 @@ class OwnVerdict:
     compiles: Mapping[str, int]
     refused: Mapping[str, str]
     disagree: bool
+    answered: bool = True
 
     def __str__(self) -> str:
         return self.sentence
@@ -109,7 +112,8 @@ def verdict(records: Records) -> OwnVerdict:
     advice = _advice(warm, first, even, of_base.values())
     sentence = _sentence(advice, warm, first, memory, refused, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
-    return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree)
+    answered = not advice.startswith(CANNOT_TELL)
+    return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered)
 
 
 def _of_all(records: Records, kind: type[OfArms]) -> list[Evidence]:
@@ -191,7 +195,7 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
         return f"stay {base}"
     if all(ratio.known and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
-    return f"cannot tell whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
+    return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
 
 
 def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
@@ -205,7 +209,9 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
     outcome = {
         "wins": f"{leaders} is ahead",
         "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": _without_interval(contest, less) or f"{leaders} cannot be told apart",
+        "cannot tell": _without_interval(contest, less)
+        or _about_the_limit(contest, less)
+        or f"{leaders} cannot be told apart",
     }[contest.outcome]
     return f"{where}, {outcome}{f': {compared}' if compared else ''}"
 
@@ -220,6 +226,16 @@ def _without_interval(contest: Contest, less: str) -> str:
     if contest.processes < LEAST:
         return f"{seen} in {text.counted(contest.processes, 'process')}; an interval needs {LEAST}"
     return f"{seen} in what was measured, but processes differ too much for an interval"
+
+
+def _about_the_limit(contest: Contest, less: str) -> str:
+    """What is ahead by about as much as counts; "" where neither of two is, or more are level."""
+    leader, (other, *more) = contest.leaders[0], contest.leaders[1:]
+    ratio = contest.ratios[other]
+    if more or not ratio.known or ratio.low <= 1:
+        return ""
+    spread = f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
+    return f"{leader} {less.format(spread)} {other}, about the {SMALLEST_EFFECT:.0%} that count"
 
 
 def _compared(contest: Contest, less: str, more: str) -> str:

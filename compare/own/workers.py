@@ -129,10 +129,12 @@ class Workers:
         return [answer] if isinstance(answer, Failure) else unfolded(checked(answer, self.question.function))
 
     def _label(self, job: Job) -> str:
-        """What the user calls the job: `times of compile, process 2 of 5`."""
+        """What the user calls the job: `times of compile, process 2 of 5`, `memory of compile`."""
         question = self.question
-        if job.kind != kind_of(Time):
+        if not job.arms:
             return job.label
+        if job.kind != kind_of(Time):
+            return f"{job.kind} of {text.listed([question.mode(arm) for arm in job.arms])}"
         modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.base])
         if job.process == COLD:
             return f"first calls of {modes}"

@@ -23,6 +23,22 @@ Group = tuple[str, str]
 
 OTHER = {"": 2.0}
 """What is typical of jobs of which nothing is known."""
+GOES_ON = {
+    "began": "starting",
+    "called": "calling",
+    "checked": "checking",
+    "counted": "counting",
+    "examined": "examining",
+    "imported": "importing",
+    "made": "making",
+    "measured": "measuring",
+    "ran": "running",
+    "started": "starting",
+    "timed": "timing",
+    "trained": "training",
+    "waited": "waiting",
+}
+"""Verbs of steps, which are told when they begin, as a live bar says them."""
 TRUST = 6
 """So many jobs of a kind must have run here until they weigh as much as what was typical elsewhere."""
 
@@ -205,8 +221,9 @@ class Bar(Reporter):
         )
 
     def step(self, what: str) -> None:
-        """It stands beside the bar."""
-        self.progress.update(self.task, description=plain(what))
+        """It stands beside the bar, as what goes on: `making call 1 in torch-compile`."""
+        verb, *rest = plain(what).split(" ", 1)
+        self.progress.update(self.task, description=" ".join([GOES_ON.get(verb, verb), *rest]))
 
     def ended(self, seconds: float, error: str | None) -> None:
         """A failure leaves a line above the bar."""
@@ -237,7 +254,7 @@ def _progress(console: Console) -> Progress:
         progress.TimeElapsedColumn(),
         progress.TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
         progress.TextColumn(
-            "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", max_width=26)
+            "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", max_width=32)
         ),
         console=console,
         transient=True,

@@ -288,6 +288,18 @@ def test_reasons_that_differ_in_numbers_alone_are_one_and_modes_share_a_line():
     ]
 
 
+def test_reasons_that_differ_in_lines_alone_are_one_with_all_lines():
+    first = {
+        "the first call of a piece (step.py:9: loss)": 2,
+        "the first call of a piece (step.py:12: y.backward())": 5,
+    }
+    alone = {"a break (step.py:12: y.backward())": 1}
+    assert list(compiled._each("compiled", {"a": first})) == [
+        "a (7 ×) compiled: the first call of a piece (step.py:9, step.py:12)"
+    ]
+    assert list(compiled._each("compiled", {"a": alone})) == ["a compiled: a break (step.py:12: y.backward())"]
+
+
 def test_the_first_pass_ends_at_its_limit():
     found = here("endless", limit=0.3)
     assert found.verdict.refused == {"endless": "unsupported: 1 of 3 calls: it did not end in 0.3 s"}

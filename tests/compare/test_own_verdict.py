@@ -136,6 +136,15 @@ def test_a_tie_and_what_cannot_be_told():
     assert "cannot be told apart" in noisy.sentence
 
 
+def test_what_may_be_slower_by_what_counts_is_an_answer_all_the_same():
+    found = judged(1, 1 + SMALLEST_EFFECT, noise=0.02)
+    assert found.steady.outcome == "cannot tell"
+    assert found.sentence.startswith("Stay dynamic: no mode is more than 5% faster. Once warm, dynamic is 1.0")
+    assert " faster than static-exact, about the 5% that count." in found.sentence
+    assert found.answered
+    assert not judged(1 + SMALLEST_EFFECT, 1, noise=0.6).answered
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}

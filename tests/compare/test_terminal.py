@@ -89,3 +89,15 @@ def test_the_bar_fits_eighty_columns_and_keeps_its_estimate():
     assert "123/536" in line
     assert "about 55 min left" in line
     assert "lengths encoder_text" in line
+
+
+def test_the_bar_says_what_goes_on_and_not_that_it_is_done():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    bar = Bar(console)
+    bar.pace.total = 6
+    bar.pace.took(100.0)
+    bar.refresh()
+    bar.step("made call 1 in torch-compile")
+    with console.capture() as shown:
+        console.print(bar.progress.get_renderable())
+    assert "making call 1 in torch-compile" in shown.get()

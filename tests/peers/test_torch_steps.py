@@ -76,7 +76,9 @@ def test_a_graph_break_names_the_line_of_the_user(fresh):
     found = compiled(fresh, *example("early_exit"))
     (said,) = found.breaks
     assert said == "Data-dependent branching (early_exit.py:25: if entropy < self.threshold:)"
-    assert {made.reason for made in found.compilations} == {told.FIRST}
+    first = {made.reason for made in found.compilations}
+    assert f"{told.FIRST} (early_exit.py:25: if entropy < self.threshold:)" in first  # goes on after the break
+    assert all(reason.startswith(f"{told.FIRST} (early_exit.py:") for reason in first)
 
 
 def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(fresh):
@@ -85,7 +87,7 @@ def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(
     assert len(calls) == 10
     reasons = [made.reason for made in found.compilations]
     mismatch = "tensor 'line_tensor' size mismatch at index 0. expected 3, actual 4"
-    assert reasons[0] == told.FIRST
+    assert re.fullmatch(rf"{told.FIRST} \(char_rnn\.py:\d+: \w+\)", reasons[0])
     assert re.fullmatch(re.escape(mismatch) + r" \(char_rnn\.py:\d+: \w+\)", reasons[1])
     assert len(reasons) == 8
     assert [limit.partition(":")[0] for limit in found.limits] == ["the recompile limit of 8"]
@@ -250,7 +252,7 @@ def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called
     found = compiled(fresh, step, [(torch.ones(2, 3),)] * 3)
     assert all(re.search(r" \(test_torch_steps\.py:\d+: ", reason) for reason in found.breaks), found.breaks
     assert any("graph_break()" in reason and "optimizer.step()" in reason for reason in found.breaks)
-    again = {made.reason for made in found.compilations} - {told.FIRST}
+    again = {made.reason for made in found.compilations if not made.reason.startswith(told.FIRST)}
     rate, length = (next(reason for reason in again if name in reason) for name in ("'lr'", "len("))
     assert re.fullmatch(r"no longer self\.param_groups.* \(test_torch_steps\.py:\d+: optimizer\.step\(\)\)", rate)
     assert re.fullmatch(r"no longer len\(.*\) == \d+ \(test_torch_steps\.py:\d+: seen\.append\(.*\)\)", length)

@@ -24,7 +24,7 @@ _GUARD = re.compile(r"^\d+/\d+: ")
 _PLACE = re.compile(r'# File "([^"]+)", line (\d+), in \w+, code: (.*)')
 _TRACED = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*(.*)')
 _CALLED = re.compile(r"Line: (\d+), Name: .*, Filename: (.*)")
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_\w+_at_(\d+)")
 Where = tuple[str, int, str]
 """A file, a line and its code."""
 
@@ -82,11 +82,14 @@ def observed() -> Observed:
 
 def _compilation(metrics: Any) -> Compilation:
     reason = _reason(metrics)
-    return Compilation(f"{reason}{_place(metrics)}" if reason else FIRST, metrics.entire_frame_compile_time_s)
+    return Compilation(f"{reason or FIRST}{_place(metrics)}", metrics.entire_frame_compile_time_s)
 
 
 def _reason(metrics: Any) -> str:
-    """What failed of what the code was compiled for: Dynamo's words, without numbers of its own and without lines."""
+    """What failed of what the code was compiled for: Dynamo's words, without numbers of its own and without lines.
+
+    "" for what had not been compiled before.
+    """
     said = _GUARD.sub("", (metrics.recompile_reason or "").partition("\n")[0]).partition("  # ")[0]
     said = " ".join(said.split())
     try:
@@ -99,12 +102,20 @@ def _reason(metrics: Any) -> str:
 def _place(metrics: Any) -> str:
     """` (step.py:12: x = x * scale)`, the line of the user's that a guard is of, whose function it is, or that ran."""
     traced = [(file, int(line), code) for file, line, code in _TRACED.findall(metrics.recompile_reason or "")]
-    name = _RESUMED.sub(r"\1", metrics.co_name or "")
-    function = [(metrics.co_filename, metrics.co_firstlineno, name)] if metrics.co_filename else []
+    function = [_first_line(metrics)] if metrics.co_filename else []
     calls = [match.groups() for match in map(_CALLED.fullmatch, metrics.stack_trace or ()) if match]
     ran = [(file, int(line), linecache.getline(file, int(line))) for line, file in calls]
     place = _innermost(traced) or _innermost(function) or _innermost(ran)
     return f" ({place})" if place else ""
+
+
+def _first_line(metrics: Any) -> Where:
+    """Where the piece begins: at its function, or at the line after which a broken graph goes on."""
+    file, name = metrics.co_filename, metrics.co_name or ""
+    if (resumed := _RESUMED.fullmatch(name)) is None:
+        return file, metrics.co_firstlineno, name
+    line = int(resumed[1])
+    return file, line, linecache.getline(file, line)
 
 
 def _break(reason: str, line: str) -> str:
