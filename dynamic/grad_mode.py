@@ -9,6 +9,7 @@ from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 from weakref import ref
 
+from graphs import captured
 from graphs.blocks import Block, Table, innermost
 
 
@@ -52,6 +53,9 @@ def now() -> Mode:
 def is_grad_enabled() -> bool:
     """Whether ops on tensors that require gradients are recorded in this thread."""
     return now().recording
+
+
+captured.pause(lambda: 0 if now().recording else len(thread.blocks))
 
 
 def is_inference_mode_enabled() -> bool:

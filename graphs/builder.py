@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphs.captured import Guards
+from graphs.captured import Guards, paused
 from graphs.dims import Dim
 from graphs.errors import GraphError
 from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect, shared
@@ -32,8 +32,10 @@ class Builder:
         self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
+        self.paused: int = parent.paused if parent else paused()  # blocks without a gradient around the whole trace
         self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
         self.general: bool = parent.general if parent else False  # write what no size that is a number makes shorter
+        self.overwritten: list[Node] = []  # what was changed in place
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []

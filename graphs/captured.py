@@ -56,6 +56,19 @@ def watch(watcher: Watcher) -> None:
     _watchers.append(watcher)
 
 
+_pauses: list[Callable[[], int]] = []
+
+
+def pause(depth: Callable[[], int]) -> None:
+    """Let `depth()` say in how many blocks what runs now is that give it no gradient, as `no_grad` does; 0 in none."""
+    _pauses.append(depth)
+
+
+def paused() -> int:
+    """In how many such blocks what runs now is."""
+    return max((depth() for depth in _pauses), default=0)
+
+
 def read(owner: Any, attribute: str) -> Any:
     """An attribute that decides what is computed; the trace that runs now is told of it."""
     value = getattr(owner, attribute)

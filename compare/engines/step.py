@@ -134,7 +134,9 @@ class Step:
 
 
 class TrainingFunction(ABC):
-    """A whole training step: a function that differentiates, and changes the state that it holds, by itself."""
+    """A whole training step: a function that differentiates, and changes its state, the `tensors`, by itself."""
+
+    tensors: Sequence[Any] = ()
 
     @abstractmethod
     def build(self, arm: str) -> Function:

@@ -23,10 +23,14 @@ _HELD, _EXPECTED = "held.npz", "expected.npz"
 
 
 class Reference(NamedTuple):
-    """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters."""
+    """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters.
+
+    Of a whole training step it is the value of the first call, and parameters and buffers after it, by their names.
+    """
 
     value: list[np.ndarray]
     gradients: list[np.ndarray]
+    trains: bool = False
 
 
 # The engine that is first ------------------------------------------------------------------------------------------
@@ -48,13 +52,27 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
     if not folder:
         return
     arrays: dict[str, Any] = {"tolerance": np.array(max(runnable.tolerances))}
-    for index, references in runnable.expected.items():
-        value, gradients = references[0] if runnable.training else references[-1]
+    if runnable.training:
+        value, after = runnable.expected[0][0]
+        arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
+        arrays |= _numbered("gradient:0", _by_name(runnable, after))
+    for index, references in () if runnable.training else runnable.expected.items():
+        value, gradients = references[-1]
         arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
         arrays |= _numbered(f"gradient:{index}", gradients)
     for index, drawn in enumerate(runnable.draws):
         arrays |= {f"drawn:{index}:{i}": numbers for i, numbers in enumerate(drawn)}
     np.savez(Path(folder, _EXPECTED), **arrays)
+
+
+def _by_name(runnable: FunctionRunnable, after: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The floats of the state after a call, by the names that all engines have for them."""
+    kinds, training = runnable.engine.kinds(), runnable.training
+    assert kinds is not None  # noqa: S101  (asked before)
+    assert training is not None  # noqa: S101
+    names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
+    state = zip(training.tensors, after, strict=True)
+    return {names[id(tensor)]: array for tensor, array in state if id(tensor) in names and array.dtype.kind == "f"}
 
 
 def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:
@@ -98,7 +116,8 @@ def references(folder: str) -> tuple[dict[int, Reference], float]:
     """For calls by their number what they must give, and how far off that may be."""
     stored = _read(folder, _EXPECTED)
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
-    made = {index: Reference(leaves, gradients.get(index, [])) for index, leaves in values.items()}
+    trains = "trains" in stored
+    made = {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
     return made, float(stored["tolerance"])
 
 

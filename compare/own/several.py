@@ -35,7 +35,7 @@ def questions(
     ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
     if len(ordered) > 1:
         _check(ordered, imported, function)
-    chosen = {name: _modes(name, modes) for name in ordered}
+    chosen = {name: _modes(name, modes) for name in ordered} if len(ordered) > 1 else {ordered[0]: modes}
     unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
     if unknown:
         raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")

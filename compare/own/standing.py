@@ -10,6 +10,8 @@ import optree
 from compare import engines
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.replayed import Replay, replaying
+from compare.engines.graphduel.training import TrainingStep
+from compare.engines.reached import is_training
 from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.instruments import thin
@@ -31,6 +33,9 @@ def called(question: Question) -> tuple[Function, Calls]:
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     calls = numbers.take(question.numbers, kinds, function, calls)
     draws = numbers.draws(question.numbers)
+    if is_training(function):
+        training = TrainingStep(function, calls, kinds)
+        return training.made(), training.calls(calls)
     return _standing(function, Replay(draws) if draws else None, loss=question.gradient is not False), calls
 
 
@@ -67,9 +72,16 @@ def references(case: Case, question: Question) -> tuple[list[Expected], float]:
 
 
 def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:
-    """What PyTorch gave, in the containers of what our engine gives."""
+    """What PyTorch gave, in the containers of what our engine gives.
+
+    Of a training step that is the value and the parameters and buffers after it; sums of optimizers are ours.
+    """
+    if theirs.trains:
+        (value, state), _ = ours
+        (value, tensors) = _like((value, state["tensors"]), theirs._replace(trains=False), name)
+        return (value, {**state, "tensors": tensors}), ()
     parts = []
-    for what, tree, leaves in zip(("values", "gradients"), ours, theirs, strict=True):
+    for what, tree, leaves in zip(("values", "gradients"), ours, theirs[:2], strict=True):
         structure = optree.tree_structure(tree)
         if structure.num_leaves != len(leaves):
             counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -12,11 +13,15 @@ from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
 from graphs.ir import Node
+from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
-from graphs.torch.methods import TorchNames
+from graphs.torch.methods import Count, TorchNames
 from static.trace.converting import unconverted
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
+
+overwriters: list[Callable[[Any, Any], None]] = []
+"""What is told of a symbol that is about to be changed in place, and by what; it may raise."""
 
 
 @final
@@ -47,8 +52,9 @@ class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumP
 
     @property
     def size(self) -> Size:
-        """The number of elements, which may be symbolic."""
-        return self.node.spec.size
+        """The number of elements, which may be symbolic; if not, `size()` is the shape, `size(dim)` one size."""
+        count, shape = self.node.spec.size, self.node.spec.shape
+        return Count(count, shape) if isinstance(count, int) else count
 
     def __repr__(self) -> str:
         if unconverted() and sys.gettrace() is None:  # a debugger may show it
@@ -97,6 +103,23 @@ class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumP
         raise self._unknown("item()", "keep it a tensor")
 
     tolist = numpy = item
+
+    def _assign(self, result: Any) -> Any:
+        """Stand for another value of the same spec from now on, as a tensor does that is changed in place.
+
+        Raises GraphError where others would see that: for an argument, and inside a branch or a loop. Whoever reads
+        the same memory under another name afterwards is refused.
+        """
+        for note in overwriters:
+            note(self, result)
+        self.node = result.node
+        return self
+
+    def detach(self) -> Any:
+        """The same value, a constant for differentiation."""
+        return stop_gradient(self)
+
+    data = property(detach)
 
     def __getattr__(self, name: str) -> Any:
         if self.weak and name in _OF_NUMBERS:

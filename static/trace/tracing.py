@@ -14,14 +14,14 @@ from graphs.builder import Builder
 from graphs.captured import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
-from graphs.ir import Graph, Node
+from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.movement import identity
+from graphs.ops.movement import identity, stop_gradient
 from graphs.spec import TensorSpec, spec_of
 from static import clock
 from static.trace import weak
 from static.trace.lowering import lowered
-from static.trace.symbol import Symbol
+from static.trace.symbol import Symbol, overwriters
 
 
 class Traced(NamedTuple):
@@ -78,8 +78,12 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
         Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
         for name, leaf in zip(names, leaves, strict=True)
     ]
-    with tracing(builder):
-        result = f(*tree.unflatten(structure, symbols))
+    try:
+        with tracing(builder):
+            result = f(*tree.unflatten(structure, symbols))
+    finally:
+        for node in builder.overwritten:
+            _thread.forbidden.pop(node, None)
     if builder.refusal is not None:  # raised before, and caught by what is traced
         raise builder.refusal
     outputs, out_structure = tree.flatten(result)
@@ -128,6 +132,21 @@ def forbidden() -> dict[Node, GraphError]:
     return _thread.forbidden
 
 
+def _overwritten(symbol: Symbol, result: Any) -> None:
+    """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside of the graph."""
+    builder, owner = current(), memory(symbol.node)
+    if builder is None or symbol.builder is not builder or not isinstance(result, Symbol):
+        raise GraphError(located("a value is changed in place in another graph than its own; leave inplace=True out"))
+    if owner.op in (INPUT, CONSTANT):
+        raise GraphError(located("an argument is changed in place, which a graph cannot; leave inplace=True out"))
+    if result.node.spec != symbol.node.spec:
+        raise GraphError(located(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
+    _thread.forbidden[owner] = GraphError(
+        located("memory that was changed in place is read under another name; leave inplace=True out")
+    )
+    builder.overwritten.append(owner)
+
+
 class reading_all(Block):  # noqa: N801
     """Inside, every node may be read: derivatives are of the values that there were."""
 
@@ -166,6 +185,8 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
         node = builder.append(op, sources, attrs, builder.line or user_line())
+        if captured.paused() > builder.paused and node.spec.dtype.kind == "f":
+            node = builder.append(stop_gradient, [node], {})
         return Symbol(builder, node, weak.gives_weak(op, args))
     except GraphError as error:
         raise dispatch.explained(op, args, error) from None
@@ -217,6 +238,7 @@ def _refuse(error: GraphError) -> None:
 
 
 dims.refusers.append(_refuse)
+overwriters.append(_overwritten)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare.cli.command import graphduel
+from compare.engines.reached import is_training
 from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
-from compare.engines.torch.training import is_training
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, compiled, origin, run, workers
 from compare.own.case import checked

@@ -195,3 +195,55 @@ def test_layers_give_the_same_in_both_engines(model, shape):
     np.testing.assert_allclose(value, expected, rtol=1e-5)
     for ours, theirs in zip(*(one.named_parameters(remove_duplicate=False) for one in (grads, tape)), strict=True):
         np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-3, atol=1e-5, err_msg=ours[0])
+
+
+def test_what_runs_without_a_gradient_in_pytorch_has_none_in_a_graph():
+    def loss(p, x):
+        with torch.no_grad():
+            target = (p * x).sum()
+        return (p * x).sum() * target + (p.detach() * x).sum() + (p.data * x).sum()
+
+    p, x = np.ones(3, np.float32), np.arange(3, dtype=np.float32)
+    np.testing.assert_allclose(static.value_and_grad(loss)(p, x)[1], torch.value_and_grad(loss)(p, x)[1])
+    with torch.no_grad():  # a block around the whole call is not of the function
+        np.testing.assert_allclose(static.value_and_grad(loss)(p, x)[1], 3 * x)
+
+
+def test_an_activation_in_place_is_one_of_a_graph():
+    layers = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2), nn.LeakyReLU(0.2, inplace=True))
+
+    def loss(x):
+        return layers(x).view(x.size(0), -1).sum()
+
+    x = np.random.default_rng(0).standard_normal((5, 3), np.float32)
+    np.testing.assert_allclose(static.jit(loss)(x), loss(torch.tensor(x)).item(), rtol=1e-6)
+
+
+def test_memory_that_an_activation_has_changed_is_not_read_under_another_name():
+    def aliased(x):
+        hidden = x * 2
+        view = hidden.reshape(-1)
+        F.relu(hidden, inplace=True)
+        return view.sum()
+
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(GraphError, match="read under another name"):
+        static.jit(aliased)(x)
+    with pytest.raises(GraphError, match="an argument is changed in place"):
+        static.jit(lambda x: F.relu(x, inplace=True))(x)
+    assert static.jit(lambda x: x.reshape(-1).sum())(x) == 6  # what was refused before leaves nothing behind
+
+
+def test_gradients_are_clipped_by_their_norm_in_a_graph():
+    class Weight:
+        def __init__(self, grad):
+            self.grad = grad
+
+    def clipped(gradients):
+        weights = [Weight(gradient) for gradient in gradients]
+        norm = nn.utils.clip_grad_norm_(weights, 1.0)
+        return norm, [weight.grad for weight in weights]
+
+    norm, gradients = static.jit(clipped)([np.full(2, 3, np.float32), np.full(2, 4, np.float32)])
+    np.testing.assert_allclose(norm, 50**0.5, rtol=1e-6)
+    np.testing.assert_allclose(gradients, [[3 / 50**0.5] * 2, [4 / 50**0.5] * 2], rtol=1e-5)

@@ -15,12 +15,13 @@ from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.held import Kinds
+from compare.engines.reached import is_training
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import TorchStep, trainable
-from compare.engines.torch.training import TorchTraining, holders_in, is_training
+from compare.engines.torch.training import TorchTraining, holders_in
 from compare.records.device import Device
 from compare.records.work import RanOp
 

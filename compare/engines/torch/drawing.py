@@ -19,14 +19,14 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
 
 class _Ear(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.drawn: list[np.ndarray] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags:
             drawn = result[-1] if isinstance(result, tuple) else result
-            plain = _PLAIN.get(func.overloadpacket.__name__, lambda drawn, *_: drawn)
+            plain: Callable[..., Any] = _PLAIN.get(func.overloadpacket.__name__, lambda drawn, *_: drawn)
             numbers = [arg for arg in args[1:] if isinstance(arg, (int, float))]
             self.drawn.append(np.array(plain(drawn.detach().cpu(), *numbers)))
         return result

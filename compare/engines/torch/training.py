@@ -8,16 +8,8 @@ from typing import Any
 
 import optree
 
-from compare.engines.reached import ReachedCode, names_of, outermost
+from compare.engines.reached import ReachedCode, outermost
 from compare.engines.step import Function, TrainingFunction
-
-BACKWARD = "backward"
-"""What a loss that is differentiated outside does not call."""
-
-
-def is_training(function: Any) -> bool:
-    """Whether a function, or one of the user's that it calls, calls `backward`; nothing is run to see it."""
-    return any(BACKWARD in names_of(reached) for reached in ReachedCode(function).functions)
 
 
 def holders_in(function: Any) -> list[Any]:

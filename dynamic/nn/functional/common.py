@@ -13,10 +13,10 @@ Array = Any
 
 
 def replaced(x: Array, result: Array, inplace: bool = True) -> Array:
-    """The result, written over x where that is asked for. Raises GraphError in a trace, InplaceError."""
+    """The result, written over x where that is asked for. Raises GraphError for an array, InplaceError."""
     if not inplace:
         return result
-    if not isinstance(x, Tensor):
+    if isinstance(x, np.ndarray):
         raise GraphError(located("inplace=True: only a tensor is changed in place; leave it out"))
     return x._assign(result)
 

@@ -12,7 +12,7 @@ from dynamic.grad_mode import no_grad
 from dynamic.nn.utils import rnn, stateless, weights
 from dynamic.nn.utils.weights import *  # noqa: F403
 from dynamic.tensor import Tensor
-from graphs import ops
+from graphs import ops, optim
 from graphs.errors import GraphError, located
 from graphs.torch.guard import guard
 
@@ -53,12 +53,25 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Tensor:
     """Scale all gradients together, in place, so that their norm is at most `max_norm`; returns what it was."""
-    grads = _grads(list(parameters) if not isinstance(parameters, Tensor) else parameters)
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    with_gradient = [param for param in listed if param.grad is not None]
+    if any(not isinstance(param, Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes
+        return _clipped(with_gradient, max_norm, norm_type)
+    grads = _grads(listed)
     norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)
     factor = np.minimum(float(max_norm) / (norm._data + 1e-6), 1.0)
     for grad in grads:
         np.multiply(grad, factor.astype(grad.dtype), out=grad)
     return norm
+
+
+def _clipped(params: list[Any], max_norm: float, norm_type: float) -> Any:
+    if norm_type != 2:
+        raise GraphError(located(f"clip_grad_norm_: in a trace the norm is of order 2, not {norm_type}"))
+    gradients = [param.grad for param in params]
+    for param, gradient in zip(params, optim.clip_by_global_norm(gradients, float(max_norm)), strict=True):
+        param.grad = gradient
+    return optim.global_norm(gradients)
 
 
 clip_grad_norm = clip_grad_norm_

@@ -1,0 +1,321 @@
+"""A training step of PyTorch's names as a function of the state that it changes: parameters, buffers, sums.
+
+`step(state, *call)` gives what the step returns, and the state after it. On arrays it runs as written, on the objects
+of its file. On the symbols of a trace the same code runs, and the backward pass and the updates of optimizers are part
+of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import dynamic
+import graphs as g
+from compare.engines.held import Kinds
+from compare.engines.reached import ReachedCode
+from compare.errors import UnsupportedError
+from dynamic.nn.functional.normalization import moved
+from dynamic.optim.lr_scheduler import LRScheduler
+from dynamic.optim.optimizer import Optimizer
+from dynamic.optim.ruled import RuledOptimizer
+from graphs.ops.movement import identity
+from static.trace.differentiate import pull_back
+from static.trace.symbol import Symbol
+from static.trace.tracing import current, node_of, reading_all
+
+State = Mapping[str, Any]
+Attribute = tuple[Any, str]
+"""A dict of attributes or globals, and a name in it."""
+
+_IN_PLACE: Mapping[str, Callable[..., Any]] = {
+    "add_": lambda x, y, *, alpha=1: x + y * alpha,
+    "sub_": lambda x, y, *, alpha=1: x - y * alpha,
+    "mul_": lambda x, y: x * y,
+    "div_": lambda x, y: x / y,
+    "copy_": lambda x, y, *_: g.broadcast_to(y, x.shape),
+    "lerp_": lambda x, y, weight: x + (y - x) * weight,
+    "clamp_": lambda x, min=None, max=None: g.clip(x, min, max),
+    "zero_": g.zeros_like,
+    "fill_": lambda x, value: g.zeros_like(x) + value,
+}
+"""What changes a parameter in place, as what it becomes."""
+
+
+class TrainingStep:
+    """A step, what it reaches, and its state as it is now. `given` are the arguments by position that hold state."""
+
+    def __init__(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds) -> None:
+        self.function = function
+        code = ReachedCode(function)
+        values = [*kinds.leaves(list(calls)), *code.values]
+        self.tensors = {
+            name: tensor for name, tensor in kinds.held(function, calls).items() if tensor.dtype.kind == "f"
+        }
+        self.optimizers = _ruled(values)
+        stateful = (kinds.module, Optimizer, LRScheduler)
+        self.given = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
+        self.schedules = any(isinstance(value, LRScheduler) for value in values)
+        names = {id(tensor): name for name, tensor in self.tensors.items()}
+        outer: list[Any] = [value for value in values if isinstance(value, kinds.module)]
+        modules = [inner for module in outer for inner in module.modules()]
+        spaces = [*{id(module): vars(module) for module in modules}.values()]
+        places = [(space, name) for space in spaces for name in space]
+        places += [(place.space, place.name) for place in code.places]
+        self.places = [(space, key, names[id(v)]) for space, key in places if id(v := space.get(key)) in names]
+
+    @property
+    def state(self) -> State:
+        """The parameters and buffers now, and the sums of optimizers that have made no step."""
+        return {
+            "tensors": {name: tensor.numpy(force=True).copy() for name, tensor in self.tensors.items()},
+            "sums": [self._sums(optimizer) for optimizer in self.optimizers],
+        }
+
+    def _sums(self, optimizer: RuledOptimizer) -> list[Any]:
+        groups = [(group, _trained(group)) for group in optimizer.param_groups]
+        return [optimizer.rule(group).init([p.numpy(force=True) for p in params]) for group, params in groups]
+
+    def calls(self, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The calls, with the state for what holds it."""
+        state = self.state
+        return [(state, *(value for i, value in enumerate(call) if i not in self.given)) for call in calls]
+
+    def made(self) -> Callable[..., Any]:
+        """The step as a plain function."""
+
+        def step(state: State, *args: Any) -> tuple[Any, State]:
+            rest = iter(args)
+            call = [self.given[i] if i in self.given else next(rest) for i in range(len(args) + len(self.given))]
+            traced = current() is not None
+            return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
+
+        step.__name__ = getattr(self.function, "__name__", "step")
+        return step
+
+
+def _ruled(values: Sequence[Any]) -> list[RuledOptimizer]:
+    """The optimizers among values. Raises UnsupportedError for one whose step is no function of its state."""
+    ruled = list[RuledOptimizer]()
+    for optimizer in {id(value): value for value in values if isinstance(value, Optimizer)}.values():
+        if not isinstance(optimizer, RuledOptimizer):
+            raise UnsupportedError(f"{type(optimizer).__name__} changes parameters by code of its own; use another")
+        if any(optimizer.state.values()):
+            raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
+        ruled.append(optimizer)
+    return ruled
+
+
+def _trained(group: Mapping[str, Any]) -> list[Any]:
+    return [param for param in group["params"] if param.requires_grad]
+
+
+class _Recorded:
+    """A step on the objects of its file."""
+
+    def __init__(self, training: TrainingStep, state: State) -> None:
+        self.training = training
+        for name, tensor in training.tensors.items():
+            given = state["tensors"][name]
+            np.copyto(_array(tensor), _array(given) if isinstance(given, dynamic.Tensor) else given)
+            tensor.grad = None
+        for optimizer in training.optimizers:
+            optimizer.state.clear()
+
+    def run(self, call: Sequence[Any]) -> tuple[Any, State]:
+        with dynamic.enable_grad():
+            value = g.tree.tree_map(_detached, self.training.function(*call))
+        after = {name: _array(tensor).copy() for name, tensor in self.training.tensors.items()}
+        return () if value is None else value, {
+            "tensors": after,
+            "sums": list(map(self._sums, self.training.optimizers)),
+        }
+
+    def _sums(self, optimizer: RuledOptimizer) -> list[Any]:
+        return [self._of_group(optimizer, _trained(group)) for group in optimizer.param_groups]
+
+    @staticmethod
+    def _of_group(optimizer: RuledOptimizer, params: Sequence[Any]) -> Mapping[str, Any]:
+        states = [optimizer.state[param] for param in params]
+        sums = {slot: [_array(s[name]) for s in states if name in s] for slot, name in optimizer.slots.items()}
+        return {slot: arrays for slot, arrays in sums.items() if arrays}
+
+
+def _array(tensor: Any) -> np.ndarray:
+    """The memory of a tensor."""
+    array: np.ndarray = tensor.detach().numpy()
+    return array
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, dynamic.Tensor) else leaf
+
+
+class _Traced:
+    """A step on symbols: what holds parameters holds these meanwhile."""
+
+    def __init__(self, training: TrainingStep, state: State) -> None:
+        builder = current()
+        assert builder is not None  # noqa: S101  (asked before)
+        self.training, self.builder = training, builder
+        self.symbols = {name: self._variable(value) for name, value in state["tensors"].items()}
+        self.start = len(builder.nodes)
+        self.names = {id(tensor): name for name, tensor in training.tensors.items()}
+        self.wanted = [name for name, tensor in training.tensors.items() if tensor.requires_grad]
+        self.gradients = dict[str, Any]()
+        self.sums = [list(groups) for groups in state["sums"]]
+        if training.schedules:
+            raise UnsupportedError("a schedule of the learning rate changes numbers that a graph holds")
+
+    def _variable(self, value: Any) -> Symbol:
+        return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
+
+    def run(self, call: Sequence[Any]) -> tuple[Any, State]:
+        """What the step returns, and the state after it."""
+        before = [(space, key, space[key]) for space, key, _ in self.training.places]
+        self.builder.saving += 1
+        try:
+            with moved() as moves, self._methods(), self._optimizers():
+                for space, key, name in self.training.places:
+                    space[key] = self.symbols[name]
+                value = self.training.function(*call)
+        finally:
+            self.builder.saving -= 1
+            for space, key, tensor in before:
+                space[key] = tensor
+        running = {id(symbol): name for name, symbol in self.symbols.items()}
+        after = {**self.symbols, **{running[key]: now for key, (_, now) in moves.items() if key in running}}
+        sums = [
+            [_slots(sums, opt) for sums in groups]
+            for groups, opt in zip(self.sums, self.training.optimizers, strict=True)
+        ]
+        return () if value is None else value, {"tensors": after, "sums": sums}
+
+    # What a parameter can do in PyTorch, and a symbol cannot ------------------------------------------------------
+
+    @contextmanager
+    def _methods(self) -> Iterator[None]:
+        """Inside, symbols have PyTorch's methods of tensors that are differentiated and changed."""
+        methods: dict[str, Any] = {
+            "backward": self._backward_of(),
+            "item": lambda symbol: symbol,
+            "grad": property(self._gradient, self._set_gradient),
+            "data": property(lambda symbol: symbol),
+            "requires_grad": property(lambda symbol: self._name(symbol) in self.wanted),
+            "requires_grad_": lambda symbol, *_: symbol,
+            **{name: _in_place(becomes) for name, becomes in _IN_PLACE.items()},
+        }
+        before: dict[str, Any] = {name: vars(Symbol).get(name) for name in methods}
+        for name, method in methods.items():
+            setattr(Symbol, name, method)
+        try:
+            yield
+        finally:
+            for name, method in before.items():
+                if method is None:
+                    delattr(Symbol, name)
+                else:
+                    setattr(Symbol, name, method)
+
+    def _name(self, symbol: Symbol) -> str | None:
+        return next((name for name, held in self.symbols.items() if held is symbol), None)
+
+    def _gradient(self, symbol: Symbol) -> Any:
+        return self.gradients.get(self._name(symbol) or "")
+
+    def _set_gradient(self, symbol: Symbol, gradient: Any) -> None:
+        name = self._name(symbol)
+        if name is None:
+            return
+        if gradient is None:
+            self.gradients.pop(name, None)
+        else:
+            self.gradients[name] = gradient
+
+    def _backward_of(self) -> Callable[..., None]:
+        def backward(loss: Symbol, gradient: Any = None, **_: Any) -> None:
+            self._pull(loss, gradient)
+
+        return backward
+
+    def _pull(self, loss: Symbol, gradient: Any) -> None:
+        """Add what reaches each parameter from the loss to its gradient."""
+        seed = np.ones(loss.shape, loss.dtype) if gradient is None else gradient
+        variables = [self.symbols[name] for name in self.wanted]
+        with reading_all():
+            reaching = pull_back(
+                self.builder, self.start, variables, [loss], [Symbol(self.builder, node_of(self.builder, seed, ()))]
+            )
+        for name, (cotangent, _) in zip(self.wanted, reaching, strict=True):
+            if cotangent is not None:
+                before = self.gradients.get(name)
+                self.gradients[name] = cotangent if before is None else g.add(before, cotangent)
+
+    # Optimizers -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _optimizers(self) -> Iterator[None]:
+        """Inside, their steps are nodes of the graph."""
+        optimizers = self.training.optimizers
+        for place, optimizer in enumerate(optimizers):
+            vars(optimizer).update(step=self._step_of(place, optimizer), zero_grad=self._zero_of(optimizer))
+        try:
+            yield
+        finally:
+            for optimizer in optimizers:
+                for name in ("step", "zero_grad"):
+                    del vars(optimizer)[name]
+
+    def _zero_of(self, optimizer: RuledOptimizer) -> Callable[..., None]:
+        def zero_grad(set_to_none: bool = True) -> None:
+            for group in optimizer.param_groups:
+                for param in group["params"]:
+                    self.gradients.pop(self.names[id(param)], None)
+
+        return zero_grad
+
+    def _step_of(self, place: int, optimizer: RuledOptimizer) -> Callable[..., None]:
+        def step(closure: Any = None) -> None:
+            if closure is not None:
+                raise UnsupportedError("a step decides how often its closure runs; call backward() before it")
+            for number, group in enumerate(optimizer.param_groups):
+                names = [self.names[id(param)] for param in _trained(group)]
+                sign = -1 if group.get("maximize") else 1
+                self.sums[place][number] = self._updated(optimizer.rule(group), names, self.sums[place][number], sign)
+
+        return step
+
+    def _updated(self, rule: Any, names: Sequence[str], sums: Any, sign: int) -> Any:
+        """The sums after an update of those parameters that have gradients, which get new symbols."""
+        having = [i for i, name in enumerate(names) if name in self.gradients]
+        chosen = {
+            slot: [value[i] for i in having] if isinstance(value, list) else value for slot, value in sums.items()
+        }
+        params = [self.symbols[names[i]] for i in having]
+        gradients = [self.gradients[names[i]] for i in having]
+        new, after = rule.update([gr if sign == 1 else -gr for gr in gradients], chosen, params)
+        for symbol, value in zip(params, new, strict=True):
+            symbol.node = self._variable(value).node
+        for slot, value in after.items():
+            if isinstance(value, list):
+                kept = list(sums[slot])
+                for i, changed in zip(having, value, strict=True):
+                    kept[i] = changed
+                after[slot] = kept
+        return after
+
+
+def _slots(sums: Mapping[str, Any], optimizer: RuledOptimizer) -> Mapping[str, Any]:
+    return {slot: sums[slot] for slot in optimizer.slots if slot in sums}
+
+
+def _in_place(becomes: Callable[..., Any]) -> Callable[..., Any]:
+    def changed(symbol: Symbol, *args: Any, **words: Any) -> Symbol:
+        value: Any = becomes(symbol, *args, **words)
+        symbol.node = value.node
+        return symbol
+
+    return changed
