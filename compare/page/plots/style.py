@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
@@ -43,7 +44,8 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    "figure.constrained_layout.use": True,
+    "figure.autolayout": False,  # `rendered` lays a figure out, once
+    "figure.constrained_layout.use": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9.5,
@@ -215,11 +217,23 @@ def clean(label: str, limit: int = 40) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
+def _lay_out(drawing: Figure) -> None:
+    """Place the parts of a figure by the sizes that its words have as SVG, for every format alike.
+
+    As `savefig` would for each format, which also draws all of it twice while the figure has an engine for its layout.
+    """
+    if (engine := drawing.get_layout_engine()) is not None:
+        FigureCanvasSVG(drawing)
+        engine.execute(drawing)
+        drawing.set_layout_engine(None)
+
+
 def rendered(drawing: Figure, kind: str) -> bytes:
     """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
 
     Small enough to be kept: nobody sees the 257th colour, nor what `compact` leaves out.
     """
+    _lay_out(drawing)
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
     drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
