@@ -202,6 +202,7 @@ def test_options_that_do_not_go_together_are_a_usage_error(arguments, said, code
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_an_error_of_the_functions_own_names_its_line(tmp_path, saved):
     file = tmp_path / "mine.py"
     file.write_text(MINE)

@@ -30,6 +30,7 @@ def test_there_are_forty_and_more_in_every_regime_and_none_is_a_program_of_the_c
     assert not set(made) & set(probes.ALL)
 
 
+@pytest.mark.diagonal("depth", "seed")
 @pytest.mark.parametrize("depth", heldout.DEPTHS)
 @pytest.mark.parametrize("seed", ["0/0", "0/7", "5/3"])
 def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, seed):

@@ -77,6 +77,7 @@ def test_the_age_of_prices_is_said_in_words(tmp_path):
         assert prices.age(path) == words
 
 
+@pytest.mark.slow
 def test_the_command_reads_what_it_has_kept(tmp_path, monkeypatch, saved):
     here = json.loads(saved.read_text())["machine"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -149,6 +149,7 @@ def test_an_arm_that_was_never_steady_is_named():
     assert not said(verdict("C6", race(1.5, 1.2, 1.0)), "no steady state")
 
 
+@pytest.mark.slow
 @examples(0.5, slow=1)
 @given(
     st.lists(st.sampled_from([0.5, 0.999, 1.02, 1.5, 3.0]), min_size=3, max_size=7), st.sampled_from([0.05, 0.3, 0.7])

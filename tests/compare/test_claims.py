@@ -71,6 +71,7 @@ def test_the_order_of_records_makes_no_difference(random):
     assert judge(records) == expected
 
 
+@pytest.mark.slow
 @examples(0.3)
 @given(st.floats(1e-3, 1e3))
 def test_a_faster_machine_has_the_same_verdicts(factor):

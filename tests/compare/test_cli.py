@@ -372,6 +372,7 @@ def test_an_error_breaks_between_words_on_a_terminal_alone(monkeypatch):
     assert [len(line) <= 40 for line in lines[-4:]] == [True, True, False, True]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
     shown = terminal.plain(text)

@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_imported(call, mine, text, code, told):
     [
         ("asks", [], 0, "ControlFlowError"),
         ("unmasked", ["--inputs", "mine.py:streams", "--modes", "dynamic,static-pad"], 4, "bool mask"),
-        ("asks", ["--modes", "static"], 0, "Only dynamic was measured"),
+        pytest.param("asks", ["--modes", "static"], 0, "Only dynamic was measured", marks=pytest.mark.slow),
     ],
 )
 def test_compare_ends_with_what_the_gate_found(call, mine, function, options, code, told):
@@ -278,12 +278,14 @@ def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):
     assert done.stderr.strip() == "Stopped."
 
 
+@pytest.mark.slow
 def test_a_file_named_as_a_package_of_ours_is_still_the_users(call, mine):
     (mine / "static.py").write_text(MINE, "utf-8")
     done = call("compare", "static.py:loss", *QUICK)
     assert done.exit_code in (0, 3), done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_files_beside_the_users_that_are_named_as_packages_of_ours_hide_nothing(call, mine, processes):
     for name in ("graphs", "compare", "dynamic", "static"):

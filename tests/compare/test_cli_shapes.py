@@ -123,6 +123,7 @@ def test_several_axes_are_counted_and_not_timed(tmp_path, asked):
     assert "Not timed: the models take inputs of one varying axis" in told
 
 
+@pytest.mark.slow
 def test_a_known_distribution_needs_no_file(asked):
     result = run("--lengths", "trees", "--model", "rnn_text")
     assert result.exit_code == 0

@@ -93,6 +93,7 @@ def test_the_graph_gives_the_values_too_compiled_and_on_arrays(program):
     check_values(program, calls(program, program.graph, inputs))
 
 
+@pytest.mark.slow
 @each([program for program in GRAPHS if program.graph is not program.plain])
 def test_a_rewriting_that_takes_the_same_arguments_is_compiled_once_for_all_values(program):
     """So that no path is chosen while it is traced."""

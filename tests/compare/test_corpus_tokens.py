@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from compare.claims.c1_control_flow.corpus import programs
 from compare.claims.c1_control_flow.corpus.tokens import distance, share, tokens
+from tests.helpers.together import together
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=8)
 
@@ -81,7 +82,7 @@ def test_the_distance_is_a_metric_within_bounds(first, second, third):
     assert abs(len(first) - len(second)) <= between <= max(len(first), len(second))
 
 
-@pytest.mark.parametrize("program", [p for p in programs() if p.graph], ids=lambda p: p.name)
+@together("program", [p for p in programs() if p.graph], ids=lambda p: p.name, quick=30)
 def test_a_rewriting_changes_some_tokens_and_an_unrolled_program_none(program):
     changed = share(program.plain, program.graph)
     assert (changed == 0) == (program.graph is program.plain)

@@ -130,6 +130,7 @@ def test_a_function_too_large_gives_its_statements():
     assert [part.nodes for part in parts] == [12, 11]
 
 
+@pytest.mark.slow
 def test_depth_of_a_tree_is_not_limited_by_the_stack():
     node: ast.expr = ast.Name("x")
     for _ in range(50_000):

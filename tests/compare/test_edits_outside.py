@@ -57,6 +57,7 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
     assert said(verdict.to_dict(), "static had to rebuild its graph after 2 of 4 edits")
 
 
+@pytest.mark.slow
 def test_losses_that_are_not_ours_are_left_out(monkeypatch):
     told = []
     monkeypatch.setattr(steps, "now", told.append)
@@ -77,6 +78,7 @@ def test_what_an_arm_refuses_is_named_with_its_reason():
     assert "only 0 edits measured, and 4 are needed" in verdict.finding.reasons[0]
 
 
+@pytest.mark.slow
 def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
     rows = [*measured("toy-jit").edits, *measured("toy-refusing").edits[:1]]
     assert said(CLAIM.judge([Edits("C8", rows)]).to_dict(), "layer widened, retraced: not run, NotImplemented")

@@ -301,6 +301,7 @@ def command(tmp_path, monkeypatch):
     return ["compare", f"{tmp_path}/noisy_file.py:noisy", "--processes", "0", "--seconds", "0.01"]
 
 
+@pytest.mark.slow
 def test_the_command_refuses_with_1_and_the_line(command):
     done = CliRunner().invoke(graphduel, command)
     assert done.exit_code == 1

@@ -155,7 +155,7 @@ def test_options_that_do_not_go_together(tmp_path, options, said):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
+@pytest.mark.parametrize("kind", ["thread", pytest.param("process", marks=pytest.mark.slow)])
 def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(runs, "run_job", answer)
     out = tmp_path / "run"

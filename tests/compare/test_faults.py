@@ -65,7 +65,7 @@ def test_a_line_that_is_not_there_or_stands_there_twice_is_refused():
             _ = Fault("wrong", right, old, "").edit
 
 
-@pytest.mark.parametrize("name", mostly_slow(FAULTS, 10))
+@pytest.mark.parametrize("name", mostly_slow(FAULTS, 5))
 def test_healthy_programs_agree_across_engines_and_no_tool_complains_of_them(name):
     training = FAULTS[name].healthy
     runs = [tools.attempt(training) for tools in ENGINES.values()]

@@ -77,6 +77,7 @@ def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
     assert "--device cuda: Toy sees no GPU here" in found.output
 
 
+@pytest.mark.slow
 def test_the_engines_of_ours_have_no_device():
     found = CliRunner().invoke(graphduel, ["compare", FUNCTION, "--device", "cuda"])
     assert found.exit_code == 2

@@ -92,7 +92,9 @@ def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monke
     assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 3}
 
 
-@pytest.mark.parametrize(("off", "status"), [(0.0, "ok"), (0.5, "ok"), (40.0, "disagree")])
+@pytest.mark.parametrize(
+    ("off", "status"), [pytest.param(0.0, "ok", marks=pytest.mark.slow), (0.5, "ok"), (40.0, "disagree")]
+)
 def test_a_mode_may_be_some_times_as_far_off_as_eager_itself_where_a_step_is_ill_conditioned(monkeypatch, off, status):
     def loss(w, x):
         return toy_framework.g.sum((w * 1e4 + x) - w * 1e4)  # which leaves x with the error of float32 at 1e4
@@ -275,6 +277,7 @@ def test_what_is_no_faster_is_an_answer(monkeypatch, compiled, said, code):
     assert found.exit_code == code
 
 
+@pytest.mark.slow
 def test_no_line_is_wider_than_a_terminal_of_80_columns(monkeypatch):
     assert max(map(len, repr(here("wrong", "refusing", "slow")).splitlines())) <= 80
     assert max(map(len, repr(result(monkeypatch)).splitlines())) <= 80
@@ -306,6 +309,7 @@ def test_the_first_pass_ends_at_its_limit():
     assert set(found.verdict.steady.values) == {"eager"}
 
 
+@pytest.mark.slow
 def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
     program = """
 import sys, time
@@ -398,6 +402,7 @@ def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
         run.compared(asked("jit", processes=3), Reporter())
 
 
+@pytest.mark.slow
 def test_failures_alone_are_an_error(monkeypatch):
     monkeypatch.setattr(workers, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
     with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
@@ -475,7 +480,12 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     ("text", "code", "told"),
     [
         ("def loss(w, x):\n    return w @ x\nbatches = [(np.ones(3), np.ones(4))]", 1, "mine.py:3: ValueError: "),
-        ("def loss(w, x):\n    return w @ x", 2, "needs inputs to be called with: write inputs = [(params, x), ...]"),
+        pytest.param(
+            "def loss(w, x):\n    return w @ x",
+            2,
+            "needs inputs to be called with: write inputs = [(params, x), ...]",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "def loss(w):\n    return w @ w\ninputs = [np.ones(3)]",
             2,

@@ -31,7 +31,7 @@ def expected(stream):
 # Every strategy -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", mostly_slow(STRATEGIES, 5))
+@pytest.mark.parametrize("name", mostly_slow(STRATEGIES, 3))
 def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expected, name):
     arm, row = measure.first_run(STRATEGIES[name], stream, expected)
     refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}

@@ -82,6 +82,7 @@ print(memory.resident_growth("dynamic", case))
 """
 
 
+@pytest.mark.slow
 def test_resident_growth_sees_large_arrays():
     # In a process of its own, as in a run: one that was larger before has memory to spare, and does not grow.
     ran = subprocess.run([sys.executable, "-c", GROWTH], cwd=ROOT, capture_output=True, text=True, check=True)

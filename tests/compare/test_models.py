@@ -33,6 +33,7 @@ from compare.workloads import (
 from compare.workloads.data import Tree
 from compare.workloads.data.text import VOCABULARY_SIZE
 from graphs.errors import ControlFlowError
+from tests.helpers.slow import mostly_slow
 
 LEAF: Tree = (3, ())
 TREE: Tree = (1, ((2, (LEAF, (4, ()))), (5, ()), (6, (LEAF,))))
@@ -163,7 +164,7 @@ def test_masked_padding_changes_neither_loss_nor_gradients(
         np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize("policy", ["bucket", "pad"])
+@pytest.mark.parametrize("policy", mostly_slow(["bucket", "pad"], 1))
 def test_a_policy_that_pads_gives_the_unpadded_result(policy: Literal["bucket", "pad"]) -> None:
     params = rnn_params()
     dims = (None, ("T",), ("T",), ("T",))

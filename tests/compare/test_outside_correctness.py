@@ -142,6 +142,7 @@ def debugged():
     return debugging.measure(check_of("toy-jit"))
 
 
+@pytest.mark.slow
 def test_faults_are_found_by_the_same_tools_in_both_arms():
     record = debugged()
     found = faults(record)
@@ -160,11 +161,13 @@ def test_faults_are_found_by_the_same_tools_in_both_arms():
     assert CLAIMS["C3"].find([record]).verdict != "not measured yet"
 
 
+@pytest.mark.slow
 def test_a_check_for_nan_names_the_line_that_made_it():
     found = faults(debugged())["log of zero", "dynamic"]
     assert (found.tool, found.names_line, found.steps) == ("check", True, 2)
 
 
+@pytest.mark.slow
 def test_a_fault_whose_healthy_training_does_not_run_is_left_out_with_the_reason():
     record = debugging.measure(check_of("toy-refusing"))
     assert record.faults == []

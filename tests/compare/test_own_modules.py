@@ -65,6 +65,7 @@ def test_both_engines_agree_on_a_module(given):
     assert [result.records[1].arms[arm].status for arm in ("dynamic", "static-exact")] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "what"),
     [

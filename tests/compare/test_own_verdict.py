@@ -40,6 +40,7 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
 
 
+@pytest.mark.slow
 def test_python_control_flow_is_converted_for_the_static_modes_and_that_is_said():
     sides = [(*own.inputs[0][:-1], sign * own.inputs[0][-1]) for sign in (1, -1)]  # a call for each branch
     found = compare.compare(own.branch, sides, ["dynamic", "static", "static-symbolic"], **QUICK)
@@ -96,6 +97,7 @@ def test_what_the_function_raises_is_raised():
         compare.compare(own.wrong, own.inputs, **QUICK)
 
 
+@pytest.mark.slow
 def test_a_measurement_that_fails_is_a_record(monkeypatch):
     monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
     found = compare.compare(own.loss, own.inputs, **QUICK)

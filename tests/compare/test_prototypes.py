@@ -9,11 +9,12 @@ from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
 from compare.workloads import branch_on_sum
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
+from tests.helpers.slow import mostly_slow
 
 by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workload)
 
 
-@by_workload
+@pytest.mark.parametrize("edit", mostly_slow(EDITS, 4), ids=lambda edit: edit.workload)
 def test_an_edit_changes_one_model_in_both_engines_alike(edit):
     ours = engines.named(engines.OWN)
     case = measure.before(ours, edit)

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import sys
-from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -144,20 +143,20 @@ def whole(tmp_path_factory):
     none = {"effect": None, "interval": None, "regimes": (), "reasons": ("no such records",)}
     verdicts = [verdict("C2", "supported"), verdict(), verdict("C7", "not measured yet", **none)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(style, "rendered", one_bitmap(style.rendered))
+        patch.setattr(style, "rendered", one_of_the_others(style.rendered))
         return written(tmp_path_factory.mktemp("runs") / "demo", full_run(), verdicts)
 
 
-def one_bitmap(rendered):
-    """Draw the first figure's PNG and give it for those of the others, which would take as long again."""
-    first = cache(lambda drawing: rendered(drawing, "png"))
-    drawings = []
+def one_of_the_others(rendered):
+    """Draw each figure's SVG as it is on a screen; of PNGs, and of SVGs for a phone, one stands for all."""
+    others = {}
 
     def draw(drawing, kind):
-        if kind != "png":
+        if (kind, style.width()) == ("svg", style.WIDTH):
             return rendered(drawing, kind)
-        drawings.append(drawing)
-        return first(drawings[0])
+        if kind not in others:
+            others[kind] = rendered(drawing, kind)
+        return others[kind]
 
     return draw
 
@@ -195,9 +194,9 @@ def test_both_printings_lead_with_the_verdicts_and_their_numbers(whole):
 @pytest.mark.parametrize(
     ("tape", "said"),
     [
-        ("compiled", "The tape ran compiled."),
+        pytest.param("compiled", "The tape ran compiled.", marks=pytest.mark.slow),
         ("python", "Conditions: not recorded. The tape ran in Python: ratios to the compiled tape would differ."),
-        (None, "These results do not say which tape ran."),
+        pytest.param(None, "These results do not say which tape ran.", marks=pytest.mark.slow),
     ],
 )
 def test_both_printings_say_at_their_top_which_tape_ran(tmp_path, undrawn, tape, said):
@@ -279,7 +278,7 @@ def test_hostile_text_stays_text(tmp_path):
     ("lines", "verdicts", "said"),
     [
         ([run_line()], [], "No time of dynamic and of static once warm can be compared"),
-        ([], (), "No verdict was computed for this run"),
+        pytest.param([], (), "No verdict was computed for this run", marks=pytest.mark.slow),
         (full_run()[:4], [verdict()], "No memory of this run can be shown"),
         pytest.param(full_run()[4:], (), "no record of its settings", marks=pytest.mark.slow),
         pytest.param(

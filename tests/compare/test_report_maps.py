@@ -139,6 +139,7 @@ def test_a_line_that_breaks_its_type_is_refused():
         typed({**grid(PLACES)[0], "cells": "none"})
 
 
+@pytest.mark.slow
 def test_the_page_holds_both_figures(tmp_path, undrawn):
     records = [*grid(PLACES), *lengths({"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE}})]
     written = {path.name for path in report.write(tmp_path, typed(records), [])}

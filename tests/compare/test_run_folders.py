@@ -154,6 +154,7 @@ def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch):
 # Killed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that start in no time")
 def test_a_run_killed_at_twenty_moments_loses_no_finished_job(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -193,6 +193,7 @@ def test_coverage_counts_the_intervals_that_hold_the_truth_by_their_processes():
     assert three["met"] is None  # of two comparisons
 
 
+@pytest.mark.slow
 def test_coverage_has_a_target_where_there_are_comparisons_enough():
     many = [timed(i, {"again": 1.2 if i < 14 else 1.0}) for i in range(200)]
     assert judged(*many)["coverage"][0]["met"]  # 186 of 200: 93%
@@ -207,6 +208,7 @@ def test_leaks_are_found_by_what_an_epoch_leaves_behind():
     assert large["kept"] == 1_050_000
 
 
+@pytest.mark.slow
 def test_targets_are_those_of_the_whole_test():
     many = [timed(i, {"again": 1.2 if i < 10 else 1.0}) for i in range(200)]
     assert judged(*many)["speed"][0]["met"]  # 5%, and 9.0% at the end of its interval
@@ -259,6 +261,7 @@ def go(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(go, tmp_path):
     asked = []
     found = go(lambda j, timeout: asked.append(j) or machine(j), comparisons=7, leaks=4, at_once=2)
@@ -322,6 +325,7 @@ def test_the_journal_of_another_seed_is_refused(go):
         go(lambda j, t: machine(j), comparisons=1, leaks=1)
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_with_the_plan_of_the_selftest(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
     command = ["selftest", "--out", str(tmp_path / "a")]
@@ -351,7 +355,7 @@ def test_nothing_measured_is_an_error(go):
         go(lambda j, _: machine(j) if j.kind == "environment" else failure(j, "broken"), comparisons=1, leaks=1)
 
 
-@pytest.mark.parametrize(("slow", "code"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("slow", "code"), [(True, 0), pytest.param(False, 1, marks=pytest.mark.slow)])
 def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch, slow, code):
     def execute(asked, timeout):
         record = machine(asked)
@@ -380,6 +384,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert "of 6 processes each" in told
 
 
+@pytest.mark.slow
 def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
     for name, value in (("COLUMNS", "80"), ("FORCE_COLOR", "1"), ("TERM", "dumb"), ("NO_COLOR", "1")):

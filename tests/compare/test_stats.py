@@ -63,7 +63,7 @@ COVERED = [(n, 0.05, 0.01) for n in range(LEAST, 13)] + [
 ]
 
 
-@pytest.mark.parametrize("spread", mostly_slow(COVERED, 4), ids=str)
+@pytest.mark.parametrize("spread", mostly_slow(COVERED, 1), ids=str)
 def test_the_interval_covers_the_truth_of_clustered_data(spread, record_property):
     processes, between, within = spread
     rng, ratio, ones = np.random.default_rng(11), 1.3, [[1.0] * 20] * processes

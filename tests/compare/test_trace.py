@@ -154,6 +154,7 @@ def test_a_probe_that_measured_nothing_ends_the_command():
         probe.paces(Failure(JobName("lengths probe"), "died"))
 
 
+@pytest.mark.slow
 @examples(0.3)
 @given(st.floats(1e-4, 10.0), st.floats(1e-5, 1.0))
 def test_a_sample_fits_into_its_time_or_is_the_smallest(compile, step):

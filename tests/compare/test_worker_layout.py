@@ -86,6 +86,7 @@ def test_where_bytes_are_counted_arenas_are_as_they_are():
         assert _offset() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="how malloc lays out its heap")
 def test_arrays_lie_at_other_offsets_within_a_page_where_the_first_block_is_another():
     code = (

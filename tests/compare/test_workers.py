@@ -48,19 +48,6 @@ def test_each_process_draws_its_own_orders_again_and_again():
     assert len(set(draws)) == 3
 
 
-def test_a_worker_answers_with_the_record_whatever_the_workload_prints():
-    record = ran(job("memory", "TINY", arms=("dynamic",)), 60)
-    assert record["kind"] == "memory"
-    assert record["arms"]["dynamic"]["status"] == "ok"
-
-
-def test_an_error_in_a_cell_is_a_failure_record_with_its_place():
-    record = ran(job("time", "ERROR", process=0, arms=("dynamic",)), 60)
-    assert record["kind"] == "failure"
-    assert record["job"] == {"kind": "time", "workload": "error", "size": "small", "process": 0}
-    assert record["error"].startswith("ValueError: the data are gone (fake_workloads.py:")
-
-
 def test_a_crash_is_a_failure_record_that_names_the_signal():
     record = ran(job("time", "CRASH", process=0, arms=("dynamic",)), 60)
     assert record["kind"] == "failure"
@@ -79,17 +66,20 @@ def test_a_worker_that_takes_too_much_memory_is_a_failure_record():
     assert record["error"].startswith("out of memory, of which it may take 1,073,741,824 bytes: ")
 
 
-def test_every_record_tells_seed_environment_and_start(monkeypatch):
+def test_every_record_tells_seed_environment_and_start_and_that_of_a_failure_the_place(monkeypatch):
     one = job("time", "TINY", process=2, seed=5, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5), lane=1)
     failed = job("time", "ERROR", process=2, seed=5, arms=("dynamic",), lane=1)
-    done = ran(one, 60)
-    for record in (done, ran(failed, 60)):
+    done, failure = ran(one, 60), ran(failed, 60)
+    for record in (done, failure):
         assert record["seed"] == 5
         assert record["environment"]["hash_seed"] == "7"
         assert record["environment"].keys() >= {"cpu", "governor", "blas", "versions", "commit", "gc", "load"}
         if hasattr(os, "sched_getaffinity"):
             assert record["environment"]["affinity"] == [sorted(os.sched_getaffinity(0))[-2:][0]]
     assert 0 < done["startup"] < 60
+    assert failure["kind"] == "failure"
+    assert failure["job"] == {"kind": "time", "workload": "error", "size": "small", "process": 2}
+    assert failure["error"].startswith("ValueError: the data are gone (fake_workloads.py:")
 
 
 ORPHAN = """
@@ -138,9 +128,10 @@ def elsewhere(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_worker_imports_nothing_from_the_current_folder(elsewhere):
+def test_a_worker_answers_whatever_the_workload_prints_and_imports_nothing_from_the_current_folder(elsewhere):
     record = ran(job("memory", "TINY", arms=("dynamic",)), 60)
     assert record["kind"] == "memory", record
+    assert record["arms"]["dynamic"]["status"] == "ok"
 
 
 @pytest.mark.slow
@@ -184,6 +175,7 @@ def test_an_installed_graphduel_measures_itself_in_a_clone(tmp_path, monkeypatch
         assert told["dynamic._native"].startswith(str(packages))
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command_also_beside_files_named_as_our_packages(elsewhere):
     for name in ("compare", "click", "psutil"):
         (elsewhere / f"{name}.py").unlink()

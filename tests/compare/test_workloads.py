@@ -54,7 +54,7 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return workloads.get(request.param)
 
 
-some = pytest.mark.parametrize("workload", mostly_slow(NAMES, 6), indirect=True)
+some = pytest.mark.parametrize("workload", mostly_slow(NAMES, 4), indirect=True)
 
 
 @cache
@@ -181,6 +181,7 @@ def test_the_loss_of_every_example_is_a_finite_float32(workload: Workload) -> No
         assert np.isfinite(value)
 
 
+@some
 def test_engines_agree(workload: Workload) -> None:
     case = small(workload.name)
     steps = [make(case) for make in ENGINES.values()]
@@ -201,6 +202,7 @@ def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None
     assert graphs.isomorphic(tape, graph)
 
 
+@some
 @pytest.mark.parametrize("engine", mostly_slow(ENGINES, 1))
 def test_gradients_equal_finite_differences(workload: Workload, engine: str) -> None:
     case = small(workload.name)

@@ -120,6 +120,7 @@ def test_programs_that_people_train_are_the_same_in_both_engines(name):
         assert tree_error(of_engine(engine, r, r.params, r.inputs), expected) < TOLERANCES["float32"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow(torch_programs.PROGRAMS, 2))
 def test_programs_of_pytorch_train_by_their_import_line(name):
     dynamic.manual_seed(0)

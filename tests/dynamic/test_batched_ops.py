@@ -60,7 +60,7 @@ def run(sample, shared, batched):
     return [o.detach().numpy() for o in outs], [None if v.grad is None else v.grad.numpy() for v in leaves]
 
 
-@together("sample", list(calls()), ids=str, quick=100)
+@together("sample", list(calls()), ids=str, quick=50)
 def test_every_op_batched(sample):
     for shared in ("all", "none", *range(len(sample.arrays))):
         outs, gradients = run(sample, shared, batched=False)

@@ -186,7 +186,7 @@ def test_a_slice_of_a_deferred_value(key):
     np.testing.assert_array_equal(leaf.grad.numpy(), expected)
 
 
-@pytest.mark.parametrize("block", mostly_slow(range(10), 3))
+@pytest.mark.parametrize("block", mostly_slow(range(10), 1))
 def test_chains_of_views(block):
     for seed in range(block, COUNT, 10):
         arrays, steps, kept = examples(seed)

@@ -220,7 +220,7 @@ def counting() -> Iterator[None]:
 
 
 @pytest.mark.skipif(not tapes.is_compiled(), reason="the tape in Python holds the inputs of a rule until it returns")
-@pytest.mark.parametrize("block", mostly_slow(range(20), 4))
+@pytest.mark.parametrize("block", mostly_slow(range(20), 2))
 def test_the_peak_of_the_tape_is_the_lower_bound(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         program = random_program(seed)

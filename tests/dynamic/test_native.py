@@ -32,6 +32,7 @@ from tests.helpers.growth import failing
 from tests.helpers.native_model import W, X, digest, loss, model, raises, watched
 from tests.helpers.random_graphs import random_program
 from tests.helpers.recorded import NO_SAMPLES, elementwise, operand
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
@@ -48,6 +49,7 @@ def test_an_environment_tells_which_tape_ran(monkeypatch: pytest.MonkeyPatch) ->
     assert environment().tape == "python"
 
 
+@pytest.mark.slow
 def test_a_worker_has_the_tape_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes.ask(Job("environment"), 60).environment.tape == environment().tape
     monkeypatch.setenv("GRAPHDUEL_TAPE", "python")
@@ -135,8 +137,7 @@ _EDGES = [0.0, -0.0, 1.0, -3.5, 1e-45, -1e-40, 1.5e-38, 3.4e38, np.inf, -np.inf,
 _DIVISORS = [1, 2, 4.0, 1024, 2.0**60, 2.0**120, 3, 0.5, 2.0**-3, -2.0, 1.5, 2**-140, np.inf, np.nan, 1e300]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.dtype(">f4")], ids=str)
-@pytest.mark.parametrize("divisor", _DIVISORS)
+@together(("dtype", "divisor"), itertools.product([np.float16, np.float32, np.float64, np.dtype(">f4")], _DIVISORS))
 def test_quotients_have_the_bits_of_numpys(divisor: float, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         x = np.resize(np.array(_EDGES, dtype), 5000)
@@ -284,6 +285,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     _allocator is None or platform.libc_ver()[0] != "glibc", reason="glibc's thresholds, by the compiled part"
 )

@@ -201,13 +201,13 @@ FAILING = {
 
 
 @compiled_only
-@pytest.mark.parametrize("step", mostly_slow(STEPS, 4), ids=_name)
+@pytest.mark.parametrize("step", mostly_slow(STEPS, 2), ids=_name)
 def test_a_step_holds_nothing_afterwards(step: Callable[[], Any]) -> None:
     assert_nothing_grows(step)
 
 
 @compiled_only
-@pytest.mark.parametrize("step", mostly_slow(FAILING, 6), ids=_name)
+@pytest.mark.parametrize("step", mostly_slow(FAILING, 3), ids=_name)
 def test_a_step_that_fails_holds_nothing_afterwards(step: Callable[[], Any]) -> None:
     assert_nothing_grows(lambda: failing(step, FAILING[step]))
 

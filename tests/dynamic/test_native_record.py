@@ -109,7 +109,7 @@ recorded = sorted(name for name, one in op.registered().items() if is_recorded(o
 
 
 @compiled_only
-@together("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES], quick=60)
+@together("name", [name for name in recorded if op.get(name).family not in NO_SAMPLES], quick=25)
 def test_every_sample_of_every_op_is_recorded_as_in_python(name: str) -> None:
     one = op.get(name)
     for sample in samples(name):
@@ -189,7 +189,7 @@ PARTS += [
 
 
 @compiled_only
-@pytest.mark.parametrize("shape", mostly_slow([(), (2,), (2, 3), (2, 3, 2)], 2), ids=str)
+@pytest.mark.parametrize("shape", mostly_slow([(2, 3), (), (2,), (2, 3, 2)], 1), ids=str)
 def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
     def by_surface(x: Any, key: Any) -> Any:
         return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)

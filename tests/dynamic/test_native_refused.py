@@ -19,6 +19,7 @@ from tests.helpers.both_tapes import ROOT, compiled_only, loops, pullbacks, reco
 from tests.helpers.growth import assert_nothing_grows, failing
 from tests.helpers.native_model import W, X
 from tests.helpers.recorded import described
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
@@ -36,6 +37,7 @@ def test_where_it_is_told_nonsense_a_record_asks_the_interpreter(told: Any) -> N
     assert described(_record(recorder=recorder)(x, x)) == described(g.add.general(x, x))
 
 
+@pytest.mark.slow
 @compiled_only
 def test_what_is_refused_is_let_go_of() -> None:
     assert_nothing_grows(lambda: [failing(refused, errors) for refused, errors in REFUSED])
@@ -170,7 +172,7 @@ FATAL: list[tuple[str, str]] = [
 
 
 @compiled_only
-@pytest.mark.parametrize("number", range(len(REFUSED)))
+@together("number", range(len(REFUSED)))
 def test_what_a_loop_cannot_read_is_refused(number: int) -> None:
     refused, errors = REFUSED[number]
     failing(refused, errors)

@@ -18,11 +18,13 @@ from graphs.errors import GraphError
 from tests.helpers.aliases import ALIASES, content
 from tests.helpers.pools import filled, handler, pool_of_all, same_bits, size_class, step
 from tests.helpers.random_graphs import random_program
+from tests.helpers.slow import mostly_slow
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.skipif(_allocator is None, reason="needs the compiled part")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_slow(range(60), 20))
 def test_random_programs_give_the_same_bits_and_no_alias_changes(seed):
     program = random_program(seed)
     expected = step(program, program.inputs)
@@ -42,7 +44,7 @@ def test_random_programs_give_the_same_bits_and_no_alias_changes(seed):
     assert all(content(alias) == before for alias, before in held)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@together("seed", range(40))
 def test_what_backward_writes_over_was_seen_by_nobody(seed):
     program = random_program(seed)
     expected = step(program, program.inputs)

@@ -2,6 +2,7 @@
 
 import contextvars
 import gc
+import itertools
 import subprocess
 import sys
 import tracemalloc
@@ -12,6 +13,7 @@ import pytest
 import dynamic
 from dynamic.pool import _allocator
 from tests.helpers.pools import HEAD, filled, pool_of_all, size_class
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.skipif(_allocator is None, reason="needs the compiled part")
 
@@ -26,9 +28,9 @@ def test_zeros_are_zeros_in_memory_that_was_used():
         assert (zeros == 0).all()
 
 
-@pytest.mark.parametrize("before", [0, 1, 10, 1000])
-@pytest.mark.parametrize("after", [0, 1, 10, 1000])
-@pytest.mark.parametrize("dtype", ["f4", "S2000", "V64", "O"])
+@together(
+    ("before", "after", "dtype"), itertools.product([0, 1, 10, 1000], [0, 1, 10, 1000], ["f4", "S2000", "V64", "O"])
+)
 def test_arrays_can_be_resized(before, after, dtype):
     with pool_of_all() as pool:
         array = np.ones(before, dtype)

@@ -42,7 +42,7 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("dtype", mostly_slow(DTYPES, 1), ids=lambda d: np.dtype(d).name)
-@together("one", elementwise(), ids=lambda o: o.name, quick=8)
+@together("one", elementwise(), ids=lambda o: o.name, quick=4)
 def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, dtype: Any) -> None:
     x = np.array([[0.25, 0.5, 1.0]]).astype(dtype)
     others = [np.array([[0.5], [0.25]], d) for d in DTYPES] + [
@@ -69,7 +69,7 @@ def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, d
             assert quick == watched, (arrays, wanted)
 
 
-@together("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES))
+@together("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES), quick=60)
 def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
     for sample in samples(name):
 

@@ -62,6 +62,7 @@ def digests() -> list[str]:
     return made
 
 
+@pytest.mark.slow
 @compiled_only
 def test_both_tapes_give_the_same_bits() -> None:
     program = "import json; from tests.dynamic.test_slice_gradients import *; print(json.dumps(digests()))"

@@ -78,7 +78,7 @@ _SPACES = {
 _CALLS = [(space, name) for space, (_, names) in _SPACES.items() for name in names]
 
 
-@examples(30)
+@examples(15, slow=30)
 @given(st.sampled_from(_CALLS), st.lists(_ARGUMENTS, max_size=4))
 def test_any_call_ends_in_an_answer_or_in_an_error_of_ours(call, arguments):
     space, name = call

@@ -11,6 +11,7 @@ from dynamic import checkpoint, tape_stats
 from graphs import tree
 from graphs.errors import GraphError, InplaceError, NotDifferentiableError
 from tests.helpers.random_graphs import random_program
+from tests.helpers.together import together
 
 W = np.random.default_rng(0).normal(size=(6, 6)) / 2
 X = np.random.default_rng(1).normal(size=(4, 6))
@@ -43,7 +44,7 @@ def same(left, right):
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@together("seed", range(40))
 def test_random_programs_have_the_same_values_and_gradients(seed):
     program = random_program(seed)
     inputs = list(program.inputs)

@@ -21,13 +21,13 @@ from tests.helpers.slow import mostly_slow
 
 
 @each_engine
-@pytest.mark.parametrize("name", mostly_slow(DIFFERENTIABLE, 9))
+@pytest.mark.parametrize("name", mostly_slow(DIFFERENTIABLE, 5))
 def test_gradients_to_second_order(engine, name):
     f = DIFFERENTIABLE[name]
     check_grads(f, arguments(name, f), order=2, engine=ENGINES[engine])
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("name", mostly_slow(DIFFERENTIABLE, 9))
 def test_both_engines_agree(name):
     f = DIFFERENTIABLE[name]
     args = arguments(name, f)
@@ -70,7 +70,7 @@ def limited(limit: int) -> Any:
     return f
 
 
-@pytest.mark.parametrize("limit", mostly_slow(TURNS, 2))
+@pytest.mark.parametrize("limit", mostly_slow(TURNS, 1))
 def test_a_loop_with_a_limit_has_gradients_of_any_order(limit):
     f, x = limited(limit), np.array([0.3, 0.2, 0.5])
     agree(f, x)
@@ -143,7 +143,7 @@ def test_what_loops_keep_is_not_what_buffers_are_reused_for():
 # Random programs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(100), 10))
+@pytest.mark.parametrize("seed", mostly_slow(range(100), 5))
 def test_random_nested_programs_agree(seed):
     rng = np.random.default_rng(seed)
     program = draw(rng, 3, 2, loops=seed % 2 == 0)

@@ -24,7 +24,7 @@ from tests.helpers.arena import check_arena
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import mostly_slow
 
-BLOCKS = 6
+BLOCKS = 12
 
 
 @pytest.mark.parametrize("block", mostly_slow(range(BLOCKS), 1))

@@ -23,7 +23,7 @@ from tests.helpers.random_ops import KINDS
 from tests.helpers.slow import mostly_slow
 
 COUNT = int(os.environ.get("RANDOM_GRAPHS", "2000"))
-BLOCKS = 20
+BLOCKS = 40
 STEP = 1e-6
 
 QUICK = 1  # blocks, of programs that differ in nothing but the seed from those of the others
@@ -154,7 +154,7 @@ def test_a_saved_graph_gives_the_same(block, tmp_path):
         exe.save(tmp_path / "program.graph")
         equal(static.load(tmp_path / "program.graph")(point), exe(point))
 
-    each_program(check, range(BLOCKS * block, COUNT, BLOCKS * BLOCKS))
+    each_program(check, range(20 * block, COUNT, 20 * BLOCKS))
 
 
 def test_the_check_of_the_arena_finds_a_buffer_given_out_twice():

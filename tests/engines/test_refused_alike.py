@@ -12,7 +12,7 @@ import static
 from graphs.errors import GraphError
 from graphs.op import get, registered
 from graphs.testing import samples
-from tests.helpers.together import check_each
+from tests.helpers.together import together
 
 DTYPES = ("bool", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64")
 TRIES = 3  # of each op
@@ -67,10 +67,11 @@ def check(name):
         assert found["arrays"] == found["tensors"] == found["static"], (specs, call.attrs, found)
 
 
-def test_engines_refuse_the_same_operands():
+@together("name", list(public_ops()), quick=40)
+def test_engines_refuse_the_same_operands(name):
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_each(public_ops(), check)
+        check(name)
 
 
 def test_indices_along_an_axis_have_the_axes_of_the_array():

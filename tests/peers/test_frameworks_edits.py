@@ -30,6 +30,7 @@ def of_arm(arm):
     return started(frameworks.of_arm(arm).name)
 
 
+@pytest.mark.slow
 @each_framework
 def test_every_edited_training_has_our_losses_in_eager(name):
     framework = started(name)

@@ -9,6 +9,7 @@ from compare.engines import frameworks, of_arm
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time.first import first_epoch, seconds_for
+from tests.helpers.slow import mostly_slow
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")
 """Torch compiles for seconds to minutes a shape; `graphduel run --full --frameworks torch` tries them all."""
@@ -20,7 +21,7 @@ ARMS = {
 }
 
 
-@pytest.mark.parametrize("workload", workloads.names())
+@pytest.mark.parametrize("workload", mostly_slow(workloads.names(), 4))
 @pytest.mark.parametrize("arm", [arm for name in frameworks() for arm in ARMS[name]])
 def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     if arm == "torch-compile" and workload not in COMPILED_BY_TORCH:

@@ -213,6 +213,7 @@ def test_a_call_with_an_attribute_that_no_array_holds_is_an_error_of_ours(saved,
 # At random ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_files_load_or_are_refused(tmp_path):
     """A slice of `python -m tests.fuzz.artifacts --count 100000`."""

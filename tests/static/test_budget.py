@@ -124,6 +124,7 @@ def test_random_numbers_are_drawn_once():
     equal(exe(key, X), free(key, X))
 
 
+@pytest.mark.slow
 def test_random_programs_keep_their_bits():
     less = 0
     for seed in range(16):
@@ -149,6 +150,7 @@ def test_a_budget_that_is_met_changes_nothing():
     assert (step.before, step.after, step.exact) == (len(free.graph), len(free.graph), True)
 
 
+@pytest.mark.slow
 def test_the_report_says_what_was_computed_again():
     exe = static.compile(STEP, WEIGHTS, X, memory_budget=smallest(STEP, WEIGHTS, X))
     step = exe.steps[-1]

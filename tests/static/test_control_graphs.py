@@ -43,6 +43,7 @@ with np.load(sys.argv[2]) as given:
 """
 
 
+@pytest.mark.slow
 def test_saved_graphs_run_in_another_process(tmp_path):
     step = static.compile(static.value_and_grad(everything), W, g.TensorSpec(("T", 3), "float64"))
     step.save(tmp_path / "model.graph")
@@ -262,6 +263,7 @@ def turning(w: Any, xs: Any, reverse: bool) -> Any:
     return g.sum(h * before) + g.sum(ys * ys)
 
 
+@pytest.mark.diagonal("reverse", "length")
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [2, 3, len(ROWS)])
 def test_the_gradient_of_a_scan_with_states_that_are_known(length, reverse):

@@ -19,6 +19,7 @@ from static.passes import fusion, pipeline
 from static.passes.iteration_space import fused, result
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import mostly_slow
+from tests.helpers.together import together
 
 X = g.TensorSpec((40, 6), "float64")
 FUSED = (*pipeline.SIMPLIFY, fusion.fuse)
@@ -271,7 +272,7 @@ def test_results_are_the_callers(everywhere, arena):
 ELEMENTWISE = sorted(name for name, op in registry.registered().items() if op.family == "elementwise")
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@together("name", ELEMENTWISE, quick=30)
 def test_every_elementwise_op_gives_the_same_bits(everywhere, name):
     op = registry.get(name)
     ran = 0

@@ -73,6 +73,7 @@ def test_twice_the_nodes_take_twice_the_lines(name, nodes, tmp_path):
     assert {part: n for part, n in lines.items() if n[2] > GROWTH * n[1] + SEARCH.get(part, 0)} == {}
 
 
+@pytest.mark.slow
 def test_a_quadratic_pass_is_seen():
     def quadratic(graph: Any) -> Any:
         for end in range(len(graph)):

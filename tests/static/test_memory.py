@@ -191,6 +191,7 @@ def test_a_search_is_valid_and_never_worse_than_the_heuristics(instance, alignme
     assert searched.lower_bound == fast.lower_bound <= searched.peak <= fast.peak
 
 
+@pytest.mark.diagonal("long", "count")
 @pytest.mark.parametrize("long", [0.3, 0.5, 0.7])
 @pytest.mark.parametrize("count", [60, 154, 454])
 def test_cuts_in_two_are_packed_again_at_once(count, long):
@@ -292,6 +293,7 @@ def test_buffers_of_random_graphs_never_overlap(seed):
     print(f"seed {seed}: {exe.plan.peak} planned, {exe.plan.lower_bound} live, gap {exe.plan.gap:.1%}")
 
 
+@pytest.mark.slow
 @examples(1.2)
 @given(st.integers(0, 10_000))
 def test_a_buffer_lives_until_its_last_reader_views_included(seed):

@@ -76,7 +76,7 @@ def _is_violated(mark, first, second):
 # Never less than what it reaches ----------------------------------------------------------------------------------
 
 
-@together("sample", SAMPLES, quick=len(SAMPLES) // 3)
+@together("sample", SAMPLES, quick=len(SAMPLES) // 8)
 def test_no_op_passes_padding_on_in_secret(sample):
     rng = np.random.default_rng(0)
     assert not any(violations(sample, sample.arrays, rng) for _ in range(2))
@@ -323,7 +323,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("name", mostly_slow(RIGHT, 5))
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, 3))
 def test_control_flow_that_masks_is_padded_to_many_sizes(name, gradient):
     f = static.value_and_grad(RIGHT[name]) if gradient else RIGHT[name]
     plain = dynamic.value_and_grad(RIGHT[name]) if gradient else RIGHT[name]

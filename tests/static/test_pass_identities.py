@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 import numpy as np
+import pytest
 
 import graphs as g
 import static
@@ -177,6 +178,7 @@ def test_exact_rules_keep_every_bit():
     check_rules(algebra.RULES, algebra.simplify_algebra, (*FLOATS, *INTS, "bool"), ends=True)
 
 
+@pytest.mark.slow
 def test_exact_rules_of_operands_of_two_dtypes_keep_every_bit():
     dtypes = ("float32", "float64", "int64", "uint8")
     mixed = [(one, other) for one in dtypes for other in dtypes if one != other]

@@ -150,7 +150,7 @@ def test_a_result_returned_twice_is_two_arrays():
     assert not np.shares_memory(first, second)
 
 
-@pytest.mark.parametrize("name", mostly_slow(workloads.names(), 4))
+@pytest.mark.parametrize("name", mostly_slow(workloads.names(), 2))
 def test_every_exact_rung_gives_the_same_bits(name):
     workload = workloads.get(name)
     case = workload.case("small")

@@ -68,7 +68,7 @@ def test_any_sequence_of_calls_aliases_and_deaths_leaves_what_is_seen_alone(step
         assert all(content(alias)[:: 4096 + 4] == before for alias, before in held)
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(40), 12))
+@pytest.mark.parametrize("seed", mostly_slow(range(40), 4))
 def test_random_programs_give_the_same_bits_and_no_result_changes(seed, monkeypatch):
     monkeypatch.setattr(lowering, "LARGE", 1)
     monkeypatch.setattr(results, "LARGE", 1)

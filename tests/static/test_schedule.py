@@ -42,6 +42,7 @@ def checked(f: Any, *args: np.ndarray) -> static.Executable:
 # The bars ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     mostly_slow([memory_plan.programs, lambda: memory_plan.cells(["small"], examples=1)], 1),
@@ -177,6 +178,7 @@ def test_a_result_of_a_scan_is_the_callers():
         np.testing.assert_array_equal(value, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", mostly_slow(range(4), 1))
 def test_random_programs_with_loops_need_nothing_that_is_planned_for_others(block):
     for seed in range(block, 40, 4):

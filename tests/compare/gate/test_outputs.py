@@ -123,6 +123,7 @@ def test_a_comparison_without_a_result_writes_the_files_too(call, tmp_path):
     assert (tmp_path / "s.md").read_text("utf-8").startswith("## gated.py:loss\n\nNo result: ")
 
 
+@pytest.mark.slow
 def test_a_file_is_replaced_in_one_step_or_not_at_all(call, tmp_path, monkeypatch):
     (tmp_path / "s.md").write_text("old", "utf-8")
     monkeypatch.setattr("compare.gate.outputs.markdown", lambda *_: 1 / 0)

@@ -37,6 +37,7 @@ def test_it_costs_what_the_records_say(result):
     assert calculator(result) in result._repr_html_()
 
 
+@pytest.mark.slow
 def test_one_mode_has_nothing_to_choose():
     assert calculator(compare.compare(own.loss, own.inputs, ["dynamic"], **QUICK)) == ""
 

@@ -204,6 +204,7 @@ def test_a_function_of_one_shape_has_no_such_section(tmp_path):
     assert of(found.records, ShapePolicies) == []
 
 
+@pytest.mark.slow
 def test_without_a_static_mode_no_policy_is_looked_at():
     found = compare.compare(own.square, STREAM, ["dynamic"], **QUICK)
     assert of(found.records, ShapePolicies) == []

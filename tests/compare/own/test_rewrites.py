@@ -123,6 +123,7 @@ def test_a_sentence_has_lines_counts_and_remedy():
     assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {hints.SCAN}"
 
 
+@pytest.mark.slow
 def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path, undrawn):
     found = compare.compare(indexed, [(W, X)], **QUICK)
     (record,) = of(found.records, RewriteHints)
@@ -134,6 +135,7 @@ def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path, undrawn):
     assert markdown.index("## What to rewrite") < markdown.index("graphs.scan") < markdown.index("## F1")
 
 
+@pytest.mark.slow
 def test_a_reason_that_several_modes_have_is_said_once():
     found = compare.compare(asks, [(W, X)], ["dynamic", "static", "static-symbolic"], **QUICK)
     assert set(found.verdict.refused) == {"static-exact", "static-symbolic"}
