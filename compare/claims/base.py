@@ -10,6 +10,7 @@ from compare.records import kinds
 from compare.records.record import Kind, Record, Records
 from compare.stats import LEAST, WIDEST, Interval
 from compare.words import text
+from compare.workloads.models import is_model
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
@@ -155,9 +156,9 @@ class Claim:
     """Something people say about graphs, its strongest opposite, and the rule that decides between them.
 
     `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
-    the kinds in `reads` alone. `check` is the kind that is made for this claim alone. `tape` says whether it rests on
-    seconds and bytes of the dynamic engine alone, or on facts as well. Figures in `literature` that come from an
-    abstract say so.
+    the kinds in `reads` alone, and of real models those of `reads_of_models` too. `check` is the kind that is made for
+    this claim alone. `tape` says whether it rests on seconds and bytes of the dynamic engine alone, or on facts as
+    well. Figures in `literature` that come from an abstract say so.
     """
 
     id: str
@@ -168,6 +169,7 @@ class Claim:
     rule: str
     find: Callable[[Records], Finding]
     reads: tuple[type[Record], ...]
+    reads_of_models: tuple[type[Record], ...] = ()
     check: Kind | None = None
     tape: Literal["alone", "partly", "not"] = "not"
     literature: tuple[Cited | str, ...] = ()
@@ -179,7 +181,11 @@ class Claim:
 
     def judge(self, records: Records) -> Verdict:
         """The verdict that the rule computes from the lines of a results file, in any order."""
-        return Verdict(self, self.find([record for record in records if isinstance(record, self.reads)]))
+        return Verdict(self, self.find([record for record in records if self._sees(record)]))
+
+    def _sees(self, record: Record) -> bool:
+        of_model = isinstance(record, self.reads_of_models) and is_model(record.job.workload)
+        return of_model or isinstance(record, self.reads)
 
 
 def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:

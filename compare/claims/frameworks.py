@@ -9,7 +9,7 @@ from statistics import median
 from compare.claims.evidence import Evidence, steady
 from compare.engines import Engine
 from compare.engines.framework import PADDED
-from compare.records.cells import Memory, Time
+from compare.records.cells import Compilations, CompiledArm, Memory, Time
 from compare.records.record import Cell, Failure, OfCell, Record, Records, grouped, of
 from compare.stats import Interval
 
@@ -83,3 +83,9 @@ def _arm(cell: Cell, arm: str, eager: str, records: Sequence[Record]) -> ArmOfCe
 def _first(times: Sequence[Time], arm: str, cache: str) -> float | None:
     calls = [record.arms[arm].first for record in times if record.cache == cache and record.arms[arm].first]
     return median(calls) if calls else None
+
+
+def told(records: Records, cell: Cell, arm: str) -> CompiledArm | None:
+    """What a framework said of an arm of a cell as it met no compiled code."""
+    said = (record.arms.get(arm) for record in of(records, Compilations) if record.cell == cell)
+    return next((row for row in said if row is not None), None)

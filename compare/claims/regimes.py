@@ -20,11 +20,14 @@ from compare.errors import UnknownNameError
 from compare.records.cells import Memory
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean_interval
+from compare.workloads import models
 from compare.workloads.base import WorkloadKind
 
 KIB, MIB = 2**10, 2**20
 TINY = 64 * KIB
 """Steps of fewer bytes are all overhead: no headline is taken from them."""
+REAL: WorkloadKind = "real models"
+"""The kind of what is no workload of ours, but a model that people train (`compare.workloads.models`)."""
 MIN_WORKLOADS = 3
 """Fewer workloads than this say nothing about graphs in general."""
 
@@ -90,6 +93,8 @@ def by_kind(items: Iterable[T]) -> dict[str, list[T]]:
 
 def kind_of(workload: str) -> WorkloadKind:
     """What a workload says that it is; "own" of one that is not known here, as in the records of a user's function."""
+    if models.is_model(workload):
+        return REAL
     try:
         return workloads.get(workload).kind
     except UnknownNameError:

@@ -23,6 +23,7 @@ from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.records.device import DEVICES
+from compare.records.record import MODELS
 from compare.run import ending
 from compare.words.terminal import echo, wrapped
 
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.records.record import Record
 
-CHOSEN = {name: [name] for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device")} | {
-    "preset": ["quick"]
-}
+CHOSEN = {
+    name: [name]
+    for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device", "modes", "against")
+} | {"preset": ["quick", "suite"]}
 """The parameters of a run by the setting that they choose."""
 
 
+SUITES = ("workloads", MODELS)
+"""What a run may measure."""
 SHOWN = ("compare", "advise", "graph", "diff", "run", "report", "doctor", "lab")
 """The commands that help lists, in the order in which a user meets them; the others are listed by `lab`."""
 
@@ -99,24 +103,48 @@ DEVICE = options.default(
 @PYTHON_TAPE
 @FRAMEWORKS
 @DEVICE
+@click.option(
+    "--suite",
+    type=click.Choice(SUITES),
+    default=SUITES[0],
+    show_default=True,
+    help="Measure our workloads, or real models in PyTorch.",
+)
+@click.option(
+    "--modes",
+    type=options.listed,
+    default=(),
+    metavar="NAMES",
+    help="With --suite models, measure these modes beside eager, by default compile.",
+)
+@click.option(
+    "--against",
+    metavar="DIR",
+    help="With --suite models, a run of the workloads in PyTorch, with whose verdicts the page compares.",
+)
 @options.executor
 @baseline.both
 @click.pass_context
-def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, **asked: Any) -> None:
+def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, resume: bool, **asked: Any) -> None:
     """Measure the workloads and write results, verdicts and a report."""
     from compare.claims import tape
     from compare.run import executors, progress
-    from compare.suite.settings import PRESETS, Settings
+    from compare.suite.settings import PRESETS, REAL, Settings
     from compare.suite.stages import run as measure
     from dynamic import tapes
 
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
-    preset = "quick" if quick else "full"
+    preset = suite if suite == MODELS else "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
+    if suite == MODELS:
+        asked["frameworks"] = asked["frameworks"] or ["torch"]
+    elif asked["modes"] or asked["against"]:
+        raise click.UsageError("--modes and --against are about real models; add --suite models")
     if asked["device"] != "cpu" and not asked["frameworks"]:
         raise click.UsageError("--device cuda needs --frameworks; graphduel's engines run on the CPU")
-    settings = Settings(preset, **{**asked, "processes": asked["processes"] or PRESETS[preset].processes})
+    processes = asked["processes"] or (REAL.frameworks if suite == MODELS else PRESETS[preset]).processes
+    settings = Settings(preset, **{**asked, "processes": processes})
     if resume:
         settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
@@ -139,10 +167,13 @@ def run(ctx: click.Context, /, *, quick: bool, out: Path | None, resume: bool, *
 def _again(settings: Any, directory: Path) -> list[str]:
     only = ["--only", settings.only] if settings.only else []
     only += ["--claim", settings.claim] if settings.claim else []
-    words = ["graphduel", "run", f"--{settings.preset}", "--out", str(directory), "--resume", *only]
+    suite = ["--suite", MODELS] if settings.preset == MODELS else [f"--{settings.preset}"]
+    words = ["graphduel", "run", *suite, "--out", str(directory), "--resume", *only]
     tape = ["--python-tape"] if settings.python_tape else []
     beside = ["--frameworks", ",".join(settings.frameworks)] if settings.frameworks else []
     device = ["--device", settings.device] if settings.device != "cpu" else []
+    device += ["--modes", ",".join(settings.modes)] if settings.modes else []
+    device += ["--against", settings.against] if settings.against else []
     return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *beside, *device]
 
 

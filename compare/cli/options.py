@@ -62,6 +62,11 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
     return chosen
 
 
+def listed(value: str | Sequence[str]) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else list(value)
+
+
 def claim_id(value: str) -> str:
     """The id of a claim, in capitals or not. Raises click.BadParameter for one that there is not."""
     from compare import claims

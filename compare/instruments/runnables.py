@@ -301,6 +301,16 @@ class FunctionRunnable(Runnable):
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
 
 
+class ModelRunnable(FunctionRunnable):
+    """A real model of the suite; one whose first epoch was ended at its limit tells what it took by then."""
+
+    cut: Status = "ok"
+
+    def blames(self, arm: str) -> bool:
+        """What a model raises is its own result: it loses no other."""
+        return False
+
+
 def _size(call: Any) -> int:
     """The elements of the arrays of a call."""
     leaves = optree.tree_leaves(call, none_is_leaf=True)

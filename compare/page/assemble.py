@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from compare.page.plots import Drawn
 
 _TITLE = "graphduel: static against dynamic computation graphs"
+_MODELS = "graphduel: real models, eager and compiled"
 _PARITY = "parity"
 _AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
 _GENERAL_LIMITS = (
@@ -76,7 +77,7 @@ def _title(run: Run | None) -> str:
     """The question that the page answers, for a function of the user's with its name."""
     if run and run.is_own:
         return f"{run.settings.get('function', 'A function')}: compile it, or run it eagerly?"
-    return _TITLE
+    return _MODELS if run and run.is_of_models else _TITLE
 
 
 def _subtitle(name: str, run: Run | None) -> str:
@@ -158,7 +159,8 @@ def _commands(name: str, run: Run | None) -> tuple[str, ...]:
     if run and run.is_own:  # a function of the user's: what it was called with is theirs to say again
         again = (str(settings["command"]),) if settings.get("command") else ()
         return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
-    quick = " --quick" if settings.get("preset") == "quick" else ""
+    of_models = bool(run and run.is_of_models)
+    quick = " --suite models" if of_models else " --quick" if settings.get("preset") == "quick" else ""
     only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
     claim = f" --claim {settings['claim']}" if settings.get("claim") else ""
     named = settings.get("frameworks")

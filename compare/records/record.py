@@ -175,6 +175,10 @@ OWN = "own"
 """What the preset of a user's own function is called in the settings of its run."""
 
 
+MODELS = "models"
+"""What the preset of the suite of real models is called there."""
+
+
 class Run(Record, tag="run"):
     """The start of a run, or of a resumed one; `at` is ISO 8601, in UTC."""
 
@@ -186,6 +190,11 @@ class Run(Record, tag="run"):
     def is_own(self) -> bool:
         """Whether it measured a function of the user's, and not the suite."""
         return self.settings.get("preset") == OWN
+
+    @property
+    def is_of_models(self) -> bool:
+        """Whether it measured real models, and not our workloads."""
+        return self.settings.get("preset") == MODELS
 
 
 class Failure(Record, tag="failure"):

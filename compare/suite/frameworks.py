@@ -15,13 +15,16 @@ from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
 from compare.records.cells import Parity, Time, TimeArm
 from compare.records.job import Job
-from compare.records.record import Cell, Record, kind_of, of
+from compare.records.record import Cell, OfCell, Record, kind_of, of
 from compare.run.runner import Runner, Wanted
 from compare.suite.jobs import check_jobs, is_read
 from compare.suite.settings import Settings
+from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"
 """Where in the folder of a run frameworks keep compiled code until it has ended."""
+Stage = tuple[list[Job], list[Job], list[Job]]
+"""Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another."""
 AT_ONCE = 2
 """Jobs that time no steady state, where there are as many cores: more would wait for the memory bus."""
 
@@ -29,26 +32,60 @@ AT_ONCE = 2
 def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     """Run the jobs about frameworks; one that is not installed is left out, with how to install it.
 
-    Jobs that time no steady state run two at once where there are two cores: compilers take most of their time.
+    Jobs that time no steady state run two at once where there are two cores: compilers take most of their time. Real
+    models are measured a few at a time, and what is known of each is told then.
     """
     for name in settings.frameworks:
         if missing := named(name).missing:
             runner.reporter.notice(f"left out: {missing}")
-    directory, records = runner.journal.path.parent, runner.journal.records
+        elif settings.limits.models and name != FRAMEWORK:
+            runner.reporter.notice(f"left out: the models are written for {named(FRAMEWORK).title}")
+    directory = runner.journal.path.parent
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
-        cold, first, others = jobs(settings, chosen, directory, Path(counter))
-        runner.reporter.pace.expect([*cold, *first, *others])
-
-        def run(runner: Runner, asked: Iterable[Job]) -> None:
-            runner.jobs(_wanted(runner, job, directory) for job in asked)
-
-        with runner.side_by_side(AT_ONCE) as beside:
-            run(beside, cold)
-        run(runner, first)
-        with runner.side_by_side(AT_ONCE) as beside:
-            run(beside, [job for job in others if ended(records, job)])
-        run(runner, [job for job in others if not ended(records, job)])
+        stages = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
+        runner.reporter.pace.expect(job for stage in stages.values() for part in stage for job in part)
+        for some, stage in stages.items():
+            _run(runner, stage, directory, again=not settings.limits.models)
+            for cell in some if settings.limits.models else ():
+                for words in told(runner.journal.records, cell):
+                    runner.reporter.notice(words)
     shutil.rmtree(directory / FOLDER, ignore_errors=True)
+
+
+def _batches(settings: Settings, chosen: Sequence[Cell]) -> list[tuple[Cell, ...]]:
+    """The cells that are measured in turn: all together, and of models as few as start at once."""
+    size = AT_ONCE if settings.limits.models else max(len(chosen), 1)
+    return [tuple(chosen[start : start + size]) for start in range(0, len(chosen), size)]
+
+
+def _run(runner: Runner, stage: Stage, directory: Path, *, again: bool) -> None:
+    """The jobs of a stage. An arm that came through no first epoch is asked `again` in the other processes, or not."""
+    cold, first, others = stage
+    records = runner.journal.records
+
+    def run(runner: Runner, asked: Iterable[Job]) -> None:
+        runner.jobs(_wanted(runner, job, directory) for job in asked)
+
+    with runner.side_by_side(AT_ONCE) as beside:
+        run(beside, cold)
+    run(runner, first)
+    late = [job for job in others if ended(records, job)]
+    if again:
+        with runner.side_by_side(AT_ONCE) as beside:
+            run(beside, late)
+    else:
+        for job in late:
+            runner.reporter.skip(job)
+    run(runner, [job for job in others if job not in late])
+
+
+def told(records: Sequence[Record], cell: Cell) -> Iterator[str]:
+    """A line for each arm of a model: what it takes once warm and at first, or why that is not known."""
+    from compare.claims import models
+    from compare.page import models as shown
+
+    of_cell = [record for record in of(records, OfCell) if record.cell == cell]
+    yield from map(shown.line, models.costs(of_cell, named(FRAMEWORK)))
 
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
@@ -63,19 +100,19 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
     return [*kept, *(cell for cell in added if cell not in kept)]
 
 
-def jobs(
-    settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path
-) -> tuple[list[Job], list[Job], list[Job]]:
+def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Stage:
     """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
 
     `counter` is a folder for the library that counts bytes.
     """
-    frameworks, limits = installed(settings.frameworks), settings.limits.frameworks
+    limits, models = settings.limits.frameworks, settings.limits.models
+    frameworks = installed([name for name in settings.frameworks if name == FRAMEWORK or not models])
+    processes = settings.processes if models else limits.processes
     shared = [
         (framework, cell, arms)
         for framework in frameworks
         for cell in cells(settings, chosen)
-        for arms in groups(framework, cell, usual=limits.usual)
+        for arms in groups(framework, cell, usual=limits.usual, modes=settings.modes)
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
@@ -83,7 +120,7 @@ def jobs(
     first = [cell_job(settings, *share, COLD + 1, directory) for share in shared]
     others = [
         cell_job(settings, framework, cell, arms, process, directory)
-        for process in range(COLD + 2, limits.processes)
+        for process in range(COLD + 2, processes)
         for framework, cell, arms in shared
         if len(arms) > 1  # one arm has no ratio, so no interval
     ]
@@ -95,18 +132,22 @@ def installed(names: Sequence[str]) -> list[Engine]:
     return [framework for framework in map(named, names) if not framework.missing]
 
 
-def groups(framework: Engine, cell: Cell, *, usual: bool) -> Iterator[tuple[str, ...]]:
+def groups(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> Iterator[tuple[str, ...]]:
     """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
 
     Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
-    where the workload can be padded.
+    where the workload can be padded. Of a model the arms of `modes`, or the first that compiles.
     """
+    if is_model(cell.workload):
+        eager, first, *_ = framework.arms
+        compiled = [arm for arm in framework.arms if framework.mode(arm).name in modes and arm != eager]
+        yield from ((eager, arm) for arm in compiled or [first])
+        return
     policies = workloads.get(cell.workload).policies
     eager, *others = framework.arms
-    modes = {arm: framework.mode(arm) for arm in others}
     asked = [
         arm
-        for arm, mode in modes.items()
+        for arm, mode in ((arm, framework.mode(arm)) for arm in others)
         if mode.suite and (mode.usual or not usual) and ("symbolic" in policies or not mode.relaxes)
     ]
     if "pad" in policies and asked:

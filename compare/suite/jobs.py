@@ -19,6 +19,7 @@ from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record
 from compare.suite.settings import Beyond, Settings
+from compare.workloads import models
 
 GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Parts, Ledger))
 """What is measured of a cell only behind its gate."""
@@ -34,10 +35,11 @@ def is_read(settings: Settings, kind: str) -> bool:
 
 def cells(settings: Settings) -> list[Cell]:
     """The cells the settings select. Raises UnknownNameError when there is none."""
-    every = [Cell(name, size) for name in workloads.names() for size in settings.limits.sizes]
+    named = tuple(models.MODELS) if settings.limits.models else workloads.names()
+    every = [Cell(name, size) for name in named for size in settings.limits.sizes]
     selected = [cell for cell in every if _selected(cell, settings)]
     if not selected:
-        hint = workloads.nearest(settings.only or "", (*workloads.names(), *map(str, every)))
+        hint = workloads.nearest(settings.only or "", (*named, *map(str, every)))
         raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
     return selected
 
@@ -47,7 +49,7 @@ def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
 
     When only some cells are asked for, those alone that an asked claim reads.
     """
-    if settings.only is not None and settings.claim is None:
+    if settings.limits.models or (settings.only is not None and settings.claim is None):
         return []
     checks = ((claim.id, claim.check) for claim in CLAIMS.values())
     return [

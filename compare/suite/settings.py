@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compare.records.device import Device
 from compare.records.job import Budget, Job
-from compare.records.record import Cell
+from compare.records.record import MODELS, Cell
+from compare.workloads import models
 
 GIB = 2**30
 
@@ -95,7 +96,8 @@ class Preset:
     rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
     `leaves_out` names workloads that are measured only when asked for. `timeout` are the seconds without progress after
     which a worker is ended (`compare.run.processes`), times the slowness of the machine (`compare.run.progress`), and
-    `memory` is how many bytes one may take.
+    `memory` is how many bytes one may take. With `models` real models are measured, one after
+    another, and nothing of our own engines (`compare.workloads.models`).
     """
 
     sizes: tuple[str, ...]
@@ -111,6 +113,7 @@ class Preset:
     leaves_out: tuple[str, ...] = ()
     beyond: Beyond | None = None
     memory: int = 8 * GIB
+    models: bool = False
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -158,6 +161,18 @@ PRESETS: Mapping[str, Preset] = {
         ),
     ),
 }  # fmt: skip
+REAL = replace(
+    PRESETS["quick"],
+    sizes=(models.SIZE,),
+    beyond=None,
+    leaves_out=(),
+    models=True,
+    frameworks=FrameworkSettings(
+        (), (), usual=True, processes=4,
+        budget=Budget(rounds=8, least=4, seconds=3, block_seconds=0.02), limit=180, timeout=600,
+    ),
+)  # fmt: skip
+"""What is measured of real models: in a cold process and three more, the fewest that an interval comes of."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +182,8 @@ class Settings:
     With a claim the run measures only the kinds of record that the claim reads.
 
     With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
-    their workloads on `device`, "cpu" or "cuda".
+    their workloads on `device`, "cpu" or "cuda". Of real models the `modes` are measured, by default the first two of a
+    framework, and `against` is the folder of a run of workloads that the page compares them with.
     """
 
     preset: str = "quick"
@@ -178,15 +194,17 @@ class Settings:
     python_tape: bool = False
     frameworks: Sequence[str] = ()
     device: Device = "cpu"
+    modes: Sequence[str] = ()
+    against: str | None = None
 
     @property
     def limits(self) -> Preset:
         """The preset by its name."""
-        return PRESETS[self.preset]
+        return REAL if self.preset == MODELS else PRESETS[self.preset]
 
     def to_dict(self) -> dict[str, Any]:
         """As a run's first line records them."""
-        return {**asdict(self), "frameworks": list(self.frameworks)}
+        return {**asdict(self), "frameworks": list(self.frameworks), "modes": list(self.modes)}
 
     def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
         """A job of that kind for a cell, with the budget of the preset unless another is given."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
-from compare.records import journal
+from compare.records import journal, results
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -78,7 +78,10 @@ def run(
     pool = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1)
     with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
         with reporter:
-            _measure(Runner(kept, reporter, pool, settings.limits.timeout), settings, chosen)
+            runner = Runner(kept, reporter, pool, settings.limits.timeout)
+            runner.header(settings.to_dict())
+            if not settings.limits.models:
+                _measure(runner, settings, chosen)
             if settings.frameworks:
                 limits = settings.limits.frameworks
                 frameworks.measure(Runner(kept, reporter, pool, limits.timeout), settings, chosen)
@@ -109,6 +112,8 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
         from compare.own import page as own
 
         return own.finish(directory, records)
+    if run := next(reversed([run for run in of(records, Run) if run.is_of_models]), None):
+        return _of_models(directory, records, run)
     from compare import claims, page
     from compare.claims import agreement
     from compare.claims.frameworks import of_ours
@@ -119,6 +124,24 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     ours = of_ours(records)
     verdicts = claims.judge(ours, python_tape=tape, asked=asked)
     page.publish(directory, ours, verdicts, agreement.judged(records, verdicts))
+    return verdicts
+
+
+def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict]:
+    """The verdicts on real models in the framework that they are written for, and the page of these."""
+    from compare import engines, page
+    from compare.claims import models
+    from compare.claims.frameworks import of_framework
+    from compare.page import models as shown
+    from compare.workloads.models import FRAMEWORK
+
+    framework, against = engines.named(FRAMEWORK), run.settings.get("against")
+    small = results.found_in(Path(str(against))) if against else None
+    measured = [*of(records, Run), *of(records, Failure), *of_framework(records, framework)]
+    verdicts, rows = models.judged(measured), list(models.costs(measured, framework))
+    beside = models.judged(of_framework(results.read(small), framework)) if small else []
+    opening = shown.answer(rows, verdicts, framework.title)
+    page.publish(directory, measured, verdicts, answer=opening, sections=shown.sections(rows, verdicts, beside))
     return verdicts
 
 
@@ -133,7 +156,6 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     gates = read([*(settings.job("parity", cell) for cell in chosen), *jobs.beyond_parity(settings)])
     memories = read(settings.job("memory", cell) for cell in chosen)
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
-    runner.header(settings.to_dict())
     runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
     with runner.side_by_side(MOST_AT_ONCE) as several:
         several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from compare.errors import UnknownNameError
+from compare.workloads import models
 from compare.workloads.base import Case, Workload
 
 __all__ = ["Case", "Workload", "add", "get", "load", "names", "nearest", "source"]
@@ -47,7 +48,9 @@ def get(name: str) -> Workload:
 
 
 def source(name: str) -> str:
-    """Where the workload of that name is defined, as `module:attribute`."""
+    """Where the workload or the real model of that name is defined, as `module:attribute`."""
+    if models.is_model(name):
+        return models.source(name)
     if name not in _sources:
         raise UnknownNameError(f"no workload is named {name!r}; {nearest(name, names())}")
     return _sources[name]

@@ -16,6 +16,7 @@ WorkloadKind = Literal[
     "sequences of varying length",
     "structure that varies",
     "loops until done",
+    "real models",
     "own",
 ]
 Array = Any

@@ -18,6 +18,7 @@ from compare.claims.base import (
     Finding,
     Label,
     Regime,
+    beyond,
     combine,
     not_measured,
 )
@@ -28,6 +29,7 @@ from compare.records.cells import Memory, Parity, Time
 from compare.records.record import Cell, Records
 from compare.records.sweeps import Lengths
 from compare.words import text
+from compare.workloads import models
 
 KIND = "sequences of varying length"
 """The workloads whose inputs vary in length, and in nothing else."""
@@ -51,7 +53,7 @@ class LengthCosts(NamedTuple):
 
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
-    varying = [cell for cell in cells(records, Time) if regimes.kind_of(cell.workload) == KIND and cell.of(cell.base)]
+    varying = [cell for cell in cells(records, Time) if cell.of(cell.base) and _varies(cell)]
     tables = length_table.tables(records)
     if not varying and not tables:
         return not_measured("time on a workload of varying length")
@@ -67,8 +69,23 @@ def find(records: Records) -> Finding:
         (*_best_costs(best), *map(length_table.reason, tables), *counts, *left),
         Effect(_named(shown), shown.value, "ratio") if shown and shown.value is not None else None,
         shown.interval if shown else None,
-        (*takes, *fixed, *best, *strategies, *(regime for regime in each if regime not in best)),
+        (*takes, *fixed, *best, *strategies, *_real(varying), *(regime for regime in each if regime not in best)),
     )
+
+
+def _varies(cell: Evidence) -> bool:
+    """Whether the inputs vary in length and in nothing else: of a workload its kind says so, of a real model itself."""
+    if models.is_model(cell.workload):
+        return models.MODELS[cell.workload].varies == "length" and _lengths(cell) >= MIN_LENGTHS
+    return regimes.kind_of(cell.workload) == KIND
+
+
+def _real(varying: list[Evidence]) -> Iterator[Regime]:
+    """What lengths cost on real models, each phase over all of them; nothing where none was measured."""
+    for phase, read in PHASES if (real := [cell for cell in varying if models.is_model(cell.workload)]) else ():
+        costs = (regimes.CellContest(cell, regimes.cost(cell, phase, read, len(real))) for cell in real)
+        contests = [contest for contest in costs if contest.regime.value is not None]
+        yield regimes.over(f"{phase}, {regimes.REAL}", contests, lambda _, mean: beyond(mean))
 
 
 def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
@@ -178,7 +195,8 @@ CLAIM = Claim(
     "elements computed for each element of the input, the time of the whole first epoch, latency percentiles in "
     "it, and the time of an example in steady state. Then a table of strategies, which combine padding, batching and "
     "compilation: each on a model with a loop over the length and on one without, on the lengths of source lines, "
-    "sentences and syntax trees, and on uniform lengths. Losses and gradients must be equal before anything is timed.",
+    "sentences and syntax trees, and on uniform lengths. Losses and gradients must be equal before anything is timed. "
+    "Real models whose inputs vary are judged as the workloads are.",
     rule="Two facts come from counts: dynamic takes every length with no compile and no padding, and every static "
     "arm pads or compiles more than once. Two costs come from times, in the first epoch and in steady state, each of "
     "the static arm that is best there. The table gives the same two costs for each model and distribution: the best "

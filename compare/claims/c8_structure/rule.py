@@ -7,26 +7,32 @@ engine. An edit after which the losses of the engines do not agree is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from statistics import median
 
 from compare.claims.base import Cited, Claim, Effect, Finding, Label, Regime, combine, not_measured
-from compare.records.checks import EditRow, Edits
+from compare.claims.evidence import Evidence, cells, steady
+from compare.records.cells import Call, Parity, Time
+from compare.records.checks import EditCost, EditRow, Edits
 from compare.records.kinds import KINDS
 from compare.records.record import Records, kind_of, of
 from compare.stats import geometric_mean_interval
 from compare.words import text
+from compare.workloads import models
 
 MIN_EDITS = 4
 """The kinds of edit without which the claim is not tested."""
 FREE = 2.0
 """An edit that costs at most this many steady steps is as good as free."""
+OF_MODEL = ": the structure of each call"
+"""Ends the name of an edit that a real model makes by itself."""
 EDIT_COST = 5.0
 """A rebuild is felt where the step after an edit costs static this many times more than it costs dynamic."""
 
 
 def find(records: Records) -> Finding:
     """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
-    rows = [row for record in of(records, Edits) for row in record.edits]
+    rows = [*(row for record in of(records, Edits) for row in record.edits), *_of_models(records)]
     edits = sorted((row for row in rows if row.agree), key=lambda row: row.edit)
     if not rows:
         return not_measured("structure edits during training")
@@ -37,6 +43,13 @@ def find(records: Records) -> Finding:
     cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
     regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
     rebuilt = sum(edit.engines["static"].rebuild > 0 for edit in edits)
+    real = [regime for regime in regimes if regime.condition.endswith(OF_MODEL)]
+    if real:
+        mean = geometric_mean_interval([[regime.value or 1.0] for regime in real])
+        over = Regime(
+            "real models", combine(regime.verdict for regime in real), mean.estimate, mean if mean.known else None
+        )
+        regimes = (over, *regimes)
     return Finding(
         combine(regime.verdict for regime in regimes),
         (f"static had to rebuild its graph after {rebuilt} of {text.counted(len(edits), 'edit')}", *_details(rows)),
@@ -44,6 +57,38 @@ def find(records: Records) -> Finding:
         cost,
         regimes,
     )
+
+
+def _of_models(records: Records) -> Iterator[EditRow]:
+    """Each real model whose structure varies as an edit: the calls of its stream that met a new structure.
+
+    These are the calls, but for the first, whose structure or shapes were new, or at which an arm compiled: what values
+    decide shows there alone. What they take is a median, from nothing, in steady steps of the arm. Of several compiled
+    arms the one that takes least stands for static.
+    """
+    for cell in cells(records, Time):
+        if models.is_model(cell.workload) and models.MODELS[cell.workload].varies == "structure":
+            costs = {arm: cost for arm in cell.arms if (cost := _new_structures(cell, arm))}
+            compiled = [arm for arm in costs if arm != cell.base]
+            if cell.base in costs and compiled:
+                best = min(compiled, key=lambda arm: costs[arm].steps)
+                engines = {"dynamic": costs[cell.base], "static": costs[best]}
+                yield EditRow(f"{cell.workload}{OF_MODEL}", engines, {}, agree=True)
+
+
+def _new_structures(cell: Evidence, arm: str) -> EditCost | None:
+    """What new structures cost an arm; None where it was not timed, or where no process met one."""
+    step, met, wholes = cell.mean(arm, steady), list[Call](), list[float]()
+    for process in cell.start.processes:
+        streams = [measured.stream or [] for measured in process.values() if measured.whole]
+        places = {i for stream in streams for i, call in enumerate(stream) if i and (call.new or call.compiled)}
+        own = (process[arm].stream or []) if arm in process and process[arm].whole else []
+        met += [own[place] for place in sorted(places) if place < len(own)]
+        wholes.append(fsum(call.seconds for call in own))
+    if step is None or not met:
+        return None
+    built = sum(call.compiled for call in met)
+    return EditCost(built, median(call.seconds for call in met) / step, median(wholes), 0.0, len(met))
 
 
 def _details(rows: list[EditRow]) -> Iterator[str]:
@@ -83,13 +128,15 @@ CLAIM = Claim(
     measured="Edits of the structure during training, in each engine: a layer dropped, a layer added, stochastic "
     "depth, early exit. Recorded are: whether the engine had to rebuild, and the time of the first step after the "
     "edit, in steady steps of that engine. Static holds a foreseeable edit as a branch, a mask or a symbolic size; "
-    "any other edit needs a new trace. Losses must be equal.",
+    "any other edit needs a new trace. Losses must be equal. "
+    "A real model whose structure differs from call to call is one more edit: its calls that met a new structure.",
     rule=f"An edit supports the claim if dynamic takes it without a rebuild, within {FREE:g} steady steps, "
     f"and static rebuilds and pays at least {EDIT_COST:g} times as many steps. Otherwise the edit refutes it. "
     "The claim gets the verdict that all edits give, and depends where they give different ones. Inconclusive with "
     f"fewer than {MIN_EDITS} kinds of edit.",
     find=find,
     reads=(Edits,),
+    reads_of_models=(Time, Parity),
     check=KINDS[kind_of(Edits)],
     tape="partly",
     literature=(

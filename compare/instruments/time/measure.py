@@ -10,13 +10,15 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
+from compare.engines import Engine
 from compare.engines.step import Step
 from compare.instruments import thin
 from compare.instruments.parity import expectations
-from compare.instruments.runnables import Build, Runnable, WorkloadRunnable
+from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
 from compare.instruments.time.rounds import CLOCK, NAME, Clock, TimedCall, paired_rounds, turned
 from compare.instruments.watch import lines
@@ -24,6 +26,8 @@ from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import to_json
+from compare.steps import now
+from compare.workloads import models
 from compare.workloads.base import Case
 
 COLD = 0
@@ -41,6 +45,8 @@ def measure(job: Job) -> Time:
     engine = engines.of_arm(job.arms[0])
     engine.start(job.seed)
     engine.use(job.asked.get("device", "cpu"))
+    if models.is_model(job.workload):
+        return answer(job, model_of(job, engine), _limits(job))
     case = thin.case_of(job, engine.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
     if not engine.costly:
@@ -50,8 +56,28 @@ def measure(job: Job) -> Time:
     expected = expectations(workloads.load(job.source).case(str(job.size)))
     runnable = WorkloadRunnable(engine, case, engine.step, {each.example: (each.reference,) for each in expected})
     gc.freeze()
+    return answer(job, runnable, _limits(job))
+
+
+def model_of(job: Job, engine: Engine) -> ModelRunnable:
+    """The function and the calls of a real model; the process that finds no compiled code compares, too."""
+    now(f"imported {job.workload}")
+    engine.bounded()
+    module, _, attribute = job.source.partition(":")
+    defined = import_module(module)
+    function, checks = getattr(defined, attribute), job.process == COLD
+    engine.arrays(list(engine.reached(function)))  # modules go where the inputs go
+    inputs = defined.batches() if hasattr(defined, "batches") else defined.inputs
+    calls = [engine.arrays(call) for call in inputs]
+    runnable = ModelRunnable(engine, engine.arms[0], str(job.workload), function, calls, 0, checks=checks)
+    gc.freeze()
+    return runnable
+
+
+def _limits(job: Job) -> Limited:
+    """The seconds that a compiled arm may take for its first epoch, and more for the base: without it is no ratio."""
     limit = float(job.asked["limit"])
-    return answer(job, runnable, lambda arm, _: seconds_for(limit if arm in job.arms[1:] else limit * BASE))
+    return lambda arm, _: seconds_for(limit if arm in job.arms[1:] else limit * BASE)
 
 
 def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeArm]:

@@ -1,0 +1,201 @@
+"""The page of a run of real models: a row for each, why they were compiled again, and where workloads say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil, inf
+from typing import TYPE_CHECKING
+
+from compare.claims import regimes
+from compare.claims.base import OPEN
+from compare.claims.break_even import BreakEven
+from compare.claims.models import ModelCosts
+from compare.page import answer as suite
+from compare.page import verdicts
+from compare.page.blocks import Section, Table, section
+from compare.stats import geometric_mean
+from compare.words import text
+
+if TYPE_CHECKING:
+    from compare.claims.base import Regime, Verdict
+
+_COSTS = (
+    "A step is the loss and the gradients of all parameters. The first call compiles: cold without, cached with "
+    "compiled code of an earlier process on the disk. Pays after says how many steps it takes from the first call, "
+    "cold, until compiling has taken less time in all than eager. Of a model whose inputs vary, a step is the mean "
+    "over its stream, and the steps of the first pass are counted as they were. Peak is bytes of malloc in a step."
+)
+_ROLES = "In {title}, dynamic is {eager} here, and static is a compiled mode."
+
+
+def line(row: ModelCosts) -> str:
+    """`resnet18, torch-compile: a step 0.61× of 25 ms, first call 41 s, cached 9 s, pays after 4,100 steps`."""
+    said = [f"{title} {value}" for title, value in _cells(row).items() if value and title not in ("model", "arm")]
+    return f"{row.name}, {row.arm.arm}: {', '.join(said)}"
+
+
+def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) -> Section:
+    """The section that opens the page."""
+    eager = rows[0].eager.arm if rows else "eager"
+    blocks = (
+        *_sentences(rows),
+        verdicts.headline(judged),
+        suite.claims(judged),
+        table(rows),
+        _COSTS,
+        suite.EXPLAINED,
+        _ROLES.format(title=title, eager=eager),
+    )
+    return Section("The answer", tuple(filter(None, blocks)), suite.NAME)
+
+
+def table(rows: Sequence[ModelCosts]) -> Table | None:
+    """A row for each compiled arm of each model."""
+    return Table.of("lrrrrrrrrrrl", map(_cells, rows), "Every model: eager and compiled") if rows else None
+
+
+def sections(rows: Sequence[ModelCosts], judged: Sequence[Verdict], small: Sequence[Verdict]) -> tuple[Section, ...]:
+    """Where real models and our workloads give different verdicts, then what was compiled again, and graph breaks."""
+    parts = (beside(judged, small), recompiles(rows), breaks(rows))
+    return tuple(filter(None, parts))
+
+
+def _sentences(rows: Sequence[ModelCosts]) -> Iterator[str]:
+    timed = [row for row in rows if row.arm.ratio]
+    if not timed:
+        yield "No compiled arm of a model has been timed once warm."
+        return
+    ratios = sorted(row.arm.ratio.estimate for row in timed if row.arm.ratio)
+    faster = sum(row.arm.ratio.side(0.05) == "below" for row in timed if row.arm.ratio)
+    slower = sum(row.arm.ratio.side(0.05) == "above" for row in timed if row.arm.ratio)
+    yield (
+        f"Once warm, a compiled step takes {text.ratio(geometric_mean(ratios))} the time of an eager one, the "
+        f"geometric mean of {text.counted(len(timed), 'model')}, from {text.ratio(ratios[0])} to "
+        f"{text.ratio(ratios[-1])}: it is faster in {faster}, slower in {slower}, and neither is shown in "
+        f"{len(timed) - faster - slower}."
+    )
+    paid = sorted(_runs(row.pays) for row in timed)
+    ends = [runs for runs in paid if runs < inf]
+    if ends:
+        middle = paid[len(paid) // 2]
+        half = f"half of them within {ceil(middle):,} steps" if middle < inf else "fewer than half of them do"
+        yield (
+            f"With the first call from a cold cache, compiling pays for itself in {len(ends)} of {len(timed)}: the "
+            f"first after {ceil(ends[0]):,} steps, {half}."
+        )
+
+
+def _runs(even: BreakEven | None) -> float:
+    return even.runs if even and even.runs is not None else inf
+
+
+def _cells(row: ModelCosts) -> Mapping[str, str]:
+    arm, ratio = row.arm, row.arm.ratio
+    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
+    peak = text.size(arm.peak) if arm.peak else ""
+    more = text.ratio(arm.peak / row.eager.peak) if arm.peak and row.eager.peak else ""
+    return {
+        "model": row.model.title,
+        "eager step": _seconds(row.eager.steady),
+        "compiled ÷ eager": text.ratio(ratio.estimate) + bounds if ratio else "",
+        "first call, cold": _seconds(arm.cold),
+        "cached": _seconds(arm.warm),
+        "pays after": _pays(row.pays),
+        "inputs, shapes": f"{row.inputs}, {row.shapes}" if row.model.varies else "",
+        "compiles again": f"{row.recompiles}" if row.told else "",
+        "graph breaks": f"{sum(row.told.breaks.values())}" if row.told else "",
+        "eager peak": text.size(row.eager.peak) if row.eager.peak else "",
+        "compiled ÷ eager peak": more or peak,
+        "why": _why(row),
+    }
+
+
+def _why(row: ModelCosts) -> str:
+    """How the arm came out, where that is not well, and which limit it met."""
+    status = "" if row.arm.status == "ok" else f"{row.arm.status}: "
+    limits = "; ".join(row.told.limits[:1]) if row.told else ""
+    return "; ".join(filter(None, (f"{status}{row.arm.reason}", limits)))
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else text.seconds(value)
+
+
+def _pays(even: BreakEven | None) -> str:
+    if even is None:
+        return ""
+    return f"{ceil(even.runs):,} steps" if even.runs is not None else even.verdict
+
+
+def recompiles(rows: Sequence[ModelCosts]) -> Section | None:
+    """Why compilers compiled again over the streams, with the line."""
+    said = tuple(
+        (row.model.title, row.arm.arm, f"{count:,}", reason)
+        for row in rows
+        for reason, count in row.reasons.most_common()
+    )
+    headers = ("model", "arm", "count", "why")
+    return section("Compiled again", Table(headers, said, "llrl", "Reasons, cold")) if said else None
+
+
+def breaks(rows: Sequence[ModelCosts]) -> Section | None:
+    """Graph breaks, with the line."""
+    said = tuple(
+        (row.model.title, row.arm.arm, f"{count:,}", reason)
+        for row in rows
+        if row.told
+        for reason, count in row.told.breaks.items()
+    )
+    headers = ("model", "arm", "count", "where and why")
+    return section("Graph breaks", Table(headers, said, "llrl", "By line, cold")) if said else None
+
+
+def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | None:
+    """Claim by claim, the regimes of both sets, and whether they contradict each other; None without the other run."""
+    if not small:
+        return None
+    ours = {verdict.claim.id: verdict for verdict in small}
+    rows = []
+    for verdict in judged:
+        other = ours.get(verdict.claim.id)
+        for regime in verdict.finding.regimes if other else ():
+            if other and regimes.REAL in regime.name:
+                near = _counterpart(regime, other)
+                rows.append(
+                    (verdict.claim.id, regime.name, _said(regime), _said(near) if near else "", _differ(regime, near))
+                )
+        if other:
+            words = verdict.finding.verdict, other.finding.verdict
+            rows.append((verdict.claim.id, "the verdict", *words, _contradict(*words)))
+    apart = [f"{id}: {name}" for id, name, *_, said in rows if said == "contradict"]
+    sentence = (
+        f"Real models contradict the workloads in {text.listed(apart)}."
+        if apart
+        else "Real models contradict the workloads in no regime where both are settled."
+    )
+    headers = ("claim", "regime", "real models", "our workloads", "")
+    return section(
+        "Where real models and our workloads differ", sentence, Table(headers, tuple(rows), "lllll"), name="beside"
+    )
+
+
+def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
+    """The regime of all workloads that stands for the same phase: its name without that of the kind."""
+    phase = regime.condition.replace(f", {regimes.REAL}", "").replace(f"{regimes.REAL}: ", "")
+    named = {each.condition: each for each in other.finding.regimes}
+    return named.get(phase) or next((each for name, each in named.items() if name.endswith(phase)), None)
+
+
+def _said(regime: Regime) -> str:
+    value = "" if regime.value is None else f" ({text.ratio(regime.value)})"
+    return f"{regime.verdict}{value}"
+
+
+def _differ(regime: Regime, other: Regime | None) -> str:
+    return _contradict(regime.verdict, other.verdict) if other else ""
+
+
+def _contradict(here: str, there: str) -> str:
+    if here in OPEN or there in OPEN:
+        return "open"
+    return "the same" if here == there else "contradict"
