@@ -53,7 +53,7 @@ MODELS: Mapping[str, Model] = {
     "wavenet": Model("WaveNet"),
     "gcn": Model("GCN", "length"),
     "gat": Model("GAT", "length"),
-    "tree_lstm": Model("Tree-LSTM", "structure"),
+    "tree_lstm_of_parses": Model("Tree-LSTM", "structure"),
     "stochastic_depth": Model("Stochastic depth", "structure"),
     "supernet": Model("Supernet", "structure"),
     "mixture_of_experts": Model("Mixture of experts", "structure"),
