@@ -108,9 +108,10 @@ class Builder:
 
 
 def _has_changed(value: np.ndarray[Any, Any] | Dim, node: Node) -> bool:
-    """Whether an array has been written to since it became a constant."""
-    floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    return not isinstance(value, Dim) and not np.array_equal(value, node.attrs["value"], equal_nan=floating)
+    """Whether an array has been written to since it became a constant; few numbers are known by what they are."""
+    if isinstance(value, Dim) or value.nbytes <= SMALL:
+        return False
+    return not np.array_equal(value, node.attrs["value"], equal_nan=value.dtype.kind == "f")
 
 
 def _kept(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

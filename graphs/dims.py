@@ -192,7 +192,7 @@ def same(a: Size, b: Size) -> bool:
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """Whether two shapes are equal for every value of their names."""
-    return len(a) == len(b) and all(map(same, a, b))
+    return a is b or (len(a) == len(b) and all(map(same, a, b)))
 
 
 def product(sizes: Iterable[Size]) -> Size:

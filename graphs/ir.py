@@ -132,6 +132,8 @@ class Node:
     @property
     def subgraphs(self) -> tuple[Graph, ...]:
         """The graphs among its attributes: the branches, condition or body of a control-flow op."""
+        if not self.attrs:  # most nodes, and passes ask this of all
+            return ()
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
         return tuple(value for value in values if isinstance(value, Graph))
 
