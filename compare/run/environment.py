@@ -9,6 +9,7 @@ import platform
 import signal
 import subprocess
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -149,29 +150,24 @@ def blas() -> Blas:
 
 def versions() -> dict[str, str]:
     """The versions of graphduel and of what it measures with; what is not installed is left out."""
-    installed = {}
-    for name in PACKAGES:
-        try:
-            installed[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return installed
+    return {name: version for name in PACKAGES if (version := _version(name))}
+
+
+@cache
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def commit() -> str | None:
     """The git commit of this code, with "+" after it when files were changed; None outside a checkout."""
-    here = Path(__file__).resolve().parent
-    head = _git(here, "rev-parse", "--short=12", "HEAD")
-    if head is None:
-        return None
-    return head + ("+" if _git(here, "status", "--porcelain", "--untracked-files=no") else "")
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]  # no tag: always the commit
     try:
         done = subprocess.run(
-            ["git", *arguments],  # noqa: S607
-            cwd=folder,
+            command,
+            cwd=Path(__file__).resolve().parent,
             capture_output=True,
             text=True,
             timeout=10,
