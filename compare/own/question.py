@@ -169,8 +169,8 @@ class Question:
         return replace(job, arm=arms[-1], budget=budget, maker=MAKER)
 
     def job_of(self, kind: str, arms: Arms, process: int | None = None, source: str = "") -> Job:
-        """A job of that kind."""
-        budget = Budget(seconds=self.seconds)
+        """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""
+        budget = Budget(seconds=self.seconds, block_seconds=min(Budget.block_seconds, self.seconds / 20))
         return Job(kind, self.name, SIZE, process, source=source, seed=self.seed, arms=arms, budget=budget)
 
 
