@@ -128,5 +128,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     assert re.search(r"C9 +Static graphs do not repeat work +supported", claim)
     assert "C8" not in claim
     tests = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
-    python(folder, *tests, "-k", "C9 or repetition", "tests/compare/test_registration.py", "tests/compare/test_claims.py")
+    python(
+        folder, *tests, "-k", "C9 or repetition", "tests/compare/test_registration.py", "tests/compare/test_claims.py"
+    )
     python(folder, *tests, "-m", "not slow", "tests/graphs/test_ops.py")
