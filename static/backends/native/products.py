@@ -18,6 +18,7 @@ from static.backends.native.target import Target
 
 LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
 ROWS, VECTORS = 16, 4  # of a tile at most
+MOST_TERMS = 16  # of a k that are written out where they could be a loop's turns
 CHAINS = 8  # multiplications that have to be under way at once: two begin in a cycle, and each takes four
 FAR = 64  # elements between rows of the right matrix from which on packing pays
 
@@ -65,6 +66,16 @@ class Product(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes: a vector at a time."""
         return math.prod(self.batch) * self.rows * self.inner * len(self.terms) * -(-self.columns // LANES)
+
+    @property
+    def rows_of_terms(self) -> tuple[tuple[Term, ...], int, Term]:
+        """Terms that repeat, how often, and how far apart: many that are alike but for that are the turns of a loop."""
+        terms = self.terms
+        for length in range(3, len(terms) // 2 + 1) if len(terms) > MOST_TERMS else ():
+            ahead = {(b.left - a.left, b.right - a.right) for a, b in zip(terms, terms[length:], strict=False)}
+            if len(terms) % length == 0 and len(ahead) == 1:
+                return terms[:length], len(terms) // length, Term(*ahead.pop())
+        return terms, 1, Term(0, 0)
 
     @property
     def turns(self) -> bool:
@@ -220,8 +231,11 @@ class ProductLoops:
 
         self.b.loop(piece.length, 1, (), turn)
 
-    def _right(self, k: Index, first: Index, column: Index, vector: int, active: int, more: int) -> Access:
-        terms = [*self.stack, (first, self.beside.row), (k, self.beside.row), (column, 1)]
+    def _right(
+        self, k: Index, first: Index, column: Index, vector: int, active: int, more: int,
+        beside: Sequence[tuple[Index, int]] = (),
+    ) -> Access:  # fmt: skip
+        terms = [*self.stack, (first, self.beside.row), (k, self.beside.row), (column, 1), *beside]
         return self.b.access(self.source, terms, 1, active, vector * LANES + more)
 
     def _tile(self, tile: _Tile) -> None:
@@ -241,21 +255,29 @@ class ProductLoops:
 
     def _multiply(self, tile: _Tile, k: Index, totals: Sequence[Value]) -> Sequence[Value]:
         """One more k for each accumulator of a tile."""
-        for term in self.recipe.terms:
-            totals = self._add(tile, k, term, totals)
-        return totals
+        terms, count, apart = self.recipe.rows_of_terms
 
-    def _add(self, tile: _Tile, k: Index, term: Term, totals: Sequence[Value]) -> list[Value]:
+        def turn(row: Index, carried: Sequence[Value]) -> Sequence[Value]:
+            for term in terms:
+                carried = self._add(tile, k, term, (row, apart), carried)
+            return carried
+
+        return self.b.loop(count, 1, totals, turn)
+
+    def _add(self, tile: _Tile, k: Index, term: Term, row: tuple[Index, Term], totals: Sequence[Value]) -> list[Value]:
+        """One more term, of a row of terms that lie so far apart."""
+        further, apart = row
         left = self.recipe.left
         if self.packs:
             width = tile.vectors * LANES
             accesses = [self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES) for v in range(tile.vectors)]
         else:
             actives = [tile.lanes if v == tile.vectors - 1 else LANES for v in range(tile.vectors)]
-            accesses = [self._right(k, tile.piece.first, tile.column, v, a, term.right) for v, a in enumerate(actives)]
+            first, beside = tile.piece.first, [(further, apart.right)]
+            accesses = [self._right(k, first, tile.column, v, a, term.right, beside) for v, a in enumerate(actives)]
         across = [self.b.load(access) for access in accesses]
         terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row)]
-        terms += [(tile.piece.first, left.column), (k, left.column)]
+        terms += [(tile.piece.first, left.column), (k, left.column), (further, apart.left)]
         products = []
         for r in range(tile.rows):
             offset = r * left.row + term.left

@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 from graphs.ops import pooling
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.windows import counts
-from static.backends.native import link
+from static.backends.native import cache, link, products
 from static.backends.native.convolutions import Convolution, WeightGradient
 from static.backends.native.target import AVX2, AVX512, NEON
 from tests.helpers.native_reference import in_python
@@ -211,6 +211,31 @@ def test_loops_over_windows_add_up_in_registers(name):
     assert len(multiplied) >= len(recipes)
     for block in multiplied:
         assert stack_operands(block) <= 0.1 * multiplications(block), block
+
+
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("length", [5, 7])
+def test_many_taps_are_turns_of_a_loop_with_the_same_bits(length, stride, dilation, monkeypatch):
+    rng = np.random.default_rng(length)
+    weight = rng.normal(size=(7, 3, length, length)).astype("f4")
+    x = rng.normal(size=(2, 3, 17, 18)).astype("f4")
+
+    def loss(weight, x):
+        return g.sum(g.square(g.conv2d(x, weight, stride=stride, dilation=dilation, padding=length // 2)))
+
+    def made():
+        exe = static.compile(static.value_and_grad(loss, (0, 1)), weight, x, backend="native")
+        text = sum(len(kernel.llvm) for kernel in exe.kernels if isinstance(kernel.recipe, Convolution))
+        return g.tree.leaves(exe(weight, x)), text
+
+    rolled, text = made()
+    monkeypatch.setattr(products, "MOST_TERMS", length**2)
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "_in_use", {})
+        patch.setenv(cache.SWITCH, "off")
+        written_out, longer = made()
+    assert 2 * text < longer or stride > 1  # taps of residues lie in no rows
+    assert all(same(np.asarray(a), np.asarray(b)) for a, b in zip(rolled, written_out, strict=True))
 
 
 def test_an_element_that_no_tap_meets_gets_no_gradient():
