@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
+import numpy as np
 import optree
 
+import dynamic
 from compare import engines
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.replayed import Replay, replaying
+from compare.engines.graphduel.tensors import as_tensors
 from compare.engines.graphduel.training import TrainingStep
-from compare.engines.reached import is_training
-from compare.engines.step import loss_in
+from compare.engines.reached import ReachedCode, is_training, names_of
+from compare.engines.step import Step, loss_in
 from compare.errors import InputsError
 from compare.instruments import thin
-from compare.instruments.parity import MOST_EXAMPLES, Expected, tolerance_of
+from compare.instruments.parity import MOST_EXAMPLES, Expected, tolerance_of, tree_error
+from compare.instruments.runnables import MULTIPLE
 from compare.own import numbers, origin
 from compare.own.question import Calls, Function, Question
 from compare.records.record import DYNAMIC
 from compare.workloads.base import Case
+from graphs import tree
 
 
 def called(question: Question) -> tuple[Function, Calls]:
@@ -46,13 +52,22 @@ def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Funct
     """
     from dynamic.nn.functional.normalization import moved
 
+    inside = any("grad" in names_of(reached) for reached in ReachedCode(function).functions)
+    differentiating = dynamic.enable_grad if inside else contextlib.nullcontext
+
     @functools.wraps(function)
     def called(*args: Any) -> Any:
-        with moved(), replaying(replay):
+        with moved(), replaying(replay), as_tensors(), differentiating():
             value = function(*args)
+        if inside and not dynamic.is_grad_enabled():
+            value = tree.tree_map(_detached, value)
         return loss_in(value) if loss else value
 
     return called
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, dynamic.Tensor) else leaf
 
 
 def references(case: Case, question: Question) -> tuple[list[Expected], float]:
@@ -62,13 +77,26 @@ def references(case: Case, question: Question) -> tuple[list[Expected], float]:
     parameters.
     """
     eager = engines.step(DYNAMIC, case)
-    theirs, tolerance = numbers.references(question.numbers) if question.numbers else ({}, tolerance_of(case))
+    theirs, tolerance = numbers.references(question.numbers) if question.numbers else ({}, _tolerance(eager, case))
     expected = []
     for index in thin.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
         expected.append(Expected(index, reference, ours))
     return expected, tolerance
+
+
+def _tolerance(eager: Step, case: Case) -> float:
+    """That of the dtype, and more where the step itself is further off from parameters that differ by rounding."""
+    nudged: Any = optree.tree_map(_nudged, case.params)
+    example = case.examples[0]
+    error = max(map(tree_error, eager.built(nudged, *example), eager(*example)))
+    return max(tolerance_of(case), min(MULTIPLE * error, 1.0))
+
+
+def _nudged(leaf: Any) -> Any:
+    is_float = isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
+    return leaf * (1 + np.finfo(leaf.dtype).eps) if is_float else leaf
 
 
 def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:
@@ -81,8 +109,8 @@ def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:
         (value, tensors) = _like((value, state["tensors"]), theirs._replace(trains=False), name)
         return (value, {**state, "tensors": tensors}), ()
     parts = []
-    for what, tree, leaves in zip(("values", "gradients"), ours, theirs[:2], strict=True):
-        structure = optree.tree_structure(tree)
+    for what, given, leaves in zip(("values", "gradients"), ours, theirs[:2], strict=True):
+        structure = optree.tree_structure(given)
         if structure.num_leaves != len(leaves):
             counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"
             raise InputsError(f"{name} gives another number of {what}: {counts}")

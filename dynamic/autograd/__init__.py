@@ -37,6 +37,11 @@ def grad(
     del only_inputs
     if is_grads_batched:
         raise GraphError(located("grad: is_grads_batched is not supported; call grad for each cotangent"))
+    roots = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    if hasattr(roots[0], "gradients"):  # a symbol, where a trace differentiates inside
+        sources = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        gradients: tuple[Any, ...] = roots[0].gradients(roots, sources, grad_outputs, may_be_none=bool(allow_unused))
+        return gradients
     return grad_of(
         outputs, inputs, grad_outputs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,
         materialize_grads=materialize_grads,

@@ -15,34 +15,23 @@ import numpy as np
 
 import dynamic
 import graphs as g
+from compare.engines.graphduel.tensors import as_tensors, pulled
 from compare.engines.held import Kinds
 from compare.engines.reached import ReachedCode
 from compare.errors import UnsupportedError
+from dynamic.changing import Changing
 from dynamic.nn.functional.normalization import moved
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
 from dynamic.optim.ruled import RuledOptimizer
 from graphs.ops.movement import identity
-from static.trace.differentiate import pull_back
+from static.trace.converting import callee
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, node_of, reading_all
+from static.trace.tracing import current, node_of
 
 State = Mapping[str, Any]
 Attribute = tuple[Any, str]
 """A dict of attributes or globals, and a name in it."""
-
-_IN_PLACE: Mapping[str, Callable[..., Any]] = {
-    "add_": lambda x, y, *, alpha=1: x + y * alpha,
-    "sub_": lambda x, y, *, alpha=1: x - y * alpha,
-    "mul_": lambda x, y: x * y,
-    "div_": lambda x, y: x / y,
-    "copy_": lambda x, y, *_: g.broadcast_to(y, x.shape),
-    "lerp_": lambda x, y, weight: x + (y - x) * weight,
-    "clamp_": lambda x, min=None, max=None: g.clip(x, min, max),
-    "zero_": g.zeros_like,
-    "fill_": lambda x, value: g.zeros_like(x) + value,
-}
-"""What changes a parameter in place, as what it becomes."""
 
 
 class TrainingStep:
@@ -58,7 +47,8 @@ class TrainingStep:
         self.optimizers = _ruled(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
         self.given = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
-        self.schedules = any(isinstance(value, LRScheduler) for value in values)
+        schedules = {id(value): value for value in values if isinstance(value, LRScheduler)}.values()
+        self.rates = [*map(vars, schedules), *(group for opt in self.optimizers for group in opt.param_groups)]
         names = {id(tensor): name for name, tensor in self.tensors.items()}
         outer: list[Any] = [value for value in values if isinstance(value, kinds.module)]
         modules = [inner for module in outer for inner in module.modules()]
@@ -91,7 +81,12 @@ class TrainingStep:
             rest = iter(args)
             call = [self.given[i] if i in self.given else next(rest) for i in range(len(args) + len(self.given))]
             traced = current() is not None
-            return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
+            rates = [(held, dict(held)) for held in self.rates]  # a schedule changes them for the next step
+            try:
+                return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
+            finally:
+                for held, before in rates:
+                    held.update(before)
 
         step.__name__ = getattr(self.function, "__name__", "step")
         return step
@@ -167,8 +162,8 @@ class _Traced:
         self.wanted = [name for name, tensor in training.tensors.items() if tensor.requires_grad]
         self.gradients = dict[str, Any]()
         self.sums = [list(groups) for groups in state["sums"]]
-        if training.schedules:
-            raise UnsupportedError("a schedule of the learning rate changes numbers that a graph holds")
+        if callee(training.function) is not training.function:
+            raise UnsupportedError("a whole training step is traced as it is written; static is the mode for it")
 
     def _variable(self, value: Any) -> Symbol:
         return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
@@ -176,14 +171,12 @@ class _Traced:
     def run(self, call: Sequence[Any]) -> tuple[Any, State]:
         """What the step returns, and the state after it."""
         before = [(space, key, space[key]) for space, key, _ in self.training.places]
-        self.builder.saving += 1
         try:
-            with moved() as moves, self._methods(), self._optimizers():
+            with moved() as moves, as_tensors(self._methods), self._optimizers():
                 for space, key, name in self.training.places:
                     space[key] = self.symbols[name]
                 value = self.training.function(*call)
         finally:
-            self.builder.saving -= 1
             for space, key, tensor in before:
                 space[key] = tensor
         running = {id(symbol): name for name, symbol in self.symbols.items()}
@@ -196,29 +189,26 @@ class _Traced:
 
     # What a parameter can do in PyTorch, and a symbol cannot ------------------------------------------------------
 
-    @contextmanager
-    def _methods(self) -> Iterator[None]:
-        """Inside, symbols have PyTorch's methods of tensors that are differentiated and changed."""
-        methods: dict[str, Any] = {
+    @property
+    def _methods(self) -> Mapping[str, Any]:
+        """What a symbol can do here: have a gradient, be differentiated, and change."""
+        return {
             "backward": self._backward_of(),
             "item": lambda symbol: symbol,
             "grad": property(self._gradient, self._set_gradient),
-            "data": property(lambda symbol: symbol),
-            "requires_grad": property(lambda symbol: self._name(symbol) in self.wanted),
-            "requires_grad_": lambda symbol, *_: symbol,
-            **{name: _in_place(becomes) for name, becomes in _IN_PLACE.items()},
+            "data": property(lambda symbol: symbol, _set_data),
+            "requires_grad": property(lambda symbol: self._name(symbol) in self.wanted, lambda _, __: None),
+            "_assign": self._assign_of(),
+            **{name: vars(Changing)[name] for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__")},
         }
-        before: dict[str, Any] = {name: vars(Symbol).get(name) for name in methods}
-        for name, method in methods.items():
-            setattr(Symbol, name, method)
-        try:
-            yield
-        finally:
-            for name, method in before.items():
-                if method is None:
-                    delattr(Symbol, name)
-                else:
-                    setattr(Symbol, name, method)
+
+    def _assign_of(self) -> Callable[..., Symbol]:
+        sound = vars(Symbol)["_assign"]
+
+        def assign(symbol: Symbol, result: Any) -> Any:
+            return sound(symbol, result) if self._name(symbol) is None else _rebound(symbol, result)
+
+        return assign
 
     def _name(self, symbol: Symbol) -> str | None:
         return next((name for name, held in self.symbols.items() if held is symbol), None)
@@ -243,13 +233,8 @@ class _Traced:
 
     def _pull(self, loss: Symbol, gradient: Any) -> None:
         """Add what reaches each parameter from the loss to its gradient."""
-        seed = np.ones(loss.shape, loss.dtype) if gradient is None else gradient
         variables = [self.symbols[name] for name in self.wanted]
-        with reading_all():
-            reaching = pull_back(
-                self.builder, self.start, variables, [loss], [Symbol(self.builder, node_of(self.builder, seed, ()))]
-            )
-        for name, (cotangent, _) in zip(self.wanted, reaching, strict=True):
+        for name, cotangent in zip(self.wanted, pulled([loss], [gradient], variables, self.start), strict=True):
             if cotangent is not None:
                 before = self.gradients.get(name)
                 self.gradients[name] = cotangent if before is None else g.add(before, cotangent)
@@ -312,10 +297,11 @@ def _slots(sums: Mapping[str, Any], optimizer: RuledOptimizer) -> Mapping[str, A
     return {slot: sums[slot] for slot in optimizer.slots if slot in sums}
 
 
-def _in_place(becomes: Callable[..., Any]) -> Callable[..., Any]:
-    def changed(symbol: Symbol, *args: Any, **words: Any) -> Symbol:
-        value: Any = becomes(symbol, *args, **words)
-        symbol.node = value.node
-        return symbol
+def _rebound(symbol: Symbol, value: Any) -> Symbol:
+    """The symbol of a parameter, with another value."""
+    symbol.node = g.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
+    return symbol
 
-    return changed
+
+def _set_data(symbol: Symbol, value: Any) -> None:
+    _rebound(symbol, value)

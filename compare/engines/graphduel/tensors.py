@@ -1,0 +1,94 @@
+"""Symbols of a trace as PyTorch's tensors: their methods where NumPy's have the same names, and gradients inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import dynamic
+from dynamic.changing import Changing
+from graphs import ops
+from graphs.errors import NotDifferentiableError
+from graphs.torch.function_methods import FunctionMethods
+from graphs.torch.methods import Conversions, TorchNames
+from static.trace.differentiate import pull_back
+from static.trace.symbol import Symbol
+from static.trace.tracing import current, node_of, reading_all
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_NEW = ("new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
+
+
+def _methods() -> dict[str, Any]:
+    """What a tensor of PyTorch's has, where a symbol has none or another: by name."""
+    named = {
+        name: value
+        for kind in (Conversions, FunctionMethods, TorchNames)
+        for name, value in vars(kind).items()
+        if not name.startswith("_")
+    }
+    changing = {
+        name: value for name, value in vars(Changing).items() if name.endswith("_") and not name.startswith("_")
+    }
+    return {
+        **named,
+        **changing,
+        **{name: getattr(dynamic.Tensor, name) for name in _NEW},
+        "numel": lambda symbol: int(symbol.size),
+        "nelement": lambda symbol: int(symbol.size),
+        "clone": lambda symbol, **_: ops.identity(symbol),
+        "requires_grad": property(lambda _: True, lambda _, __: None),
+        "requires_grad_": lambda symbol, *_: symbol,
+        "is_leaf": property(lambda _: False),
+        "gradients": gradients,
+    }
+
+
+@contextmanager
+def as_tensors(more: Mapping[str, Any] = _NONE) -> Iterator[None]:
+    """Inside a trace, symbols have these methods, and `more` before them; outside of one nothing changes."""
+    builder = current()
+    if builder is None:
+        yield
+        return
+    methods = {**_methods(), **more}
+    before: dict[str, Any] = {name: vars(Symbol).get(name) for name in methods}
+    builder.saving += 1  # what is traced may be differentiated inside
+    for name, method in methods.items():
+        setattr(Symbol, name, method)
+    try:
+        yield
+    finally:
+        builder.saving -= 1
+        for name, method in before.items():
+            if method is None:
+                delattr(Symbol, name)
+            else:
+                setattr(Symbol, name, method)
+
+
+def gradients(_: Symbol, outputs: Sequence[Any], inputs: Sequence[Any], seeds: Any, *, may_be_none: bool) -> Any:
+    """What `torch.autograd.grad` gives: the gradient of the outputs, summed, in each input, as symbols.
+
+    Raises NotDifferentiableError where the outputs do not depend on one, unless that `may_be_none`.
+    """
+    given = [None] * len(outputs) if seeds is None else list(seeds) if isinstance(seeds, (list, tuple)) else [seeds]
+    reaching = pulled(outputs, given, inputs)
+    if not may_be_none and any(gradient is None for gradient in reaching):
+        raise NotDifferentiableError("an input of grad has no part in the outputs; give allow_unused=True")
+    return tuple(reaching)
+
+
+def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
+    """What reaches each input from the outputs, through the nodes from number `start` on; None for nothing."""
+    builder = current()
+    assert builder is not None  # noqa: S101  (symbols are of a trace)
+    values = [np.ones(out.shape, out.dtype) if seed is None else seed for out, seed in zip(outputs, seeds, strict=True)]
+    with reading_all():
+        cotangents = [Symbol(builder, node_of(builder, value, ())) for value in values]
+        reaching = pull_back(builder, start, inputs, outputs, cotangents)
+    return [cotangent for cotangent, _ in reaching]

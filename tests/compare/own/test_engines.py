@@ -1,0 +1,146 @@
+"""A file of PyTorch's in several engines: names that stand for others, numbers carried over, and a training step."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from compare.cli.command import graphduel
+from compare.engines.graphduel.replayed import Replay
+from compare.engines.graphduel.standin import as_named
+from compare.errors import InputsError, UnsupportedError
+from compare.own import several
+
+FILE = """
+import torch
+from torch import nn, optim
+import torch.nn.functional as F
+from beside import width
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.norm = nn.Linear(4, width), nn.BatchNorm1d(width)
+        self.out = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, 2))
+
+    def forward(self, x):
+        return self.out(self.norm(self.hidden(x.view(x.size(0), -1))))
+
+model = Net()
+optimizer = optim.Adam(model.parameters(), lr=0.01)
+
+def loss(x, y):
+    value = F.cross_entropy(model(x), y)
+    return value, value.detach()
+
+def step(x, y):
+    optimizer.zero_grad()
+    value = F.cross_entropy(model(x), y)
+    value.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return value.item()
+
+def missing(x, y):
+    return torch.fft.rfft(model(x)).abs().sum()
+
+inputs = [(torch.randn(6, 4), torch.randint(0, 2, (6,))) for _ in range(2)]
+"""
+QUICK = ["--processes", "0", "--seconds", "0.05"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "beside.py").write_text("import torch\nwidth = int(torch.tensor(8).item())\n", "utf-8")
+    path = tmp_path / "mine.py"
+    path.write_text(FILE, "utf-8")
+    return path
+
+
+def compared(file, function, *arguments):
+    out = file.parent / "answer.json"
+    command = ["compare", f"{file}:{function}", *QUICK, "--json", str(out), *arguments]
+    done = CliRunner().invoke(graphduel, command)
+    return done, json.loads(out.read_text("utf-8")) if out.exists() else None
+
+
+def test_torch_is_our_engine_where_it_stands_in(file):
+    program = (
+        "import sys; from compare.engines.graphduel.standin import stand_in; stand_in(); sys.path.append(sys.argv[1]);"
+        "import mine, torch, torch.nn.functional as F, dynamic;"
+        "assert torch is dynamic and F is dynamic.nn.functional and mine.model.hidden.weight.shape == (8, 4);"
+        "assert not any(name.startswith('torch._') for name in sys.modules)\n"
+        "try: import torch.fft\n"
+        "except ImportError as error: print(error)"
+    )
+    root = Path(__file__).parents[3]
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(file.parent)], capture_output=True, text=True, cwd=root, check=False
+    )
+    assert (ran.stdout, ran.stderr) == ("torch.fft is missing in our engine\n", "")
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("dynamic has no 'stft': x", "torch.stft is missing in our engine: x"),
+        ("cannot import name 'Foo' from 'dynamic.nn' (/a/b.py)", "torch.nn.Foo is missing in our engine"),
+        ("'Tensor' object has no attribute 'foo'", "torch.Tensor.foo is missing in our engine"),
+    ],
+)
+def test_a_missing_name_is_pytorchs(said, named):
+    assert as_named(said) == named
+
+
+def test_draws_are_given_out_from_the_first_in_each_call():
+    normal, mask = np.ones((2, 3)), np.array([True, False])
+    replay = Replay([[normal, mask], [np.zeros(5)]])
+    for _ in range(2):
+        replay.begin()
+        assert replay.standard_normal((2, 3)) is normal
+        assert replay.kept((2,)).tolist() == [True, False]
+    replay.begin()
+    assert replay.random(5).shape == (5,)
+    with pytest.raises(UnsupportedError, match="random numbers number 2, of shape"):
+        replay.random((7,))
+
+
+def test_engines_that_cannot_run_a_file_are_refused(tmp_path):
+    path = tmp_path / "ours.py"
+    path.write_text("import graphs\ndef f(x): return x\n", "utf-8")
+    with pytest.raises(InputsError, match="written for graphduel, which"):
+        several.questions(["autograd", "graphduel"], f"{path}:f", "", None)
+
+
+def test_a_training_step_is_one_graph_of_our_engine_alone(file):
+    done, answer = compared(file, "step", "--engines", "graphduel", "--modes", "dynamic,static")
+    assert done.exit_code in (0, 3), done.output
+    assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["loss", "step"])
+def test_a_file_of_pytorch_runs_in_both_engines_from_the_same_numbers(file, function):
+    pytest.importorskip("torch")
+    modes = "eager,dynamic,static"
+    done, answer = compared(file, function, "--engines", "torch,graphduel", "--modes", modes)
+    assert done.exit_code in (0, 3), done.output
+    assert answer["modes"] == ["torch-eager", "dynamic", "static-exact"]
+    assert set(answer["verdict"]["steady"]["values"]) == set(answer["modes"])
+    assert answer["verdict"]["steady"]["base"] == "torch-eager"
+
+
+@pytest.mark.slow
+def test_what_our_engine_lacks_is_named_and_pytorch_is_judged_alone(file):
+    pytest.importorskip("torch")
+    done, answer = compared(file, "missing", "--engines", "torch,graphduel", "--modes", "eager,dynamic,static")
+    assert done.exit_code in (0, 3), done.output
+    assert set(answer["verdict"]["steady"]["values"]) == {"torch-eager"}
+    assert "torch.fft is missing in our engine" in answer["verdict"]["refused"]["dynamic"]
+    assert "Traceback" not in done.output
