@@ -56,16 +56,16 @@ def _reused(node: Node, p: Node, a: Node, b: Node, c: Node, facts: Facts) -> Nod
 
 
 def _number_outwards(node: Node, p: Node, x: Node, c: Node, y: Node, facts: Facts) -> Node | None:
-    if not facts.owns(p) or not fills(p, node.spec.shape) or value_of(y) is not None:
+    if value_of(c) is None or value_of(y) is not None:
         return None
-    if value_of(c) is None or not fills(x, node.spec.shape):
+    if not facts.owns(p) or not fills(p, node.spec.shape) or not fills(x, node.spec.shape):
         return None
     inner = call(elementwise.multiply, x, y, source=node.source)
     return call(elementwise.multiply, inner, c, source=node.source) if inner.spec == node.spec else None
 
 
 def _by_product(node: Node, p: Node, x: Node, y: Node, c: Node, facts: Facts) -> Node | None:
-    if x.spec != node.spec or not facts.owns(p) or value_of(c) is None or y.spec != p.spec:
+    if value_of(c) is None or x.spec != node.spec or not facts.owns(p) or y.spec != p.spec:
         return None
     inverse = facts.inverse(c, node.source)
     divided = call(elementwise.divide, x, y, source=node.source)

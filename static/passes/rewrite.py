@@ -24,8 +24,9 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     """
     made: dict[Node, Node] = {}  # only what changes, so that a walk in which nothing does is cheap
     order: dict[Node, None] = {}
+    stays = made.keys().isdisjoint
     for node in graph.nodes:
-        current = rebuilt(node, made) if made else node
+        current = node if stays(node.inputs) else rebuilt(node, made)
         replacement = rule(current)
         if replacement is not None and replacement is not current:
             current = _settled(current, replacement, rule, uses, order)
