@@ -149,7 +149,7 @@ def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp
     (saved,) = (fence[3] for fence in FENCE.finditer(page.read_text("utf-8")) if "file=mine.py" in fence[2])
     (tmp_path / "mine.py").write_text(saved, "utf-8")
     assert "graphduel compare mine.py:loss" in page.read_text("utf-8")
-    options = ["--processes", "0", "--seconds", "0.05"]
+    options = ["--processes", "0", "--seconds", "0.01"]
     done = CliRunner().invoke(graphduel, ["compare", str(tmp_path / "mine.py:loss"), *options])
     assert done.exit_code in (0, 3), done.output
     assert "\n\nloss: value and gradients over 3 inputs" in done.stdout
