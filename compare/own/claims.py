@@ -8,7 +8,7 @@ from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime,
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady
 from compare.records.cells import Memory, Parity, Time
-from compare.records.record import OfArms, Records, kind_of
+from compare.records.record import DYNAMIC, OfArms, Records, kind_of
 from compare.stats import Interval
 from compare.words import text
 
@@ -19,7 +19,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: Side) -> Callable[
     """The rule that static ÷ dynamic lies on that side of 1, static by the arm that costs least."""
 
     def find(records: Records) -> Finding:
-        measured = cells(records, kind)
+        measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # ours, beside a framework
         if not measured:
             return not_measured(kind_of(kind))
         cell, left = measured[0].start if read is first_run else measured[0], left_out(records, kind)

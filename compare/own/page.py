@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines, page
-from compare.own import claims, compiled, drawn, policies, show
+from compare.own import claims, compiled, drawn, policies, rungs, show
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
@@ -46,7 +46,14 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
 
 def _roles(measured: Measured) -> str | None:
     """What the words of the claims stand for in a framework."""
-    name = show.settings_of(measured.records).get("framework")
+    settings = show.settings_of(measured.records)
+    name = settings.get("framework")
+    if settings.get("engines"):
+        return (
+            f"A file ran in {engines.named(name).title}, and in our engine, which stood for it, on the same numbers. "
+            "Ratios between engines are taken between processes. Claims are about our engine alone. "
+            f"{rungs.sentence(measured.records)}"
+        ).strip()
     base = measured.verdict.steady.base
     return f"In {engines.named(name).title}, dynamic is {base} here, and static is a compiled mode." if name else None
 
@@ -59,8 +66,16 @@ def _measured(records: Records) -> Measured:
 
 def sections(records: Records) -> tuple[Section, ...]:
     """What was found in the function without a clock; nothing of what there is nothing to say about."""
-    parts = (rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
+    parts = (ladder(records), rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
     return tuple(filter(None, parts))
+
+
+def ladder(records: Records) -> Section | None:
+    """What each part of compiling adds, beside a framework."""
+    rows = rungs.table(records) if any(run.settings.get("engines") for run in of(records, Run)) else []
+    if not rows:
+        return None
+    return section("The step rung by rung", Table(rows[0], tuple(rows[1:]), "lrrl"), rungs.sentence(records))
 
 
 def rewrites(records: Records) -> Section | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compare import engines
 from compare.claims import tape
-from compare.own import compiled, hints, policies
+from compare.own import compiled, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
@@ -56,6 +56,7 @@ def heading(result: Measured) -> str:
     python = "; with the tape in Python" if tape.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
     framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
+    framework += " and in our engine" if settings.get("engines") else ""
     gpu = next((run.environment.gpu for run in of(result.records, Run) if run.environment), None)
     device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
     where = f"{settings['processes']} × {settings['where']}{converted}{python}"
@@ -77,7 +78,7 @@ def plain(result: Measured) -> str:
     lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned(table(result))]
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
     notes = [line for note in said for line in _wrapped(note, "  ")]
-    return "\n".join([*lines, *_listing(result), *([""] if notes else []), *notes])
+    return "\n".join([*lines, *_listing(result), *_ladder(result), *([""] if notes else []), *notes])
 
 
 def by_line(result: Measured) -> list[tuple[str, ...]]:
@@ -112,6 +113,16 @@ def _listing(result: Measured) -> list[str]:
     costs = aligned(row[:-1] for row in table)
     width = max(map(len, costs))
     return ["", *(f"{cost.ljust(width)}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, table, strict=True))]
+
+
+def _ladder(result: Measured) -> list[str]:
+    """The rungs as text beside a framework, with what each adds last."""
+    rows = rungs.table(result.records) if settings_of(result.records).get("engines") else []
+    if not rows:
+        return []
+    costs = aligned(row[:-1] for row in rows)
+    listed = [f"{cost}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, rows, strict=True)]
+    return ["", *listed, *_wrapped(rungs.sentence(result.records))]
 
 
 def hints_of(result: Measured) -> list[str]:

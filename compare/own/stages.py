@@ -93,8 +93,9 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     """Memory of each arm, and what takes a step apart; nothing where the first processes have found that as well.
 
     An arm whose memory no counter sees has none. With `apart` these are also bytes over time, the ladder and the parts
-    of time. The last two compare the base with the first mode that compiles, so that neither is asked for where that
-    was refused; parts are those of a step with a gradient.
+    of time; the ladder also `beside` a framework, whose compiler does at once what rungs tell apart. The last two
+    compare the base with the first mode that compiles, so that neither is asked for where that was refused; parts are
+    those of a step with a gradient.
     """
     if question.adapter.costly or not right:
         return []
@@ -103,10 +104,11 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     def job(kind: str, which: tuple[str, ...] = arms, process: int | None = None) -> Job:
         return question.job_of(kind, which, process, source)
 
-    both = question.apart and set(question.adapter.arms[:2]) <= set(right)
+    both = set(question.adapter.arms[:2]) <= set(right)
+    climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
     gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
     ledgers = [job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
-    clocked = [*(["ladder"] if both else []), *(["parts"] if both and gradient else [])]
+    clocked = [*(["ladder"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
     memories = [job("memory", (arm,)) for arm in arms if not question.adapter.mode(arm).uncounted]
     return [job("lines"), *ledgers, *(job(kind, process=0) for kind in clocked), *memories]
 
