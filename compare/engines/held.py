@@ -29,7 +29,7 @@ class Kinds:
     def _is_module(self, value: Any) -> bool:
         return isinstance(value, self.module)
 
-    def given(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def arguments(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The tensors among the arguments of calls."""
         return [leaf for leaf in self.leaves(list(calls)) if isinstance(leaf, self.tensor)]
 

@@ -42,7 +42,7 @@ def leave(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any,
     if not folder or kinds is None:
         return
     held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
-    given = {f"given:{i}": tensor for i, tensor in enumerate(kinds.given(calls))}
+    given = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(calls))}
     arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **given}.items()}
     np.savez(Path(folder, _HELD), **arrays)  # type: ignore[arg-type]
 
@@ -92,10 +92,12 @@ def take(folder: str, kinds: Kinds, function: Any, calls: Sequence[tuple[Any, ..
     stored = _read(folder, _HELD)
     if stored:
         _check("a parameter or a buffer", tensors, _named(stored, "held:"))
-        _check("an input", dict(enumerate(kinds.given(calls))), _named(stored, "given:"))
+        _check("an input", dict(enumerate(kinds.arguments(calls))), _named(stored, "given:"))
         for name, tensor in tensors.items():
             tensor.data.copy_(stored[f"held:{name}"])
-    arrays = iter([stored.get(f"given:{i}", tensor.numpy(force=True)) for i, tensor in enumerate(kinds.given(calls))])
+    arrays = iter(
+        [stored.get(f"given:{i}", tensor.numpy(force=True)) for i, tensor in enumerate(kinds.arguments(calls))]
+    )
     taken: list[tuple[Any, ...]] = kinds.mapped(
         lambda leaf: next(arrays) if isinstance(leaf, kinds.tensor) else leaf, list(calls)
     )

@@ -68,7 +68,7 @@ def _rows(adapters: list[Engine]) -> Iterator[list[str]]:
     yield [":--", *(":--" for _ in adapters)]
     yield ["modes, the base first", *(", ".join(mode.name or "eager" for mode in engine.modes) for engine in adapters)]
     flags = [max(option.opts, key=len) for option in compare.params if option.param_type_name == "option"]
-    shared = [flag for flag in flags if flag not in (*OPTIONS, "--framework")]
+    shared = [flag for flag in flags if flag not in (*OPTIONS, "--framework", "--engines")]
     yield [", ".join(f"`{flag}`" for flag in shared), *("yes" for _ in adapters)]
     for what, able in [*((f"`{flag}`", OPTIONS[flag]) for flag in flags if flag in OPTIONS), *ANSWER.items()]:
         yield [what, *("yes" if able(engine) else "no" for engine in adapters)]

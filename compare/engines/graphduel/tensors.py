@@ -76,8 +76,10 @@ def gradients(_: Symbol, outputs: Sequence[Any], inputs: Sequence[Any], seeds: A
 
     Raises NotDifferentiableError where the outputs do not depend on one, unless that `may_be_none`.
     """
-    given = [None] * len(outputs) if seeds is None else list(seeds) if isinstance(seeds, (list, tuple)) else [seeds]
-    reaching = pulled(outputs, given, inputs)
+    cotangents: list[Any] = (
+        [None] * len(outputs) if seeds is None else list(seeds) if isinstance(seeds, (list, tuple)) else [seeds]
+    )
+    reaching = pulled(outputs, cotangents, inputs)
     if not may_be_none and any(gradient is None for gradient in reaching):
         raise NotDifferentiableError("an input of grad has no part in the outputs; give allow_unused=True")
     return tuple(reaching)

@@ -35,7 +35,7 @@ Attribute = tuple[Any, str]
 
 
 class TrainingStep:
-    """A step, what it reaches, and its state as it is now. `given` are the arguments by position that hold state."""
+    """A step, what it reaches, and its state as it is now. `holders` are the arguments by position that hold state."""
 
     def __init__(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds) -> None:
         self.function = function
@@ -46,7 +46,7 @@ class TrainingStep:
         }
         self.optimizers = _ruled(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
-        self.given = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
+        self.holders = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
         schedules = {id(value): value for value in values if isinstance(value, LRScheduler)}.values()
         self.rates = [*map(vars, schedules), *(group for opt in self.optimizers for group in opt.param_groups)]
         names = {id(tensor): name for name, tensor in self.tensors.items()}
@@ -72,14 +72,14 @@ class TrainingStep:
     def calls(self, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The calls, with the state for what holds it."""
         state = self.state
-        return [(state, *(value for i, value in enumerate(call) if i not in self.given)) for call in calls]
+        return [(state, *(value for i, value in enumerate(call) if i not in self.holders)) for call in calls]
 
     def made(self) -> Callable[..., Any]:
         """The step as a plain function."""
 
         def step(state: State, *args: Any) -> tuple[Any, State]:
             rest = iter(args)
-            call = [self.given[i] if i in self.given else next(rest) for i in range(len(args) + len(self.given))]
+            call = [self.holders[i] if i in self.holders else next(rest) for i in range(len(args) + len(self.holders))]
             traced = current() is not None
             rates = [(held, dict(held)) for held in self.rates]  # a schedule changes them for the next step
             try:
@@ -114,8 +114,8 @@ class _Recorded:
     def __init__(self, training: TrainingStep, state: State) -> None:
         self.training = training
         for name, tensor in training.tensors.items():
-            given = state["tensors"][name]
-            np.copyto(_array(tensor), _array(given) if isinstance(given, dynamic.Tensor) else given)
+            value = state["tensors"][name]
+            np.copyto(_array(tensor), _array(value) if isinstance(value, dynamic.Tensor) else value)
             tensor.grad = None
         for optimizer in training.optimizers:
             optimizer.state.clear()
