@@ -203,8 +203,12 @@ def without_code(directory: Path, job: Job) -> Job:
 
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
-    """Whether the cold process showed an arm of a job right, beside the eager one if there are others."""
-    return job.claim is not None or job.process == COLD or any(row.status == "ok" for row in rows(records, job, COLD))
+    """Whether the cold process showed an arm of a job right, beside the eager one if there are others.
+
+    Of a model the next process is, too: it times the eager arm.
+    """
+    always = (COLD, COLD + 1) if is_model(job.workload) else (COLD,)
+    return job.claim is not None or job.process in always or any(row.status == "ok" for row in rows(records, job, COLD))
 
 
 def ended(records: Iterable[Record], job: Job) -> bool:

@@ -244,7 +244,9 @@ class Torch(Framework):
 
         refusals = (NotImplementedError, TorchDynamoException)
         return (
-            isinstance(error, refusals) or "torch.export" in str(error) or type(error).__module__.startswith("torch.")
+            isinstance(error, refusals)
+            or any(words in str(error) for words in ("torch.export", "does not currently support"))
+            or type(error).__module__.startswith("torch.")
         )
 
 

@@ -1,0 +1,229 @@
+"""The suite of real models: what is measured of each, that nothing of one loses another, and what the page says."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import graphs as g
+from compare import engines, workloads
+from compare.claims import CLAIMS
+from compare.claims import models as costs
+from compare.claims.frameworks import of_framework
+from compare.cli.command import graphduel
+from compare.errors import UnknownNameError
+from compare.page import models as shown
+from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
+from compare.records.job import Budget
+from compare.records.record import Cell, of
+from compare.run.progress import Reporter
+from compare.run.worker import perform
+from compare.suite import frameworks as stage
+from compare.suite import jobs, stages
+from compare.suite import settings as presets
+from compare.suite.settings import Settings
+from compare.workloads import models
+from compare.workloads.models import MODELS, Model
+from tests.helpers import toy_framework
+
+W = np.ones((3, 2), np.float32)
+SIZES = (2, 3, 5, 8, 13, 21)
+FILES = Path(models.__file__).parent
+
+
+def loss(w, x):
+    return g.mean(g.tanh(x @ w) ** 2)
+
+
+def broken(w, x):
+    raise ValueError("no such model")
+
+
+def model(name, function, sizes):
+    module = ModuleType(name)
+    module.loss, module.inputs = function, [(W, np.ones((size, 3), np.float32)) for size in sizes]
+    return module
+
+
+@pytest.fixture
+def toys(monkeypatch):
+    """Three models of the toy framework: one of fixed shape, one that raises, one of varying length."""
+    monkeypatch.setattr(engines, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
+    engines.named.cache_clear()
+    for module in (stage, models):
+        monkeypatch.setattr(module, "FRAMEWORK", "toy")
+    files = [model("toy_fixed", loss, (4,)), model("toy_broken", broken, (4,)), model("toy_lengths", loss, SIZES)]
+    for module in files:
+        varies = "length" if len(module.inputs) > 1 else ""
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(MODELS, module.__name__, Model(module.__name__, varies))
+    monkeypatch.setattr(models, "source", lambda name: f"{name}:loss")
+    monkeypatch.setattr(stage, "AT_ONCE", 1)  # jobs run here in this thread, which alone has limits
+    yield
+    engines.named.cache_clear()
+
+
+def go(directory, stops_after=None, resume=False, only="toy_*", **options):
+    """A run in this process, and the labels of the jobs that it ran; it may be stopped after some of them."""
+    ran = []
+
+    def execute(job, _timeout):
+        if stops_after is not None and len(ran) == stops_after:
+            raise KeyboardInterrupt
+        if job.kind != "environment":
+            ran.append(job.label)
+        return perform(replace(job, budget=Budget(rounds=3, least=2, seconds=0.05, block_seconds=0.001)))
+
+    settings = Settings("models", only=only, frameworks=["toy"], **options)
+    try:
+        return stages.run(directory, settings, Reporter(), resume=resume, execute=execute), ran
+    except KeyboardInterrupt:
+        return None, ran
+
+
+def test_one_model_that_fails_loses_no_other(toys, tmp_path):
+    outcome, ran = go(tmp_path / "run")
+    rows = {
+        row.name: row for row in costs.costs(of_framework(outcome.records, toy_framework.Toy()), toy_framework.Toy())
+    }
+    assert list(rows) == ["toy_fixed", "toy_broken", "toy_lengths"]
+    assert rows["toy_broken"].arm.status == "failed"
+    assert "ValueError: no such model" in rows["toy_broken"].arm.reason
+    for name in ("toy_fixed", "toy_lengths"):
+        row = rows[name]
+        assert row.arm.status == "ok"
+        assert row.arm.ratio.known
+        assert row.pays is not None
+        assert row.error <= 1e-4
+    assert (rows["toy_lengths"].inputs, rows["toy_lengths"].shapes) == (len(SIZES), len(SIZES))
+    assert len([label for label in ran if "toy_fixed" in label]) == 4
+    assert not any(record.arm is None for record in of(outcome.records, Time))
+
+
+@pytest.mark.slow
+def test_the_page_has_a_row_a_model_and_judges_the_claims_about_costs(toys, tmp_path):
+    outcome, _ = go(tmp_path / "run")
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert [verdict.claim.id for verdict in outcome.verdicts] == ["C4", "C5", "C6", "C8"]
+    assert "real models, eager and compiled" in text
+    assert all(f"| {name} |" in text.replace("\\", "") for name in ("toy_fixed", "toy_broken", "toy_lengths"))
+    assert "graphduel run --suite models --only" in text
+    c4 = outcome.verdicts[0].finding
+    assert {regime.condition for regime in c4.regimes if "real models" in regime.condition} == {
+        "first epoch, real models", "steady state, real models",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_goes_on_with_what_is_left(toys, tmp_path):
+    whole, every = go(tmp_path / "whole")
+    stopped, before = go(tmp_path / "run", stops_after=3)
+    assert stopped is None
+    resumed, after = go(tmp_path / "run", resume=True)
+    assert sorted(before + after) == sorted(every)
+    assert {record.job for record in resumed.records} == {record.job for record in whole.records}
+
+
+def test_a_mode_that_meets_its_limit_is_recorded_as_that(toys, tmp_path, monkeypatch):
+    limited = replace(presets.REAL, frameworks=replace(presets.REAL.frameworks, limit=0.3))
+    monkeypatch.setattr(presets, "REAL", limited)
+    outcome, ran = go(tmp_path / "run", only="toy_lengths", modes=["endless"])
+    (row,) = costs.costs(outcome.records, toy_framework.Toy())
+    assert row.arm.status == "limit"
+    assert "1 of 6 calls: it did not end in 0.3 s" in row.arm.reason
+    assert row.eager.steady > 0  # which the next process still times
+    assert len(ran) == 2
+    assert "limit" in shown.line(row)
+
+
+@pytest.mark.slow
+def test_what_is_known_of_a_model_is_told_when_it_is_done(toys, tmp_path, monkeypatch):
+    notices = []
+    monkeypatch.setattr(Reporter, "notice", lambda _, words: notices.append(words))
+    go(tmp_path / "run")
+    assert [words.partition(",")[0] for words in notices] == ["toy_fixed", "toy_broken", "toy_lengths"]
+    assert "compiled ÷ eager" in notices[0]
+    assert "failed: ValueError" in notices[1]
+
+
+def test_every_model_is_a_file_and_no_workload_has_its_name():
+    files = {path.stem for path in FILES.glob("*.py")}
+    assert set(MODELS) <= files
+    assert len(MODELS) >= 24
+    assert not set(MODELS) & set(workloads.WORKLOADS)
+    for name in MODELS:
+        text = (FILES / f"{name}.py").read_text()
+        assert f"def {MODELS[name].function}(" in text
+        assert "Licence:" in text
+
+
+def test_no_such_model_names_those_that_there_are():
+    with pytest.raises(UnknownNameError, match="resnet18"):
+        jobs.cells(Settings("models", only="resnet81"))
+
+
+def test_modes_are_about_models_alone():
+    answer = CliRunner().invoke(graphduel, ["run", "--modes", "compile-dynamic"])
+    assert answer.exit_code == 2
+    assert "add --suite models" in answer.output
+
+
+# The claims, on made-up records
+
+
+def stream(first, later, steady, compiled):
+    """Six calls, of which the second and the fourth meet a new structure."""
+    calls = [
+        {"length": 1, "seconds": first if i == 0 else later if i in (1, 3) else steady, "new": i in (0, 1, 3),
+         "compiled": compiled and i in (0, 1, 3)}
+        for i in range(6)
+    ]  # fmt: skip
+    return [Call(**call) for call in calls]
+
+
+def varying(name, later):
+    """A model whose compiled arm takes so many seconds for a new structure, in a cold process and three warm ones."""
+    for process in range(4):
+        rows = {
+            "toy-eager": TimeArm("ok", None, blocks=[0.01] * 3, stream=stream(0.01, 0.01, 0.01, compiled=False)),
+            "toy-jit": TimeArm("ok", None, blocks=[0.005] * 3, stream=stream(9.0, later, 0.005, compiled=True)),
+        }
+        place = {"workload": name, "size": "model", "arm": "toy-jit", "eager": "toy-eager"}
+        yield Time(**place, arms=rows, process=process, cache="warm" if process else "cold")
+        right = {arm: ParityArm("ok", None, 0.0, 0.0, 1e-4) for arm in rows}
+        yield Parity(**place, arms=right, agree=True, same_graph=None, kernel_calls={})
+
+
+STRUCTURES = [name for name, model in MODELS.items() if model.varies == "structure"][:4]
+
+
+@pytest.mark.parametrize(("later", "word"), [(4.0, "supported"), (0.005, "refuted")])
+def test_a_structure_that_differs_from_call_to_call_is_an_edit(later, word):
+    found = CLAIMS["C8"].judge([record for name in STRUCTURES for record in varying(name, later)]).finding
+    assert found.verdict == word
+    assert found.regimes[0].condition == "real models"
+    assert found.regimes[0].value == pytest.approx(later / 0.005)
+    assert [regime.verdict for regime in found.regimes] == [word] * 5
+
+
+def test_lengths_are_not_structures():
+    assert CLAIMS["C8"].judge([*varying("bert_tiny", 4.0)]).finding.verdict == "not measured yet"
+
+
+def test_verdicts_that_contradict_those_of_workloads_are_named():
+    there = CLAIMS["C8"].judge([record for name in STRUCTURES for record in varying(name, 0.005)])
+    here = CLAIMS["C8"].judge([record for name in STRUCTURES for record in varying(name, 4.0)])
+    section = shown.beside([here], [there])
+    assert "contradict the workloads in C8" in str(section.blocks[0])
+    assert "in no regime" in str(shown.beside([here], [here]).blocks[0])
+    assert shown.beside([here], []) is None
+
+
+def test_a_cell_of_a_model_has_one_size():
+    assert jobs.cells(Settings("models", only="resnet18")) == [Cell("resnet18", models.SIZE)]
