@@ -190,8 +190,11 @@ def folder(directory: Path, arm: str, what: object) -> Path:
 
 def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
     """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
-    if job.name in runner.journal.done or not worthwhile(runner.journal.records, job):
+    records = runner.journal.records
+    if job.name in runner.journal.done or not worthwhile(records, job):
         return None
+    if is_model(job.workload) and job.process != COLD and not _right(records, job):
+        job = replace(job, arms=job.arms[:1])  # what was not shown right is not timed
     return without_code(directory, job), {}
 
 
@@ -208,7 +211,11 @@ def worthwhile(records: Iterable[Record], job: Job) -> bool:
     Of a model the next process is, too: it times the eager arm.
     """
     always = (COLD, COLD + 1) if is_model(job.workload) else (COLD,)
-    return job.claim is not None or job.process in always or any(row.status == "ok" for row in rows(records, job, COLD))
+    return job.claim is not None or job.process in always or _right(records, job)
+
+
+def _right(records: Iterable[Record], job: Job) -> bool:
+    return any(row.status == "ok" for row in rows(records, job, COLD))
 
 
 def ended(records: Iterable[Record], job: Job) -> bool:
@@ -220,4 +227,6 @@ def ended(records: Iterable[Record], job: Job) -> bool:
 def rows(records: Iterable[Record], job: Job, process: int) -> list[TimeArm]:
     """What another process of a job tells of its arms, but for the eager one if there are others."""
     name = replace(job, process=process).name
-    return [r.arms[arm] for r in of(records, Time) if r.job == name for arm in job.arms[1:] or job.arms]
+    return [
+        r.arms[arm] for r in of(records, Time) if r.job == name for arm in job.arms[1:] or job.arms if arm in r.arms
+    ]
