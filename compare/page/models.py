@@ -181,9 +181,8 @@ def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | Non
 
 def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
     """The regime of all workloads that stands for the same phase: its name without that of the kind."""
-    phase = regime.condition.replace(f", {regimes.REAL}", "").replace(f"{regimes.REAL}: ", "")
-    named = {each.condition: each for each in other.finding.regimes}
-    return named.get(phase) or next((each for name, each in named.items() if name.endswith(phase)), None)
+    phase = regime.condition.replace(f", {regimes.REAL}", "")
+    return next((each for each in other.finding.regimes if each.condition == phase), None)
 
 
 def _said(regime: Regime) -> str:

@@ -35,7 +35,8 @@ def test_every_number_of_bytes_and_of_ops_belongs_to_one_regime():
 def test_every_workload_but_the_control_is_of_one_kind():
     kinds = {name: regimes.kind_of(name) for name in workloads.WORKLOADS}
     assert [name for name, kind in kinds.items() if kind not in regimes.KINDS] == ["big_matmul"]
-    assert set(kinds.values()) == {*regimes.KINDS, "control"}
+    assert {*kinds.values(), regimes.REAL} == {*regimes.KINDS, "control"}
+    assert regimes.kind_of("resnet18") == regimes.REAL
     assert regimes.kind_of("a function of one's own") == "own"
 
 
@@ -63,7 +64,7 @@ def test_a_quick_run_counts_every_size_and_times_each_kind_beyond_its_own():
     assert {Cell(n, s) for n in workloads.WORKLOADS if n not in left for s in ("medium", "large")} <= counted
     timed = [job.cell for job in jobs.beyond_times(settings)]
     assert set(timed) <= counted
-    assert {regimes.kind_of(cell.workload) for cell in timed} == {*regimes.KINDS}
+    assert {regimes.kind_of(cell.workload) for cell in timed} == {*regimes.KINDS} - {regimes.REAL}
     assert {job.cell for job in jobs.beyond_parity(settings)} == set(timed)
     for only in (Settings(only="tiny*"), Settings("full")):
         assert not jobs.beyond_counts(only) + jobs.beyond_parity(only) + jobs.beyond_times(only)
