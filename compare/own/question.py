@@ -205,12 +205,16 @@ def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
     """The inputs as a list of calls of the function. Raises InputsError unless each is a tuple of arguments."""
     rule = f"inputs is a list of calls, each the tuple of its arguments: write inputs = [{_call_of(function)}]"
     if not isinstance(inputs, Sequence) or not inputs:
-        raise InputsError(f"inputs is {'empty' if isinstance(inputs, Sequence) else type(inputs).__name__}; {rule}")
+        raise InputsError(f"inputs is {'empty' if isinstance(inputs, Sequence) else _kind(inputs)}; {rule}")
     for number, call in enumerate(inputs):
         if not isinstance(call, tuple) or not (call or takes_nothing(function)):
-            kind = "empty" if isinstance(call, tuple) else f"of type {type(call).__name__}"
+            kind = "empty" if isinstance(call, tuple) else _kind(call)
             raise InputsError(f"inputs[{number}] is {kind}; {rule}")
     return list(inputs)
+
+
+def _kind(value: Any) -> str:
+    return f"of type {type(value).__name__}"
 
 
 def _call_of(function: Any) -> str:

@@ -55,12 +55,12 @@ def test_modes_that_are_none(modes, told):
 @pytest.mark.parametrize(
     ("inputs", "told"),
     [
-        ([], "a tuple of arguments each"),
-        (own.X, "a tuple of arguments each"),
-        ([own.X], r"inputs\[0\] is a ndarray; .* write \(x,\)"),
+        ([], r"inputs is empty; .* write inputs = \[\(x,\)\]"),
+        (own.X, r"inputs is of type ndarray; .* write inputs = \[\(x,\)\]"),
+        ([own.X], r"inputs\[0\] is of type ndarray; .* write inputs = \[\(x,\)\]"),
         ([(own.X,), (own.X, own.X)], r"inputs\[1\] has 2 arguments and inputs\[0\] has 1"),
         ([([1.0, 2.0],)], "holds no NumPy array"),
-        ([()], "is a tuple of nothing"),
+        ([()], r"inputs\[0\] is empty; .* write inputs = \[\(x,\)\]"),
     ],
 )
 def test_inputs_that_cannot_be_used(inputs, told):

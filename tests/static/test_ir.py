@@ -159,11 +159,11 @@ def test_a_graph_prints_with_specs_attributes_and_source_lines():
     first, second = f"# test_ir.py:{line + 1}", f"# test_ir.py:{line + 2}"
     expected = f"""\
         graph model(%0 params['b']: f32[4], %1 params['w']: f32[3,4], %2 x: f32[B,3]) -> f32[4]
-          %3: f32[B,4] = matmul(%2, %1)                                         {first}
-          %4: f32[B,4] = add(%3, %0)                                            {first}
-          %5: f32[B,4] = tanh(%4)                                               {first}
-          %6: f32[B,4] = getitem(%5, key=(:, ::-1))                             {second}
-          %7: f32[4] = sum(%6, axis=(0), keepdims=False)                        {second}
+          %3: f32[B,4] = matmul(%2, %1)                                     {first}
+          %4: f32[B,4] = add(%3, %0)                                        {first}
+          %5: f32[B,4] = tanh(%4)                                           {first}
+          %6: f32[B,4] = getitem(%5, key=(:, ::-1))                         {second}
+          %7: f32[4] = sum(%6, axis=(0), keepdims=False)                    {second}
           return %7"""
     assert str(static.trace(model, PARAMS, TensorSpec(("B", 3)))) == textwrap.dedent(expected)
 

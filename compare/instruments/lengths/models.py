@@ -65,7 +65,7 @@ Loss = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Model:
+class SequenceModel:
     """What a model is in every form that a strategy asks for; an example is arrays of one axis, its length.
 
     loss             `loss(params, *example)`, of one example
@@ -89,7 +89,7 @@ class Model:
 class Stream:
     """A model with its parameters, and examples of given lengths; `batch` of them make a batch."""
 
-    model: Model
+    model: SequenceModel
     params: Any
     examples: tuple[Example, ...]
     lengths: tuple[int, ...]
@@ -111,9 +111,9 @@ def _hidden(rng: np.random.Generator, length: int) -> Example:
     return encoder_text.hidden(rng, rng.integers(0, VOCABULARY_SIZE, length))
 
 
-MODELS: Mapping[str, Model] = MappingProxyType(
+MODELS: Mapping[str, SequenceModel] = MappingProxyType(
     {
-        "rnn_text": Model(
+        "rnn_text": SequenceModel(
             "rnn_text",
             lambda width, _: rnn_text.init(width),
             _text,
@@ -123,7 +123,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
             rnn_text.scanned,
             rnn_text.batched_scanned,
         ),
-        "encoder_text": Model(
+        "encoder_text": SequenceModel(
             "encoder_text",
             encoder_text.init,
             _hidden,

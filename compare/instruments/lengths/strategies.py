@@ -20,7 +20,7 @@ from compare import engines
 from compare.engines.graphduel.adapter import SYMBOLIC
 from compare.engines.step import Function, Step
 from compare.errors import UnsupportedError
-from compare.instruments.lengths.models import Loss, Model, Stream
+from compare.instruments.lengths.models import Loss, SequenceModel, Stream
 from compare.workloads.base import Example
 from static.call.policies import Boundaries, power_of_two
 
@@ -134,7 +134,7 @@ class Strategy:
     compilation: Compilation
     padding: Padding
     batching: Batching
-    loss: Callable[[Model], Loss]
+    loss: Callable[[SequenceModel], Loss]
 
     @property
     def engine(self) -> str:
@@ -210,17 +210,17 @@ def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
     return (*columns, mask)
 
 
-_loss: Callable[[Model], Loss] = attrgetter("loss")
-_masked: Callable[[Model], Loss] = attrgetter("masked")
+_loss: Callable[[SequenceModel], Loss] = attrgetter("loss")
+_masked: Callable[[SequenceModel], Loss] = attrgetter("masked")
 
 
-def _scanned(model: Model) -> Loss:
+def _scanned(model: SequenceModel) -> Loss:
     if model.scanned is None:
         raise UnsupportedError(f"{model.name} has no loop over the length that could be one op")
     return model.scanned
 
 
-def _on_the_fly(model: Model) -> Loss:
+def _on_the_fly(model: SequenceModel) -> Loss:
     def loss(params: Any, *examples: Example) -> Any:
         with dynamic.batched():
             return graphs.mean(graphs.stack([model.loss(params, *example) for example in examples]))

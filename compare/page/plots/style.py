@@ -89,10 +89,14 @@ _CLASSES = {
 _OTHER_CLASS = ("#f0e442", "++++")
 
 
-@cache
 def _modes() -> dict[str, int]:
+    return _modes_of(tuple(engines.names()))
+
+
+@cache
+def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
     """The place of each mode among those of its engine, by its name alone and by that of its arm."""
-    adapters = [engines.named(name) for name in engines.names()]
+    adapters = [engines.named(name) for name in names]
     named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.arms)
              for pair in enumerate(names)]  # fmt: skip
     return {name: place for place, name in reversed(named)}
