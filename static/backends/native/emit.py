@@ -122,7 +122,7 @@ class _FunctionText:
         align, address = f"align {width(dtype)}", self.address(access)
         if lanes == 1 or (access.step == 1 and access.active == lanes):
             self.lines.append(f"  store {whole} {value}, ptr {address}, {align}")
-        elif access.step == 1:
+        elif access.step == 1 and access.active > 1:  # of one lane that narrows integers LLVM stores the wide one
             name = f"llvm.masked.store.v{lanes}{suffix(dtype)}.p0"
             self.declared.add(f"declare void @{name}({whole}, ptr, i32, <{lanes} x i1>)")
             active = mask(lanes, access.active)
