@@ -60,14 +60,14 @@ class Interval:
     high: float = inf
 
     @property
-    def known(self) -> bool:
+    def bounded(self) -> bool:
         """Whether there is an interval."""
         return isfinite(self.high)
 
     @property
     def inverse(self) -> Interval:
         """That of the ratio the other way round."""
-        return Interval(1 / self.estimate, 1 / self.high, 1 / self.low) if self.known else Interval(1 / self.estimate)
+        return Interval(1 / self.estimate, 1 / self.high, 1 / self.low) if self.bounded else Interval(1 / self.estimate)
 
     def side(self, smallest: float) -> Side:
         """Where a ratio stands: beyond 1 + `smallest` either way, within that tie zone, or unclear."""
@@ -80,7 +80,7 @@ class Interval:
 
     def bounds(self) -> list[float] | None:
         """`[low, high]`, as results are written; None where there is no interval."""
-        return [self.low, self.high] if self.known else None
+        return [self.low, self.high] if self.bounded else None
 
 
 def ratio_interval(

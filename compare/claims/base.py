@@ -82,7 +82,7 @@ class Cited:
         near = next((regime for regime in regimes if self.beside in regime.name and regime.value is not None), None)
         if near is None or near.value is None:
             return f"This run did not measure the nearest condition: {self.beside}"
-        spread = near.interval if near.interval and near.interval.known else None
+        spread = near.interval if near.interval and near.interval.bounded else None
         bounds = f" {text.interval(spread.low, spread.high)}" if spread else ""
         return f"This run {self._verb(near.value, spread)}: {text.ratio(near.value)}{bounds} in {near.name}"
 
@@ -209,7 +209,7 @@ def not_measured(what: str) -> Finding:
 
 def beyond(interval: Interval | None, side: Side = "above") -> Label:
     """The label of a claim that a ratio lies on a side of 1: a tie, within the smallest effect, speaks against it."""
-    if interval is None or not interval.known:
+    if interval is None or not interval.bounded:
         return "inconclusive"
     claimed = interval if side == "above" else interval.inverse
     if claimed.low > 1 + SMALLEST_EFFECT:
@@ -219,7 +219,7 @@ def beyond(interval: Interval | None, side: Side = "above") -> Label:
 
 def judged(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
     """The regime of a claim that a ratio lies on that side of 1; no interval where too few processes measured it."""
-    bounded = interval if interval and interval.known else None
+    bounded = interval if interval and interval.bounded else None
     return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, arm)
 
 

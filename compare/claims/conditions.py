@@ -76,7 +76,7 @@ def control(records: Records) -> str:
     ratio = cell.ratio(arm, cell.base, steady) if arm else None
     if ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
-    spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.known else "(no interval)"
+    spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.bounded else "(no interval)"
     vary = _variation(cell)
     blocks = f"; the times of its blocks differ by {vary:.1%}" if vary is not None else ""
     warning = f". That is more than {NOISY:.0%}, so smaller differences may be noise" if (vary or 0.0) > NOISY else ""

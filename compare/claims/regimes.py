@@ -154,7 +154,7 @@ def over(
     if not contests:
         return Regime(name, "inconclusive")
     mean = _mean(contests)
-    return Regime(name, label(contests, mean), mean.estimate, mean if mean.known else None)
+    return Regime(name, label(contests, mean), mean.estimate, mean if mean.bounded else None)
 
 
 def headline(what: str, contests: Sequence[CellContest]) -> tuple[Effect | None, Interval | None]:

@@ -53,7 +53,7 @@ class FailRule:
             return "not measured"
         compared = _COMPARISONS[self.comparison]
         ends = {compared(ratio.low, self.number), compared(ratio.high, self.number)}
-        if len(ends) == 2 or not ratio.known:
+        if len(ends) == 2 or not ratio.bounded:
             return "unclear"
         return "holds" if ends.pop() else "does not hold"
 

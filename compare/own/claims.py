@@ -56,7 +56,7 @@ def _cost(cell: Evidence, arm: str, read: Read) -> str:
 
 
 def _spread(interval: Interval) -> Interval | None:
-    return interval if interval.known and interval.low < interval.high else None
+    return interval if interval.bounded and interval.low < interval.high else None
 
 
 def _rule(side: Side) -> str:

@@ -57,7 +57,7 @@ def drawing(records: Records) -> Section | None:
     for record in of(records, EngineGraphs):
         dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
         said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
-        titled = [replace(one, title=f"{engine}: {TITLES[engine]}") for engine, one in record.graphs.items()]
+        titled = [replace(diagram, title=f"{engine}: {TITLES[engine]}") for engine, diagram in record.graphs.items()]
         sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
         pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
         return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
@@ -68,9 +68,9 @@ def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
     """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
     room, folds = FOLDS[which]
     for most in folds:
-        less = [folded(one, most) for one in diagrams]
+        less = [folded(diagram, most) for diagram in diagrams]
         together = [svg(beside(*less))] if which == "wide" else []
-        for pictures in filter(None, (together, [svg(beside(one)) for one in less])):
+        for pictures in filter(None, (together, [svg(beside(diagram)) for diagram in less])):
             if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:
                 yield from (_sheet(which, picture) for picture in pictures)
                 return

@@ -1,6 +1,6 @@
 """Functions of modules, which hold their parameters themselves: what they are as functions of parameters.
 
-A loss that is given a module, or that closes over some, is measured as any other: its gradients are those in the
+A loss that is arguments a module, or that closes over some, is measured as any other: its gradients are those in the
 parameters that require them. Buffers stay tensors that the function reads.
 """
 
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
-    """The function with a dict of parameters as its first argument, and its calls; as given where there are none.
+    """The function with a dict of parameters as its first argument, and its calls; as arguments where there are none.
 
     Parameters are those of the modules among the arguments, which are the same in each call, and what `f` reaches by
     itself: modules, and tensors that require a gradient.
@@ -24,18 +24,18 @@ def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
     loaded, calls = sys.modules.get("dynamic.nn.module"), list(inputs)
     if loaded is None or not calls or not all(isinstance(call, tuple) for call in calls):
         return f, inputs
-    given = {i: value for i, value in enumerate(calls[0]) if isinstance(value, loaded.Module)}
+    arguments = {i: value for i, value in enumerate(calls[0]) if isinstance(value, loaded.Module)}
     code = ReachedCode(f)
-    modules = outermost([*given.values(), *(value for value in code.values if isinstance(value, loaded.Module))])
+    modules = outermost([*arguments.values(), *(value for value in code.values if isinstance(value, loaded.Module))])
     holders = [module for module in modules if any(param.requires_grad for param in module.parameters())]
     inside = {id(param) for module in holders for param in module.parameters()}
     tensors = [value for value in code.values if _is_parameter(value) and id(value) not in inside]
     named = _named(holders, tensors)
     if not named:
         return f, inputs
-    function = _Functional(f, holders, tensors, code.places, given)
+    function = _Functional(f, holders, tensors, code.places, arguments)
     params = {name: param.numpy(force=True) for name, param in named.items()}
-    return function.made(), [(params, *(value for i, value in enumerate(call) if i not in given)) for call in calls]
+    return function.made(), [(params, *(value for i, value in enumerate(call) if i not in arguments)) for call in calls]
 
 
 def _is_parameter(value: Any) -> bool:
@@ -64,9 +64,9 @@ class _Functional:
 
     def __init__(
         self, f: Function, modules: Sequence[Any], tensors: Sequence[Any], places: Sequence[Place],
-        given: Mapping[int, Any],
+        arguments: Mapping[int, Any],
     ) -> None:  # fmt: skip
-        self.f, self.given = f, given
+        self.f, self.arguments = f, arguments
         names = {id(param): name for name, param in _named(modules, tensors).items()}
         spaces = [vars(inner) for module in modules for inner in module.modules()]
         attributes = [(space, name, value) for space in spaces for name, value in space.items()]
@@ -89,10 +89,12 @@ class _Functional:
             _put(before)
 
     def _arguments(self, args: Sequence[Any]) -> Sequence[Any]:
-        if not self.given:
+        if not self.arguments:
             return args
         rest = iter(args)
-        return [self.given[i] if i in self.given else next(rest) for i in range(len(args) + len(self.given))]
+        return [
+            self.arguments[i] if i in self.arguments else next(rest) for i in range(len(args) + len(self.arguments))
+        ]
 
     def made(self) -> Function:
         """As a plain function of the same name."""

@@ -42,8 +42,8 @@ def leave(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any,
     if not folder or kinds is None:
         return
     held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
-    given = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(calls))}
-    arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **given}.items()}
+    arguments = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(calls))}
+    arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **arguments}.items()}
     np.savez(Path(folder, _HELD), **arrays)  # type: ignore[arg-type]
 
 

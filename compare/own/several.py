@@ -67,8 +67,8 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
     if modes is None:
         return None
     engine = named(name)
-    known = {*engine.aliases, *(engine.mode(arm).name or "eager" for arm in engine.arms)}
-    return [mode for mode in modes if mode in known]
+    names = {*engine.aliases, *(engine.mode(arm).name or "eager" for arm in engine.arms)}
+    return [mode for mode in modes if mode in names]
 
 
 def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Result:

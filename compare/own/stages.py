@@ -127,7 +127,7 @@ def _so_far(question: Question, answers: Records, done: int, processes: int) -> 
         return
     so_far = verdict(list(merged(answers)))
     for mode, ratio in so_far.of_base.items():
-        bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.known else ""
+        bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.bounded else ""
         yield (
             f"after {done} of {processes} processes: a call of {mode} takes "
             f"{text.ratio(ratio.estimate)}{bounds} the time of {so_far.steady.base}"

@@ -109,8 +109,8 @@ def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:
         (value, tensors) = _like((value, state["tensors"]), theirs._replace(trains=False), name)
         return (value, {**state, "tensors": tensors}), ()
     parts = []
-    for what, given, leaves in zip(("values", "gradients"), ours, theirs[:2], strict=True):
-        structure = optree.tree_structure(given)
+    for what, values, leaves in zip(("values", "gradients"), ours, theirs[:2], strict=True):
+        structure = optree.tree_structure(values)
         if structure.num_leaves != len(leaves):
             counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"
             raise InputsError(f"{name} gives another number of {what}: {counts}")

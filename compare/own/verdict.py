@@ -118,8 +118,8 @@ def verdict(records: Records) -> OwnVerdict:
 
 def _of_all(records: Records, kind: type[OfArms]) -> list[Evidence]:
     """The evidence of all engines as one, if there is any."""
-    found = cells(records, kind)
-    return [joined(found)] if found else []
+    cells_of_all = cells(records, kind)
+    return [joined(cells_of_all)] if cells_of_all else []
 
 
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
@@ -144,7 +144,7 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
 
 
 def _side(ratio: Interval, *, once: bool) -> Side:
-    if once and not ratio.known and ratio.estimate > CLEAR:
+    if once and not ratio.bounded and ratio.estimate > CLEAR:
         return "above"
     return ratio.side(SMALLEST_EFFECT)
 
@@ -193,7 +193,7 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
         return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
     if warm.outcome == "wins":
         return f"stay {base}"
-    if all(ratio.known and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
+    if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
 
@@ -220,7 +220,7 @@ def _without_interval(contest: Contest, less: str) -> str:
     """What was seen where there is no interval, and why there is none; "" where there are intervals."""
     leader, ratios = contest.leaders[0], contest.ratios
     other = _beside(contest, list(ratios))
-    if other is None or all(ratio.known for ratio in ratios.values()):
+    if other is None or all(ratio.bounded for ratio in ratios.values()):
         return ""
     seen = f"{leader} {less.format(text.ratio(ratios[other].estimate))} {other}"
     if contest.processes < LEAST:
@@ -232,7 +232,7 @@ def _about_the_limit(contest: Contest, less: str) -> str:
     """What is ahead by about as much as counts; "" where neither of two is, or more are level."""
     leader, (other, *more) = contest.leaders[0], contest.leaders[1:]
     ratio = contest.ratios[other]
-    if more or not ratio.known or ratio.low <= 1:
+    if more or not ratio.bounded or ratio.low <= 1:
         return ""
     spread = f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
     return f"{leader} {less.format(spread)} {other}, about the {SMALLEST_EFFECT:.0%} that count"

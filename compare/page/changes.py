@@ -219,7 +219,7 @@ def ratio_of(after: Values, before: Values, measure: Measure) -> Interval:
 
 def written(ratio: Interval) -> str:
     """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
-    exact = ratio.low == ratio.high or not ratio.known
+    exact = ratio.low == ratio.high or not ratio.bounded
     return (
         text.ratio(ratio.estimate) if exact else f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
     )

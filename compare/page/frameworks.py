@@ -80,7 +80,7 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
         return "" if value is None else text.seconds(value)
 
     ratio = arm.ratio
-    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
+    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.bounded else ""
     return (
         framework,
         arm.cell.title,

@@ -91,7 +91,7 @@ def _runs(even: BreakEven | None) -> float:
 
 def _cells(row: ModelCosts) -> Mapping[str, str]:
     arm, ratio = row.arm, row.arm.ratio
-    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.known else ""
+    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.bounded else ""
     peak = text.size(arm.peak) if arm.peak else ""
     more = text.ratio(arm.peak / row.eager.peak) if arm.peak and row.eager.peak else ""
     return {

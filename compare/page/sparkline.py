@@ -74,7 +74,7 @@ class _Dot:
 
     def marks(self, x: float, scale: _Scale) -> str:
         bar = ""
-        if self.interval is not None and self.interval.known and self.interval.high > self.interval.low:
+        if self.interval is not None and self.interval.bounded and self.interval.high > self.interval.low:
             top, bottom = scale.height(self.interval.high), scale.height(self.interval.low)
             bar = f'<line class="{self.tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
         dot = f'<circle class="{self.tone}" cx="{x}" cy="{scale.height(self.value)}" r="2.2"/>'

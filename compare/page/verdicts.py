@@ -102,7 +102,7 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
     if value is None:
         return ""
     shown = text.quantity(value, unit)
-    if interval is None or not interval.known:
+    if interval is None or not interval.bounded:
         return f"{shown} (no interval)" if interval or word == "inconclusive" else shown
     ends = text.quantity(interval.low, unit), text.quantity(interval.high, unit)
     bounds = text.interval(interval.low, interval.high)

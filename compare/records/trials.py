@@ -35,12 +35,12 @@ class TrialMemory(OfArms, tag="selftest memory"):
     arms: dict[str, MemoryArm]
 
 
-class Rate(Struct, kw_only=True):
-    """How many of the `comparisons` in which a size was injected found it; `met` is null where there is no target."""
+class Rate(Struct, rename={"detected": "found"}, kw_only=True):
+    """How many of the `comparisons` with a size injected detected it; `met` is null where there is no target."""
 
     injected: float
     comparisons: int
-    found: int
+    detected: int
     rate: float
     interval: list[float]
     met: bool | None

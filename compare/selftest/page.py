@@ -92,7 +92,7 @@ def _row(injected: str, measured: str, rate: Rate) -> dict[str, str]:
     return {
         "injected": injected,
         "measured": measured,
-        "found": str(rate.found),
+        "found": str(rate.detected),
         "of": str(rate.comparisons),
         "rate, 95% interval": f"{rate.rate:.1%} ({low:.1%} to {high:.1%})",
         "target": _TARGET[rate.met],

@@ -94,7 +94,7 @@ def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
     base, *changed = group[0].arms
     for arm in changed:
         ratio = cell.ratio(arm, base, steady)
-        if ratio is not None and ratio.known:
+        if ratio is not None and ratio.bounded:
             calls, runs = (sum(getattr(row, count) for row in cell.of(arm)) for count in ("calls", "runs"))
             yield size_of(arm), Trial(ratio, calls, runs)
 
@@ -159,7 +159,7 @@ def _rate(injected: float, detected: int, comparisons: int, target: Target | Non
     return {
         "injected": injected,
         "comparisons": comparisons,
-        "found": detected,
+        "detected": detected,
         "rate": rate.estimate,
         "interval": rate.bounds(),
         "met": target and target.met_by(rate, comparisons),

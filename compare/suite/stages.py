@@ -217,7 +217,7 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
 
     def widest(measured: Any) -> float:
         ratios = [measured.ratio(arm, DYNAMIC, steady) for arm in measured.static_arms]
-        return max((r.high / r.low if r.known else inf for r in ratios if r is not None), default=1.0)
+        return max((r.high / r.low if r.bounded else inf for r in ratios if r is not None), default=1.0)
 
     spread = {m.cell: widest(m) for m in cells(records, Time)}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]

@@ -61,7 +61,7 @@ class Batch:
         self.values: list[Deferred] = []
         self._many = 1024  # values, so many that it is time to look for those that nobody holds
         self.nothing = Level(self, None, 0)
-        self.known: dict[int, Deferred] = {}
+        self.constants: dict[int, Deferred] = {}
         self._kept: list[Any] = []
         self._constant_kinds: dict[ValueKind, ValueKind] = {}
         self.signatures: dict[Hashable, Signature] = {}
@@ -95,7 +95,7 @@ class Batch:
         if type(x) is not Deferred:
             x = self.constant(op, x, (x, y))
         if type(y) is not Deferred:
-            held = self.known.get(id(y))  # a parameter as a rule
+            held = self.constants.get(id(y))  # a parameter as a rule
             y = self.constant(op, y, (x, y)) if held is None else held
         key = op, recording, x.kind, y.kind
         signature = self.signatures.get(key) or self._signature(op, (x, y), _NOTHING, key)
@@ -147,12 +147,12 @@ class Batch:
         """What is known already, as a value: a tensor, an array, a number."""
         if type(arg) is not Tensor:
             arg = self._typed(op, arg, args)
-        held = self.known.get(id(arg))
+        held = self.constants.get(id(arg))
         return self._known(op, arg, args) if held is None else held
 
     def value_of(self, array: Any) -> Deferred:
         """What stands for a tensor or an array that a cell is called with."""
-        held = self.known.get(id(array))
+        held = self.constants.get(id(array))
         return self.constant(identity, array, (array,)) if held is None else held
 
     def _typed(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
@@ -176,7 +176,7 @@ class Batch:
         kind = ValueKind(kind.spec, kind, parameter=True) if parameter else self._constant_kind(kind)
         node = DeferredNode(self.nothing, None, ())
         node.block, node.start = GroupValues(tensor), 0
-        self.known[id(arg)] = value = deferred(node, kind, self._kept)
+        self.constants[id(arg)] = value = deferred(node, kind, self._kept)
         return value
 
     def _constant_kind(self, shared: ValueKind) -> ValueKind:
@@ -262,7 +262,7 @@ class Batch:
 
     def _close(self) -> None:
         values, self.values = [value for value in self.values if type(value) is Deferred], []
-        self.known, self.cells, self._kept = {}, {}, []
+        self.constants, self.cells, self._kept = {}, {}, []
         with redirected(None), grad_mode.enable_grad():
             separate([value.run for value in values])
         for value in values:

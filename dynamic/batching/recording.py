@@ -69,7 +69,7 @@ class Recording:
             returned, nesting = tree.flatten_as_inserted(f(*args, **options))
         self.build = _builder(nesting, len(returned))
         self.nodes = batch.taken()
-        self._known = batch.known
+        self._constants = batch.constants
         self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
 
     def _given(self, batch: RecordingBatch, leaf: Any) -> Any:
@@ -81,7 +81,7 @@ class Recording:
 
     def constant_key(self, tensor: Tensor) -> Hashable:
         """Equal for constants that are the same: of two recordings, each has arrays of its own for Python numbers."""
-        if tensor.ndim or id(tensor) in self._known:  # which holds it: it is the user's own
+        if tensor.ndim or id(tensor) in self._constants:  # which holds it: it is the user's own
             return id(tensor)
         return tensor.dtype, tensor._data.tobytes()
 

@@ -84,7 +84,7 @@ def test_two_processes_have_a_ratio_and_no_verdict():
     few = [record for record in times(dynamic=1.0) if record.get("process", 0) < 2]
     (first, *_) = changes.compared(typed(few), typed(times(dynamic=2.0))).changes
     assert first.ratio.estimate == pytest.approx(2.0, rel=0.01)
-    assert (first.ratio.known, first.word) == (False, "unclear")
+    assert (first.ratio.bounded, first.word) == (False, "unclear")
 
 
 def test_intervals_of_two_runs_hold_the_truth_in_95_of_100_or_a_few_more():

@@ -69,7 +69,7 @@ def test_eager_and_compiled_are_gated_and_timed():
     assert (time.eager, time.base, len(time.arms["jit"].stream)) == ("eager", "eager", 3)
     assert found.verdict.steady.values["jit"] < found.verdict.steady.values["eager"]
     assert found.verdict.of_base["jit"].estimate < 1
-    assert not found.verdict.of_base["jit"].known  # one process tells no interval
+    assert not found.verdict.of_base["jit"].bounded  # one process tells no interval
     assert "jit (2 ×) compiled: a new shape" in flat(found)
     assert "jit (2 ×) broke the graph: a print" in flat(found)
 

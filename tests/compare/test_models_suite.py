@@ -97,7 +97,7 @@ def test_one_model_that_fails_loses_no_other(toys, tmp_path):
     for name in ("toy_fixed", "toy_lengths"):
         row = rows[name]
         assert row.arm.status == "ok"
-        assert row.arm.ratio.known
+        assert row.arm.ratio.bounded
         assert row.pays is not None
         assert row.error <= 1e-4
     assert (rows["toy_lengths"].inputs, rows["toy_lengths"].shapes) == (len(SIZES), len(SIZES))

@@ -182,7 +182,7 @@ def test_terms_need_the_blocks_of_the_denominator():
     with pytest.raises(ValueError, match="paired by index"):
         sum_interval([(1, [[1.0]])], [[1.0, 2.0]])
     alone = sum_interval([(1, [[1.0]])], [[2.0]])
-    assert (alone.estimate, alone.known, alone.bounds()) == (0.5, False, None)
+    assert (alone.estimate, alone.bounded, alone.bounds()) == (0.5, False, None)
     (found, _) = parted(typed([record(0, unexplained=0.875), record(1, unexplained=0.875)]))
     assert "12.3% of a step is unexplained (no interval), more than 5%" in found.note
 

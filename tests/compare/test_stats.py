@@ -82,10 +82,10 @@ def test_too_few_processes_have_an_estimate_and_no_interval(processes):
     for comparisons in (1, 18):
         found = ratio_interval(ratios, [[1.0] * 20] * processes, comparisons=comparisons)
         assert found.estimate == pytest.approx(geometric_mean([v for process in ratios for v in process]), rel=0.01)
-        assert (found.low, found.high, found.known, found.bounds()) == (0.0, np.inf, False, None)
+        assert (found.low, found.high, found.bounded, found.bounds()) == (0.0, np.inf, False, None)
         assert found.side(0.05) == "unclear"
         assert found.inverse == Interval(1 / found.estimate)
-    assert not sum_interval([(1.0, ratios)], [[1.0] * 20] * processes).known
+    assert not sum_interval([(1.0, ratios)], [[1.0] * 20] * processes).bounded
 
 
 def test_blocks_of_one_process_alone_would_cover_too_little_to_be_an_interval():
@@ -121,8 +121,8 @@ def test_an_interval_of_several_is_wider_by_students_quantile(pairs, comparisons
     one, several = (ratio_interval(tops, bottoms, resamples=200, comparisons=n) for n in (1, comparisons))
     quantiles = oracle.t.ppf([0.975, 1 - 0.025 / comparisons], len(pairs) - 1)
     assert several.estimate == one.estimate
-    assert one.known >= several.known
-    if several.known:
+    assert one.bounded >= several.bounded
+    if several.bounded:
         widths = np.log([one.high / one.estimate, several.high / several.estimate])
         np.testing.assert_allclose(widths[1], widths[0] * quantiles[1] / quantiles[0], rtol=1e-6, atol=1e-9)
 
@@ -182,14 +182,14 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
 
 def test_wild_disagreement_of_processes_has_no_interval():
     interval = geometric_mean_interval([[1e-150], [1e150], [1.0]])
-    assert (interval.estimate, interval.known, interval.bounds()) == (pytest.approx(1), False, None)
+    assert (interval.estimate, interval.bounded, interval.bounds()) == (pytest.approx(1), False, None)
 
 
 @given(ANY, st.integers(1, 60))
 def test_an_interval_holds_its_estimate_and_is_never_too_wide_to_tell_anything(pairs, comparisons):
     found = ratio_interval(*split(pairs), resamples=100, comparisons=comparisons)
     assert 0 < found.estimate < np.inf
-    if found.known:
+    if found.bounded:
         assert len(pairs) >= LEAST
         assert found.low <= found.estimate * (1 + 1e-12)
         assert found.estimate <= found.high * (1 + 1e-12)
@@ -200,7 +200,7 @@ def test_an_interval_holds_its_estimate_and_is_never_too_wide_to_tell_anything(p
 def test_leaving_out_the_widest_intervals_does_not_lower_the_coverage_of_the_rest(between):
     rng = np.random.default_rng(17)
     trials = [geometric_mean_interval(clustered(rng, 4, between, 0.1), resamples=300) for _ in range(200)]
-    known = [trial for trial in trials if trial.known]
+    known = [trial for trial in trials if trial.bounded]
     assert len(known) >= 0.98 * len(trials)
     assert sum(trial.low <= 1 <= trial.high for trial in known) >= 0.9 * len(known)
 

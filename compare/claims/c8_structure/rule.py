@@ -47,7 +47,7 @@ def find(records: Records) -> Finding:
     if real:
         mean = geometric_mean_interval([[regime.value or 1.0] for regime in real])
         over = Regime(
-            "real models", combine(regime.verdict for regime in real), mean.estimate, mean if mean.known else None
+            "real models", combine(regime.verdict for regime in real), mean.estimate, mean if mean.bounded else None
         )
         regimes = (over, *regimes)
     return Finding(

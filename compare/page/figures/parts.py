@@ -52,7 +52,7 @@ class Parted(NamedTuple):
 
 def spread(share: Interval) -> str:
     """`[1.2%, 3.4%]`, if there is an interval."""
-    return f"[{share.low:.1%}, {share.high:.1%}]" if share.known else "(no interval)"
+    return f"[{share.low:.1%}, {share.high:.1%}]" if share.bounded else "(no interval)"
 
 
 def parted(records: Records) -> list[Parted]:

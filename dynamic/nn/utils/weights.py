@@ -118,19 +118,19 @@ def _computed_before_calls(
     def before(module: Module, _: Any) -> None:
         setattr(module, name, compute(module))
 
-    known = dict(vars(module).get("_weights", {}))
-    known[name] = _Computed(kind, compute, sources, module.register_forward_pre_hook(before))
-    module._weights = known
+    computed_weights = dict(vars(module).get("_weights", {}))
+    computed_weights[name] = _Computed(kind, compute, sources, module.register_forward_pre_hook(before))
+    module._weights = computed_weights
     with no_grad():
         setattr(module, name, compute(module) if kind == "weight_norm" else getattr(module, sources[0]).detach())
     return module
 
 
 def _removed(module: Module, name: str, kind: str) -> Module:
-    known = dict(vars(module).get("_weights", {}))
-    if name not in known or known[name].kind != kind:
+    computed_weights = dict(vars(module).get("_weights", {}))
+    if name not in computed_weights or computed_weights[name].kind != kind:
         raise OptionError(located(f"{kind} does not compute {name!r} of {type(module).__name__}; name another weight"))
-    computed = known.pop(name)
+    computed = computed_weights.pop(name)
     computed.hook.remove()
     was_training = module.training
     with no_grad():
@@ -138,6 +138,6 @@ def _removed(module: Module, name: str, kind: str) -> Module:
     module.train(was_training)
     for source in (*computed.sources, name):
         delattr(module, source)
-    module._weights = known
+    module._weights = computed_weights
     module.register_parameter(name, Parameter(weight))
     return module
