@@ -1,7 +1,8 @@
 """What a worker tells while it works: the pipe of its answer carries a line for each step, and then the answer.
 
 Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
-(`compare.run.processes`). In a process that nobody has asked, nothing is told.
+(`compare.run.processes`). Some steps together may have a limit as well. In a process that nobody has asked, nothing is
+told.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 BEGAN = "began"
 """The first step of every worker."""
-_STEP = b'{"step":'
+_STEP, _BOUND = b'{"step":', b'{"bound":'
 _pipe: int | None = None
 _process = 0
 
@@ -27,16 +29,29 @@ def opened() -> None:
     os.dup2(2, 1)
 
 
+@dataclass(frozen=True)
+class Bound:
+    """The seconds that a worker may spend from now on, whatever it tells meanwhile; None where that ends."""
+
+    seconds: float | None
+
+
 def now(what: str) -> None:
     """Tell what this process begins to do, in words that follow "while it": `imported mine.py`.
 
     A copy of this process ends here: the user's code has made it by a fork, and nobody has asked it.
     """
-    if _pipe is not None:
-        if os.getpid() != _process:
-            os._exit(0)
-        with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
-            _write(_STEP + json.dumps(what).encode() + b"}\n")
+    _tell(_STEP, what)
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Inside, who has asked ends this process once it has spent so many seconds, also in native code."""
+    _tell(_BOUND, seconds)
+    try:
+        yield
+    finally:
+        _tell(_BOUND, None)
 
 
 def each(what: str, items: Iterable[T]) -> Iterator[T]:
@@ -51,9 +66,19 @@ def answer(line: bytes) -> None:
     _write(line)
 
 
-def told(line: bytes) -> str | None:
-    """The step that a line tells; None for an answer."""
+def told(line: bytes) -> str | Bound | None:
+    """The step or the bound that a line tells; None for an answer."""
+    if line.startswith(_BOUND):
+        return Bound(json.loads(line)["bound"])
     return str(json.loads(line)["step"]) if line.startswith(_STEP) else None
+
+
+def _tell(head: bytes, what: str | float | None) -> None:
+    if _pipe is not None:
+        if os.getpid() != _process:
+            os._exit(0)
+        with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
+            _write(head + json.dumps(what).encode() + b"}\n")
 
 
 def _write(line: bytes) -> None:

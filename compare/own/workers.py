@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from compare import steps
 from compare.engines import heap
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
 from compare.instruments.runnables import TOLERANCE, FunctionRunnable
@@ -66,27 +66,17 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
 
 
 class Notes:
-    """A file that outlives its process: how many calls there are, then a line with the seconds of each that is done.
-
-    `compare.engines.limit` ends a block of Python and goes on; `ended_after` ends a compiler in native code as well.
-    """
+    """A file that outlives its process: how many calls there are, then a line with the seconds of each that is done."""
 
     def __init__(self, file: str) -> None:
         self.path = Path(file)
 
     @contextmanager
     def ended_after(self, seconds: float, calls: int) -> Iterator[None]:
-        """Inside, this process dies of SIGALRM after so many seconds, where the system has that: Windows does not."""
+        """Inside, so many calls may take this worker so many seconds: then it is ended, also inside a compiler."""
         self.path.write_text(f"{calls}\n", "utf-8")
-        if not hasattr(signal, "setitimer"):
+        with steps.bounded(seconds):
             yield
-            return
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))  # 0 would be no limit
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def add(self, seconds: float) -> None:
         """A call is done."""

@@ -3,9 +3,10 @@
 A worker runs code that may end it, hang, or leave threads behind. So nothing is taken from how it ends: an answer is a
 whole line on its pipe, whatever comes after it. That there is none is an error, which says what the worker did last.
 
-A worker may take so long without progress: a limit that a slow or busy machine does not reach by itself. Seconds in
-which it waited for a core count for nothing, where the system tells them (Linux); what a machine takes longer than the
-one on which limits were set is a factor on them (`Pace.slowness` in `compare.run.progress`).
+A worker may take so long without progress, and so long for a part of its work that it names itself (`steps.bounded`):
+limits that a slow or busy machine does not reach by itself. Seconds in which it waited for a core count for nothing,
+where the system tells them (`Spent` in `compare.engines.limit`); what a machine takes longer than the one on which
+limits were set is a factor on them (`Pace.slowness` in `compare.run.progress`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import IO
 
 from compare import steps
+from compare.engines.limit import Spent, looks_every
 from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record
@@ -34,44 +36,31 @@ from compare.run import layout, product, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.worker import failure
 
-LOOKS, OFTEN = 10, 1.0
-"""How often a worker is looked at before its limit, and the most seconds between two looks."""
-
 
 class Allowance:
-    """The seconds that a process may take until it makes progress; `look` must be called `every` so many seconds."""
+    """The seconds that a process may spend until it makes progress; `look` must be called `every` so many seconds."""
 
     def __init__(self, pid: int, seconds: float) -> None:
-        self.every = min(seconds / LOOKS, OFTEN)
-        self._pid, self._seconds = pid, seconds
-        self._at, self._waited = time.monotonic(), _waited(pid)
-        self._charged = 0.0
+        self.seconds, self.every = seconds, looks_every(seconds)
+        self._spent = Spent(pid)
 
     def renew(self) -> None:
         """The process has made progress."""
-        self._charged = 0.0
+        self._spent.seconds = 0.0
 
     def look(self) -> bool:
         """Whether nothing was left at the last look: what is told now may wait for a core of this process."""
-        is_over = self._charged >= 0.99 * self._seconds  # looks come a moment early
-        at, waited = time.monotonic(), _waited(self._pid)
-        self._charged += max(0.0, (at - self._at) - (waited - self._waited))
-        self._at, self._waited = at, waited
+        is_over = self._spent.seconds >= 0.99 * self.seconds  # looks come a moment early
+        self._spent.look()
         return is_over
-
-
-def _waited(pid: int) -> float:
-    """The seconds for which a process has waited for a core; 0 where the system does not tell."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 WORKER = str(start.__file__)
 """The file that a worker is started by: tells one from other processes."""
 STARTING = 10
 """How many times its limit a worker may take until it begins with its job: until then nothing of the user's runs."""
+PATIENCE = 1.0, 10.0
+"""The least and the most seconds that a worker may take to end which has answered: PyTorch's takes a second or two."""
 _SAID = 200
 """Lines of a worker's stderr that are kept: the last."""
 _CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
@@ -120,6 +109,7 @@ class _Worker:
 
     def __init__(self, job: Job) -> None:
         self.step, self.began, self.started = "", time.monotonic(), 0.0
+        self.allowances: dict[str, Allowance] = {}
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.said: deque[str] = deque(maxlen=_SAID)
         self.process = subprocess.Popen(
@@ -142,8 +132,8 @@ class _Worker:
 
     def answer(self, limit: float, heard: Heard) -> Record:
         """The record that it answers with."""
-        allowance = Allowance(self.process.pid, STARTING * limit)
-        look, has_ended = time.monotonic() + allowance.every, False
+        self.allowances = {"progress": Allowance(self.process.pid, STARTING * limit)}
+        look, has_ended = time.monotonic(), False
         while True:
             try:
                 line = self.lines.get(timeout=max(0.0, look - time.monotonic()))
@@ -151,35 +141,42 @@ class _Worker:
                 if has_ended:  # and what it has told was read since; a copy of it, made by a fork, holds the pipe
                     return self._understood(b"")
                 has_ended = self.process.poll() is not None
-                if allowance.look():
-                    raise OverrunError(
-                        f"the worker ran longer than {limit:g} s{self._while} and was ended", self.step
-                    ) from None
-                look = time.monotonic() + allowance.every
+                look = time.monotonic() + self._looked()
                 continue
-            allowance = self._renewed(allowance, limit)
             told = steps.told(line) if line.endswith(b"\n") else None
             if told is None:
                 return self._understood(line)
-            self.step = told
-            self.started = self.started or time.monotonic()
-            heard(told)
+            self._hear(told, limit, heard)
 
-    def _renewed(self, allowance: Allowance, limit: float) -> Allowance:
-        """What it may take from now on: it has made progress."""
-        if not self.started:
-            return Allowance(self.process.pid, limit)
-        allowance.renew()
-        return allowance
+    def _looked(self) -> float:
+        """Look at what is left of its allowances; the seconds until the next look. Raises OverrunError."""
+        for allowance in self.allowances.values():
+            if allowance.look():
+                words = f"the worker ran longer than {allowance.seconds:g} s{self._while} and was ended"
+                raise OverrunError(words, self.step)
+        return min(allowance.every for allowance in self.allowances.values())
+
+    def _hear(self, told: str | steps.Bound, limit: float, heard: Heard) -> None:
+        """It has made progress, or names what a part of its work may take."""
+        if isinstance(told, steps.Bound):
+            self.allowances.pop("part", None)
+            if told.seconds:
+                self.allowances["part"] = Allowance(self.process.pid, told.seconds)
+            return
+        if self.started:
+            self.allowances["progress"].renew()
+        else:
+            self.started = time.monotonic()
+            self.allowances["progress"] = Allowance(self.process.pid, limit)
+        self.step = told
+        heard(told)
 
     def left(self) -> str | None:
         """Wait for its end as long as its start took; what it still did then, None where it has ended by itself."""
-        try:
-            self.process.wait(self.patience)
-        except subprocess.TimeoutExpired:
-            self._hear_out()
-            return f"the worker had answered, and still {self.step}: it was ended"
-        return None
+        if self._ends():
+            return None
+        self._hear_out()
+        return f"the worker had answered, and still {self.step}: it was ended"
 
     def end(self) -> None:
         """End the worker and what it has started, where that still runs."""
@@ -192,10 +189,15 @@ class _Worker:
         for reader in self.readers:
             reader.join(1.0)  # a process that has left the group may hold a pipe
 
-    @property
-    def patience(self) -> float:
-        """Seconds to wait for its end: those of its start, which are more on a slow machine, and one at least."""
-        return max(1.0, (self.started or time.monotonic()) - self.began)
+    def _ends(self) -> bool:
+        """Whether it ends by itself, in as long as it has worked: what it has loaded, it also unloads."""
+        least, most = PATIENCE
+        allowance = Allowance(self.process.pid, min(max(least, time.monotonic() - self.began), most))
+        while not allowance.look():
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(allowance.every)
+                return True
+        return False
 
     @property
     def _while(self) -> str:
@@ -206,13 +208,9 @@ class _Worker:
         with suppress(ResultsError):
             if line.endswith(b"\n") and (record := parsed(line)) is not None:
                 return record
-        try:
-            code = self.process.wait(self.patience)
-        except subprocess.TimeoutExpired:
-            words = f"the worker closed the pipe of its answer{self._while} and was ended"
-            raise WorkerError(words, self.step) from None
-        if code == -getattr(signal, "SIGALRM", 0):  # which it asked for itself
-            raise OverrunError("the worker was ended at its limit of time", self.step)
+        if not self._ends():
+            raise WorkerError(f"the worker closed the pipe of its answer{self._while} and was ended", self.step)
+        code = self.process.wait()
         self.readers[-1].join(1.0)  # what it has said last is on its way
         raise WorkerError(f"the worker {_ending(code)}{self._while.rstrip(',')}{self._reason()}", self.step)
 
@@ -232,7 +230,8 @@ class _Worker:
         """Take the steps that were told after the answer."""
         with suppress(queue.Empty):
             while line := self.lines.get_nowait():
-                self.step = steps.told(line) or self.step
+                told = steps.told(line)
+                self.step = told if isinstance(told, str) else self.step
 
     def _send(self, message: bytes) -> None:
         with suppress(OSError), _opened(self.process.stdin) as stream:

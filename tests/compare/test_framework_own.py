@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +11,7 @@ from click.testing import CliRunner
 
 import compare
 from compare import engines as frameworks
+from compare import steps
 from compare.cli.command import graphduel
 from compare.engines.reached import is_training
 from compare.engines.source import Loader, namespace
@@ -309,25 +306,20 @@ def test_the_first_pass_ends_at_its_limit():
     assert set(found.verdict.steady.values) == {"eager"}
 
 
-@pytest.mark.slow
-def test_a_process_that_compiles_too_long_is_ended_and_leaves_what_it_came_to(tmp_path):
-    program = """
-import sys, time
-from compare.own.workers import Notes
-notes = Notes(sys.argv[1])
-with notes.ended_after(0.2, 8):
-    notes.add(0.125)
-    time.sleep(60)
-"""
-    file = str(tmp_path / "notes")
-    done = subprocess.run([sys.executable, "-c", program, file], check=False)
-    assert done.returncode == -signal.SIGALRM
-    assert Notes(file).read() == (8, [0.125])
+def test_a_mode_whose_compiler_does_not_end_leaves_what_it_came_to(tmp_path):
+    told = []
+    notes = Notes(str(tmp_path / "notes"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "_tell", lambda head, what: told.append((head, what)))
+        with notes.ended_after(0.2, 8):
+            notes.add(0.125)
+    assert [what for _, what in told] == [0.2, None]
+    assert [steps.told(head + json.dumps(what).encode() + b"}\n") for head, what in told] == [
+        steps.Bound(0.2),
+        steps.Bound(None),
+    ]
+    assert notes.read() == (8, [0.125])
     assert Notes(str(tmp_path / "none")).read() == (0, [])
-    with Notes(file).ended_after(0.01, 3):
-        pass
-    time.sleep(0.05)  # and nothing ends this process
-    assert Notes(file).read() == (3, [])
 
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):

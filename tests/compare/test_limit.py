@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from contextlib import suppress
 
 import pytest
 
 from compare.engines import limit
-from compare.engines.limit import LimitError, within
+from compare.engines.limit import LimitError, Spent, within
+from tests.helpers.machine import Machine
+from tests.helpers.together import together
 
 SOON = 0.01
 
@@ -80,3 +86,65 @@ def test_another_thread_has_no_limit():
     thread.start()
     thread.join()
     assert ended
+
+
+@together(
+    ("threads", "spent"),
+    [
+        ({}, 2.0),  # the system tells nothing
+        ({"main": (0.0, 0.0)}, 2.0),  # it hangs
+        ({"main": (2.0, 0.0)}, 2.0),
+        ({"main": (0.5, 1.5)}, 0.5),
+        ({"main": (0.0, 0.0), "compiler": (0.5, 1.5)}, 0.5),
+        ({"main": (0.5, 0.5)}, 1.5),  # it ran, waited for a core, and waited for something else
+        ({"first": (1.0, 1.0), "second": (1.0, 1.0)}, 2.0),  # they take turns on one core
+        ({"first": (2.0, 0.0), "second": (2.0, 0.0)}, 2.0),
+    ],
+)
+def test_a_second_counts_in_which_somebody_had_a_core_or_nobody_waited_for_one(threads, spent):
+    with pytest.MonkeyPatch.context() as patch:
+        machine = Machine(patch)
+        clock = Spent(0)
+        machine.passes(2.0, **threads)
+        assert clock.look() == pytest.approx(spent)
+
+
+def test_a_process_that_has_ended_takes_nothing_back(monkeypatch):
+    machine = Machine(monkeypatch)
+    clock = Spent(0)
+    machine.passes(1.0, main=(0.0, 0.0), compiler=(1.0, 0.0))
+    clock.look()
+    machine.passes(1.0, main=(1.0, 0.0))
+    assert clock.look() == pytest.approx(2.0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
+def test_the_system_tells_what_a_process_and_those_that_it_has_started_ran_and_waited():
+    before = limit.shares(os.getpid())
+    assert str(os.getpid()) in before
+    with subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
+    ) as child:
+        try:
+            assert child.stdout.readline()
+            while (ran := limit.shares(os.getpid())[str(child.pid)][0]) < 1e7:
+                time.sleep(0.01)
+            assert ran < 60e9
+        finally:
+            child.kill()
+    assert limit.shares(2**22 + 1) == {}  # there is no such process
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
+def test_a_block_that_waits_for_a_core_is_given_the_time(monkeypatch):
+    """Here others have nine tenths of the core."""
+
+    def told(_, began=time.monotonic()):  # noqa: B008  (when the test begins)
+        passed = time.monotonic() - began
+        return {"main": (int(passed * 1e8), int(passed * 9e8))}
+
+    monkeypatch.setattr(limit, "shares", told)
+    with within(1.0):
+        time.sleep(2.0)
+    with pytest.raises(LimitError), within(0.05):
+        time.sleep(20)

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import sys
 import time
 from itertools import count
 
@@ -14,6 +13,7 @@ from compare.errors import OverrunError, WorkerError
 from compare.records.job import Job
 from compare.run import processes
 from compare.run.processes import Allowance
+from tests.helpers.machine import Machine
 from tests.helpers.together import together
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs use signals and forks")
@@ -44,6 +44,11 @@ def ask(tmp_path, monkeypatch):
     return ask
 
 
+@pytest.fixture
+def machine(monkeypatch):
+    return Machine(monkeypatch)
+
+
 @together(
     ("program", "error", "told"),
     [
@@ -53,7 +58,6 @@ def ask(tmp_path, monkeypatch):
         ("tell(ANSWER[:9])", WorkerError, "exit code 0 and without an answer"),
         ("os.write(1, ANSWER.encode())", WorkerError, "exit code 0 and without an answer"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", WorkerError, "died of SIGSEGV while it imported mine.py"),
-        ("os.kill(os.getpid(), signal.SIGALRM)", OverrunError, "was ended at its limit of time"),
         ("os.close(1); time.sleep(60)", WorkerError, "closed the pipe of its answer while it imported mine.py"),
         ("os.execv('/bin/sleep', ['sleep', '60'])", OverrunError, "ran longer than 0.6 s while it imported mine.py,"),
         ("os.write(2, b'\\xff\\xfe'); os._exit(3)", WorkerError, "exit code 3 and .*: \ufffd\ufffd"),
@@ -116,17 +120,26 @@ def test_progress_renews_the_limit(ask):
     assert steps == ["began", "imported mine.py", *map(str, range(6))]
 
 
-def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(monkeypatch):
-    clock, waited = [0.0], [0.0]
-    monkeypatch.setattr(processes.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(processes, "_waited", lambda _: waited[0])
+def test_a_part_of_the_work_has_a_limit_of_its_own_whatever_is_told_meanwhile(ask):
+    steps = "for i in range(200):\n    step(i); time.sleep(0.05)\n"
+    with pytest.raises(OverrunError, match=r"ran longer than 0\.5 s while it \d+, and was ended"):
+        ask(f"tell('{{\"bound\": 0.5}}')\n{steps}tell(ANSWER)")
+    short = steps.replace("200", "10")
+    assert ask(f"tell('{{\"bound\": 5}}'); tell('{{\"bound\": null}}')\n{short}tell(ANSWER)").ended is None
+
+
+def test_a_worker_may_take_as_long_to_end_as_it_has_worked(ask):
+    slow = "atexit.register(time.sleep, 1.5)\ntime.sleep(2.0)\ntell(ANSWER); step('ran its exit handlers')"
+    assert ask(slow).ended is None
+
+
+def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(machine):
     allowance = Allowance(0, 10.0)
 
     def looks(seconds, share):
         """Whether nothing is left after so many seconds, of which a share went by in waiting."""
         for _ in range(seconds):
-            clock[0] += 1.0
-            waited[0] += share
+            machine.passes(1.0, t=(1.0 - share, share))
             over = allowance.look()
         return over
 
@@ -135,12 +148,6 @@ def test_seconds_in_which_a_worker_waited_for_a_core_do_not_count(monkeypatch):
     allowance.renew()
     assert not looks(10, 0.0)
     assert looks(1, 0.0)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
-def test_the_system_tells_how_long_a_process_has_waited():
-    assert processes._waited(os.getpid()) >= 0
-    assert processes._waited(2**22 + 1) == 0.0  # there is no such process
 
 
 def test_ctrl_c_in_the_run_ends_the_worker(ask):
