@@ -1,4 +1,8 @@
-"""What an arm costs from its very first call, and after how many runs a later start is earned back."""
+"""What an arm costs from its very first call, and after how many runs a later start is earned back.
+
+All of a course is read by one clock, that of steady state: a start by the wall would be as much longer as other work
+kept the machine busy.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.claims.evidence import Evidence
+from compare.records.cells import TimeArm
 from compare.stats import WIDEST, Interval, geometric_mean
 
 
@@ -45,11 +50,19 @@ class BreakEven:
 
 def course(cell: Evidence, arm: str) -> Course:
     """That of an arm that has blocks: medians over the processes of its build and of each early call."""
-    timings = cell.start.of(arm)
-    heads = [[call.seconds for call in getattr(t, "stream", None) or ()] or [t.first] for t in timings]
+    starts = [_start(timing) for timing in cell.start.of(arm)]
+    heads = [head for _, head in starts]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
-    build = statistics.median(timing.build for timing in timings)
+    build = statistics.median(build for build, _ in starts)
     return Course(build, head, geometric_mean(block for timing in cell.of(arm) for block in timing.blocks))
+
+
+def _start(timing: TimeArm) -> tuple[float, list[float]]:
+    """Seconds to build and of each early call by the clock of its blocks: each at the share of a core that all had."""
+    head = [call.seconds for call in getattr(timing, "stream", None) or ()] or [timing.first]
+    processor, wall = getattr(timing, "processor", None), timing.build + sum(head)
+    share = min(1.0, processor / wall) if processor and wall else 1.0
+    return share * timing.build, [share * seconds for seconds in head]
 
 
 def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:

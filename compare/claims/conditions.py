@@ -59,10 +59,13 @@ def sentences(records: Records) -> tuple[str, ...]:
 
 
 def _clock(records: Records) -> Iterator[str]:
-    """Which clock steady state is of; first calls are always of the wall."""
-    clocks = {record.clock for record in of(records, Time)}
+    """Which clock steady state is of, and break-even; first calls are always of the wall."""
+    times = of(records, Time)
+    clocks = {record.clock for record in times}
     if clocks == {"cpu"}:
         yield "Steady seconds are those of the processor that a worker had, first calls those of the wall."
+        if any(row.processor for record in times for row in record.arms.values()):
+            yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
     elif clocks:
         yield "All seconds are those of the wall."
 

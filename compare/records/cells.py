@@ -43,6 +43,8 @@ class TimeArm(Arm):
     blocks are all there are. `stream` is the first epoch, null where the input never varies. `useful` and `computed`
     count the elements asked for and computed in an epoch, which differ where an arm pads. `whole` is false where the
     first epoch was ended at a limit: the last call of `stream` is then the interrupted one, and there are no blocks.
+    `processor` are the seconds of processor that building and first calls took, those of compilers in other processes
+    included; null where the wall is the clock.
     """
 
     build: Seconds = 0.0
@@ -57,12 +59,14 @@ class TimeArm(Arm):
     useful: int = 0
     computed: int = 0
     whole: bool = True
+    processor: Seconds | None = None
 
 
 class Time(OfArms, tag="time"):
     """The times of a cell in one worker process.
 
-    Blocks are seconds of the processor that the process had, `cpu`, or of the `wall`; first calls are of the wall. A
+    Blocks are seconds of the processor that the process had, `cpu`, or of the `wall`; first calls are of the wall, and
+    where blocks are not, each row has the seconds of processor of all of them as well. A
     `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
     """
 

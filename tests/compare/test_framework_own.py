@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import compare
 from compare import engines as frameworks
 from compare import steps
+from compare.claims import conditions
 from compare.cli.command import graphduel
 from compare.engines.reached import is_training
 from compare.engines.source import Loader, namespace
@@ -197,19 +198,20 @@ def test_the_gradient_may_be_left_out():
     assert ": value over 3 inputs" in flat(found)
 
 
-def row(first, block=None):
+def row(first, block=None, share=1.0):
     stream = [Call(8, first, True, True), Call(8, first, True, True)]
-    return TimeArm("ok", None, stream=stream, first=first, blocks=[block] * 5 if block else [])
+    blocks = [block] * 5 if block else []
+    return TimeArm("ok", None, stream=stream, first=first, blocks=blocks, processor=share * 2 * first)
 
 
-def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0)):
-    """What a worker answers: compiled code takes so long to make, and half of that with a cache."""
+def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0), share=1.0):
+    """What a worker answers: compiled code takes so long to make, less with a cache, at that share of a core."""
     cold, spread = job.process == 0, 1 + (job.process or 0) / 100
     block = {arm: None if cold else (eager if arm == ARMS[0] else compiled) * spread for arm in job.arms}
     starts = {arm: eager if arm == ARMS[0] else first[not cold] for arm in job.arms}
     place = {"workload": job.workload, "size": job.size, "eager": "eager"}
-    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm]) for arm in job.arms}
-    answer = Time(**place, process=job.process or 0, arms=arms, cache="cold" if cold else "warm")
+    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm], share) for arm in job.arms}
+    answer = Time(**place, process=job.process or 0, arms=arms, cache="cold" if cold else "warm", clock="cpu")
     checked = Parity(**place, agree=True, arms={mode: ParityArm("ok", None, 0.0, 0.0, 1e-4) for mode in arms},
                      same_graph=None, kernel_calls={})  # fmt: skip
     found = [checked]
@@ -251,6 +253,16 @@ def test_the_call_from_which_compiling_pays_is_counted_from_nothing(monkeypatch)
     assert flat(found).startswith("Compile it with jit if it runs more than 35,")
     assert "cached" in repr(found)
     assert found.exit_code == 0
+
+
+def test_a_busy_machine_does_not_move_the_call_from_which_compiling_pays(monkeypatch):
+    """First calls take three times as long, as the user sees, of whom one clock says when they are paid for."""
+    alone, busy = (
+        result(monkeypatch, first=first, share=share) for first, share in [((9.0, 1.0), 1.0), ((27.0, 3.0), 1 / 3)]
+    )
+    assert busy.verdict.first.values["jit"] == pytest.approx(3 * alone.verdict.first.values["jit"])
+    assert busy.verdict.break_even.runs == pytest.approx(alone.verdict.break_even.runs, rel=1e-3)
+    assert any("seconds of the processor" in words for words in conditions.sentences(busy.records))
 
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):

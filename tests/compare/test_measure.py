@@ -1,6 +1,8 @@
 """Timing: orders, calibration and the record, with values and never a time."""
 
 import gc
+import subprocess
+import sys
 from collections import Counter
 from itertools import islice
 from random import Random
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.runnables import WorkloadRunnable
+from compare.instruments.time import first, rounds
 from compare.instruments.time import measure as timing
-from compare.instruments.time import rounds
 from compare.instruments.time.first import unlimited
 from compare.records.job import Budget
 from compare.records.record import JobName
@@ -72,6 +74,23 @@ def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
     count, each = rounds.calibrate(clock.call(nanoseconds), 0.004, clock)[-1]
     assert each == pytest.approx(nanoseconds / 1e9)
     assert least <= count <= 1.1 * least + 1
+
+
+def test_the_processor_of_first_calls_is_that_of_building_and_calls_alone(monkeypatch):
+    """Each look at the clock finds it a second later: two for each part."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(first, "spent", lambda: next(seconds))
+    runnable = WorkloadRunnable(engines.named(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
+    epoch = first.first_epoch(runnable, "dynamic", unlimited)
+    assert epoch.processor == 1 + len(epoch.calls)
+    assert epoch.times(runnable, "cpu").processor == epoch.processor
+    assert epoch.times(runnable, "wall").processor is None
+
+
+def test_what_is_spent_includes_what_a_process_has_started():
+    before = rounds.spent()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
+    assert rounds.spent() - before >= 0.15  # the system counts in ticks
 
 
 def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():

@@ -19,7 +19,7 @@ from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
 from compare.instruments.parity import tree_error
 from compare.instruments.runnables import TOLERANCE, Runnable
-from compare.instruments.time.rounds import collected
+from compare.instruments.time.rounds import NAME, ClockName, collected, spent
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
 from compare.records.record import Status
 from compare.steps import now
@@ -49,8 +49,8 @@ class FirstEpoch:
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
-    there before; both null where the process does not count. `observed` is what the engine told as the epoch
-    ended: it may count all steps of a process together.
+    there before; both null where the process does not count. `processor` are its seconds of processor, building
+    included. `observed` is what the engine told as the epoch ended: it may count all steps of a process together.
     """
 
     status: Status = "ok"
@@ -61,6 +61,7 @@ class FirstEpoch:
     output_error: float | None = None
     gradient_error: float | None = None
     whole: bool = True
+    processor: float = 0.0
     peak: int | None = None
     held: int | None = None
     observed: Observed = field(default_factory=Observed)
@@ -69,6 +70,13 @@ class FirstEpoch:
     def right(self) -> Step | None:
         """The step, if it is right and ready to be timed."""
         return self.step if self.status == "ok" and self.whole else None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Inside, the processor works for this epoch."""
+        before = spent()
+        yield
+        self.processor += spent() - before
 
     def compare(self, result: Any, reference: Any) -> None:
         """Note how far a result is off, if that is further than those before."""
@@ -98,8 +106,8 @@ class FirstEpoch:
         """What rows say of it: how one that was ended at its limit counts, the runnable says."""
         return self.status if self.whole else runnable.cut
 
-    def times(self, runnable: Runnable) -> TimeArm:
-        """Its times; of steady state there are none yet."""
+    def times(self, runnable: Runnable, clock: ClockName = NAME) -> TimeArm:
+        """Its times; of steady state, which that clock is to read, there are none yet."""
         made = self.observed.compilations
         return TimeArm(
             self.ended(runnable),
@@ -112,6 +120,7 @@ class FirstEpoch:
             useful=sum(runnable.lengths),
             computed=self.step.computed(runnable.lengths) if self.step else 0,
             whole=self.whole,
+            processor=self.processor if clock == "cpu" else None,
         )
 
     def parity(self, runnable: Runnable) -> ParityArm:
@@ -138,8 +147,9 @@ def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
     epoch, started = FirstEpoch(), time.perf_counter()
     try:
         with runnable.checked(arm), limited(arm, len(runnable.lengths)) as add:
-            epoch.step = runnable.step(arm)
-            epoch.build = time.perf_counter() - started
+            with epoch.counted():
+                epoch.step = runnable.step(arm)
+                epoch.build = time.perf_counter() - started
             call_each(epoch, epoch.step, runnable, arm, add)
     except LimitError as error:
         epoch.whole = False
@@ -168,9 +178,10 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
         before, form = step.compiles, runnable.form(index)
         now(f"made call {index + 1} in {arm}")
         with runnable.called(index), collected():
-            start = time.perf_counter()
-            result = step(*example)
-            seconds = time.perf_counter() - start
+            with epoch.counted():
+                start = time.perf_counter()
+                result = step(*example)
+                seconds = time.perf_counter() - start
             arrays: Any = step.engine.numpy(result)
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)

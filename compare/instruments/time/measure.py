@@ -99,10 +99,10 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
     epochs = first_epochs(job, runnable, limited, counts=is_cold)
-    rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
-    on_cpu = engine.device == "cpu"
+    clock = NAME if engine.device == "cpu" else "wall"
+    rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
     if times_steady:
-        time_steady(rows, epochs, job, CLOCK if on_cpu else time.perf_counter_ns)
+        time_steady(rows, epochs, job, CLOCK if clock == NAME else time.perf_counter_ns)
     name = (names or {}).get
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
@@ -114,7 +114,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         **{**job.head, "process": job.process or 0},
         arms={str(name(arm, arm)): row for arm, row in rows.items()},
         cache=cache,
-        clock=NAME if on_cpu else "wall",
+        clock=clock,
         eager=base,
     )
     record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, each)))

@@ -7,12 +7,14 @@ where a change that all arms share is the machine's and not theirs; rounds befor
 The clock of steady state counts the seconds in which this process had a core, and not those in which others had it:
 beside other work a wall clock measures the neighbours. On two cores under a load of 6, blocks of one step in both
 engines gave ratios whose logarithms vary by 1.3 to 1.6 on the wall, and by 0.2 to 0.3 by this clock. First calls are
-read on the wall: compilers may be other processes, and a user waits for them.
+read on the wall, since a user waits for them, and by this clock as well, compilers in other processes included: when
+compiling has paid for itself, one clock must say (`spent`).
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -94,6 +96,12 @@ class Rounds:
         relative = [block / geometric_mean(rest) for block, *rest in zip(own, *others, strict=True)] if others else own
         starts = [start for start in (steady_from(own), steady_from(relative)) if start is not None]
         return min(starts, default=None)
+
+
+def spent() -> float:
+    """Seconds of processor that this process has taken, and what it has started and waited for."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def half_width(tops: Sequence[float], bottoms: Sequence[float]) -> float:
