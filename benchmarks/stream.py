@@ -20,7 +20,7 @@ import static
 from benchmarks.rows import Array, Params
 from benchmarks.workers import alone
 from compare.errors import WorkerError
-from compare.instruments import parity
+from compare.instruments import parity, rounding
 from compare.page import tables
 
 SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64
@@ -107,7 +107,7 @@ def epochs(name: str) -> Epochs:
     first, second = (_seconds(arm, params, sequences) for _ in range(2))
     for xs in sequences[:3]:
         loss, grads = arm.step(params, xs)
-        error = parity.tree_error((np.asarray(loss), dict(grads)), dynamic.value_and_grad(looped)(params, xs))
+        error = rounding.tree_error((np.asarray(loss), dict(grads)), dynamic.value_and_grad(looped)(params, xs))
         if error > parity.TOLERANCES["float32"]:
             raise WorkerError(f"{name} is off by {error:.3g}, so its time means nothing")
     return Epochs(first, second, arm.compiles())

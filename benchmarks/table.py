@@ -27,7 +27,7 @@ from benchmarks.arms import ARMS
 from benchmarks.programs import ROWS
 from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
-from compare.instruments import parity
+from compare.instruments import parity, rounding
 from compare.instruments.time.rounds import orders
 from compare.page import tables
 from compare.run.environment import environment
@@ -75,7 +75,7 @@ def _error(worker: Worker, name: str, expected: Any) -> float | None:
     except WorkerError as error:
         click.echo(f"{name}: {worker.arm} is left out: {error}", err=True)
         return None
-    return parity.tree_error((np.asarray(loss), dict(grads)), expected)
+    return rounding.tree_error((np.asarray(loss), dict(grads)), expected)
 
 
 def chosen(patterns: str, names: Sequence[str]) -> list[str]:

@@ -17,9 +17,11 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
+import optree
 
 from compare.engines.debugging import Tools
 from compare.engines.held import Kinds
+from compare.engines.nudge import nudging
 from compare.engines.source import Loader
 from compare.engines.step import Function, LineOp, Observed, Step, TrainingFunction
 from compare.errors import InputsError, UnsupportedError, without_folders
@@ -297,6 +299,18 @@ class Engine(ABC):
 
     def doubles(self, reached: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Where float64 is allowed, and what a function has reached is in it."""
+        return nullcontext()
+
+    def nudged(self, tree: Any, seed: int) -> Any:
+        """A copy of arguments with every float moved as rounding moves it (`compare.engines.nudge`)."""
+        nudge = nudging(seed)
+        moved = optree.tree_map(
+            lambda x: nudge(x) if isinstance(x, np.ndarray) else x, self.numpy(tree), none_is_leaf=True
+        )
+        return self.arrays(moved)
+
+    def nudges(self, reached: Sequence[Any], seed: int) -> AbstractContextManager[None]:
+        """Where what a function has reached is moved so."""
         return nullcontext()
 
     def repeatable(self) -> AbstractContextManager[None]:

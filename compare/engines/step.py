@@ -147,5 +147,5 @@ class TrainingFunction(ABC):
         """What brings back the state that there is now."""
 
     @abstractmethod
-    def nudge(self) -> None:
-        """Change every parameter by as much as rounding does."""
+    def nudge(self, seed: int) -> None:
+        """Change every parameter by as much as rounding does (`compare.engines.nudge`)."""

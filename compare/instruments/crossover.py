@@ -15,7 +15,8 @@ import numpy as np
 import graphs
 from compare import engines
 from compare.instruments import memory
-from compare.instruments.parity import TOLERANCES, exact, tree_error
+from compare.instruments.parity import TOLERANCES, exact
+from compare.instruments.rounding import tree_error
 from compare.instruments.time.measure import steady_call, timed
 from compare.instruments.time.rounds import collected, paired_rounds
 from compare.records.job import Budget, Job

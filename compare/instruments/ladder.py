@@ -23,7 +23,7 @@ from compare.engines import cases
 from compare.engines.graphduel import steps
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import described
-from compare.instruments import parity
+from compare.instruments import parity, rounding
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds
@@ -150,7 +150,7 @@ def difference(result: Any, expected: Any) -> str | None:
     """In words, how far a rung that gave `result` is off where the tape gave `expected`; None if it agrees."""
     dtypes = {str(leaf.dtype) for leaf in optree.tree_leaves(expected)}
     allowed = max((parity.TOLERANCES[d] for d in dtypes if d in parity.TOLERANCES), default=0.0)
-    error = parity.tree_error(result, expected)
+    error = rounding.tree_error(result, expected)
     return None if error <= allowed else f"off from the tape's result by {error:.3g}, allowed {allowed:g}"
 
 

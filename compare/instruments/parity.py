@@ -1,12 +1,8 @@
 """The parity gate: no arm is timed until its outputs and gradients are right.
 
 Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
-parameters and float inputs cast to float64. The error of an array is its largest difference, scaled:
-
-    error = max|a - b| / max(max|b|, SMALL * max|B|)      agrees when error <= TOLERANCES[dtype]
-
-where `b` is the expected array and `B` all arrays expected with it (all gradients): one that is zero but for
-rounding must not be compared with that rounding.
+parameters and float inputs cast to float64. It agrees where the error of no array (`compare.instruments.rounding`) is
+above TOLERANCES[dtype], or above what rounding alone does to that array of the dynamic engine's, several times.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-import numpy as np
 import optree
 
 import dynamic
@@ -30,7 +26,8 @@ from compare.engines.graphduel import functions
 from compare.engines.limit import within
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments import thin
+from compare.instruments import rounding, thin
+from compare.instruments.rounding import Errors, Result, judged
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status
@@ -38,18 +35,30 @@ from compare.workloads.base import Case
 from graphs.errors import GraphError
 
 TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-9}
-SMALL = 1e-2
 MOST_EXAMPLES = 8
 
-Result = tuple[Any, Any]
 
+@dataclass(frozen=True)
+class Expected:
+    """What an example of a case must give: the reference's loss and gradients, and the dynamic engine's."""
 
-class Expected(NamedTuple):
-    """What an example must give: the reference's loss and gradients, and the dynamic engine's."""
-
+    case: Case
     example: int
     reference: Result
     dynamic: Result
+
+    @cached_property
+    def spread(self) -> Errors:
+        """How far rounding alone moves what the dynamic engine gives.
+
+        That in float64 is no part of it: a fault of the dynamic engine would excuse itself.
+        """
+        return rounding.worst(rounding.errors_of(self._nudged(seed), self.dynamic) for seed in rounding.SEEDS)
+
+    def _nudged(self, seed: int) -> Result:
+        arguments = self.case.params, self.case.examples[self.example]
+        params, example = engines.named(engines.OWN).nudged(arguments, seed)
+        return _dynamic(self.case, self.example, params, example)
 
 
 def measure(job: Job) -> Parity:
@@ -65,13 +74,12 @@ def check(
     most: int = MOST_EXAMPLES,
     limit: float | None = None,
     references: Sequence[Expected] | None = None,
-    tolerance: float | None = None,
 ) -> Parity:
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
 
-    An arm that takes longer than `limit` seconds is refused. `references` come from another engine, with a `tolerance`.
+    An arm that takes longer than `limit` seconds is refused. `references` come from another engine.
     """
-    tolerance = tolerance_of(case) if tolerance is None else tolerance
+    tolerance = tolerance_of(case)
     expected = expectations(case, most) if references is None else references
     rows = {arm: check_arm(arm, case, expected, tolerance, limit) for arm in steps.each("checked", names)}
     same, calls = same_graph(case)
@@ -105,50 +113,28 @@ def tolerance_of(case: Case) -> float:
 
 def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> ParityArm:
     """A step against both references, over the examples expected."""
-    errors = [_errors(step, e) for e in expected]
-    output, gradient = (max(column) for column in zip(*errors, strict=True))
-    if max(output, gradient) <= tolerance:
-        return ParityArm("ok", None, output, gradient, tolerance)
-    what, worst = ("the output", output) if output > tolerance else ("a gradient", gradient)
-    reason = f"{what} is off by {worst:.3g}, allowed {tolerance:g}"
-    return ParityArm("disagree", reason, _finite(output), _finite(gradient), tolerance)
+    errors = {place: _errors(step, each) for place, each in enumerate(expected)}
+    row = judged(errors, tolerance, lambda place: expected[place].spread)
+    status: Status = "disagree" if row.fault else "ok"
+    return ParityArm(status, row.fault or row.warning, _finite(row.output), _finite(row.gradient), row.allowed)
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     eager = engines.step(DYNAMIC, case)
     chosen = thin.sample(case.lengths, most)
-    return [Expected(index, exact(case, index), eager(*case.examples[index])) for index in chosen]
+    return [Expected(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 
 def exact(case: Case, index: int = 0) -> Result:
     """The loss and the gradients of an example in float64, by the dynamic engine."""
-    params, example = engines.named(engines.OWN).doubled((case.params, case.examples[index]))
-    doubled = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-    return engines.step(DYNAMIC, doubled)(*example)
+    return _dynamic(case, index, *engines.named(engines.OWN).doubled((case.params, case.examples[index])))
 
 
-def tree_error(actual: Any, expected: Any) -> float:
-    """The largest scaled error over two containers of arrays; infinity where structure or shapes differ."""
-    actual_leaves, actual_tree = optree.tree_flatten(actual)
-    leaves, tree = optree.tree_flatten(expected)
-    if actual_tree != tree:
-        return math.inf
-    floor = SMALL * max((_largest(leaf) for leaf in leaves), default=0.0)
-    return max((scaled_error(a, b, floor) for a, b in zip(actual_leaves, leaves, strict=True)), default=0.0)
-
-
-def scaled_error(actual: Any, expected: Any, floor: float = 0.0) -> float:
-    """`max|a - b| / max(max|b|, floor)`; infinity where shapes or the places of NaN and infinity differ."""
-    a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
-    finite = np.isfinite(b)
-    if a.shape != b.shape or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-        return math.inf
-    if not np.all(np.isfinite(a[finite])):
-        return math.inf
-    difference = _largest(a[finite] - b[finite])
-    scale = max(_largest(b), floor)
-    return difference / scale if scale > 0 else (0.0 if difference == 0 else math.inf)
+def _dynamic(case: Case, index: int, params: Any, example: Any) -> Result:
+    """What the dynamic engine gives for an example of a case in other numbers."""
+    other = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
+    return engines.step(DYNAMIC, other)(*example)
 
 
 def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
@@ -174,22 +160,15 @@ def _counts(graph: Any) -> dict[str, int]:
     return dict(sorted(Counter(graph.op_counts()).items()))
 
 
-def _errors(step: Step, expected: Expected) -> tuple[float, float]:
-    loss, gradients = step(*step.examples[expected.example])
+def _errors(step: Step, expected: Expected) -> Errors:
+    result = step(*step.examples[expected.example])
     references = (expected.reference, expected.dynamic)
-    return (
-        max(tree_error(loss, reference[0]) for reference in references),
-        max(tree_error(gradients, reference[1]) for reference in references),
-    )
+    return rounding.worst(rounding.errors_of(result, reference) for reference in references)
 
 
 def _finite(error: float) -> float | None:
     """JSON has no infinity; an error without a size is null."""
     return error if math.isfinite(error) else None
-
-
-def _largest(array: Any) -> float:
-    return float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
 
 
 def _dtype(case: Case) -> str:

@@ -18,20 +18,21 @@ from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.step import Step, TrainingFunction
 from compare.errors import described
-from compare.instruments.parity import TOLERANCES, tree_error
+from compare.instruments import rounding
+from compare.instruments.parity import TOLERANCES
+from compare.instruments.rounding import Errors, tree_error
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
 
 TOLERANCE = TOLERANCES["float32"]
-MULTIPLE = 10.0
-"""How many times as far from what is right as eager a mode may be: PyTorch allows its own backends two to ten."""
 SEEDS = (1, 2)
 Build = Callable[[str, Case], Step]
 """Makes the step of an arm over a case."""
 EMPTY: Mapping[int, Any] = MappingProxyType({})
 Reference = Any
 """The value and the gradients that a call must give."""
+NOTHING: Reference = (None, None)
 
 
 class Runnable(ABC):
@@ -41,7 +42,6 @@ class Runnable(ABC):
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
     second     what each call gives beside its value
-    tolerances how far the value, and what is beside it, may be off
     cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
     """
 
@@ -50,11 +50,6 @@ class Runnable(ABC):
     varies: bool
     second: str = "a gradient"
     cut: Status = "ok"
-
-    @property
-    def tolerances(self) -> tuple[float, float]:
-        """See the class."""
-        return TOLERANCE, TOLERANCE
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -70,6 +65,10 @@ class Runnable(ABC):
     @abstractmethod
     def expected(self) -> Mapping[int, Sequence[Reference]]:
         """For calls by their number, what each must give: every one of several references."""
+
+    def spread(self, index: int) -> Errors:
+        """How far rounding alone moves each array of what a call gives; nothing where that is not measured."""
+        return Errors([], [])
 
     @abstractmethod
     def step(self, arm: str) -> Step:
@@ -132,11 +131,11 @@ class FunctionRunnable(Runnable):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
     A whole training step goes through the calls as through batches: what it gives is its value and the state after it,
-    and each epoch begins with the state that there was at first. Its references are eager, and eager from parameters
-    that differ by rounding: an optimizer has no copy in float64.
+    and each epoch begins with the state that there was at first. Its reference is eager alone: an optimizer has no copy
+    in float64.
 
-    Where eager is far from its second reference the step is ill-conditioned. Then a mode may be several times as far
-    off, as PyTorch judges its backends (`torch._dynamo.utils.same`).
+    Where eager is moved by rounding the step is ill-conditioned, and a mode may be further off
+    (`compare.instruments.rounding`).
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
     function is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients
@@ -159,9 +158,15 @@ class FunctionRunnable(Runnable):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Whether the function is random, and why it has no reference in float64, where it has none."""
+        """Whether the function is random or trains, what float64 refuses, and how ill-conditioned it is."""
         told = self._told if self.checks else {}
-        return {**told, "trains": self.training is not None, "conditioning": max(self._eagers_errors)}
+        return {**told, "trains": self.training is not None, "conditioning": self._conditioning}
+
+    @property
+    def _conditioning(self) -> float:
+        """How far rounding alone moves eager, which is measured where a mode is off; 0 where that tells nothing."""
+        off = max((max(errors.largest) for errors in self.__dict__.get("_spread", ())), default=0.0)
+        return off if off <= 1 else 0.0
 
     @property
     def _told(self) -> dict[str, Any]:
@@ -169,24 +174,22 @@ class FunctionRunnable(Runnable):
         return {"random": self.random, "undoubled": self.undoubled, "gradients": gradients}
 
     @property
-    def tolerances(self) -> tuple[float, float]:
-        """Those of float32, and more where eager itself is further off: an ill-conditioned step says so in `notes`."""
-        output, gradient = (max(TOLERANCE, min(MULTIPLE * error, 1.0)) for error in self._eagers_errors)
-        return output, gradient
-
-    @property
     def written(self) -> Callable[..., Any]:
         """What the user has written."""
         written: Callable[..., Any] = self.function
         return written
 
-    @property
-    def _eagers_errors(self) -> tuple[float, float]:
-        """How far eager is from its second reference; nothing where it is so far that nothing can be told."""
-        pairs = [references for references in self.expected.values() if len(references) > 1]
-        errors = [tuple(map(tree_error, eager, exact)) for eager, exact, *_ in pairs]
-        output, gradient = map(max, zip(*errors, strict=True)) if errors else (0.0, 0.0)
-        return (output, gradient) if max(output, gradient) <= 1 else (0.0, 0.0)
+    def spread(self, index: int) -> Errors:
+        """Eager in float64, where the function runs in it, and from nudged numbers, against eager."""
+        return self._spread[index]
+
+    @cached_property
+    def _spread(self) -> list[Errors]:
+        nudged = zip(*map(self._nudged, rounding.SEEDS), strict=True)
+        return [
+            rounding.worst(rounding.errors_of(result, eager) for result in (*exact, *results))
+            for (eager, *exact), results in zip(self.expected.values(), nudged, strict=True)
+        ]
 
     def step(self, arm: str) -> Step:
         """See the base."""
@@ -256,28 +259,45 @@ class FunctionRunnable(Runnable):
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
             with self.engine.doubles(self._reached):
-                exact = [self._result(index, SEEDS[0], self.engine.doubled) for index in range(len(self.calls))]
+                exact = self._results(self.engine.doubled)
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)
             return {index: (result,) for index, result in enumerate(self._eager)}
         return dict(enumerate(zip(self._eager, exact, strict=True)))
 
     def _of_training(self, training: TrainingFunction) -> Mapping[int, Sequence[Reference]]:
-        """Eager, and eager from other parameters; an epoch that is under way goes on where it was."""
+        """Eager; an epoch that is under way goes on where it was."""
         self.undoubled = "a training step changes its own state"
+        back = training.snapshot()
+        eager = self._eager
+        back()
+        return {index: (result,) for index, result in enumerate(eager)}
+
+    def _nudged(self, seed: int) -> list[Reference]:
+        """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
+        try:
+            if self.training:
+                return self._trained_otherwise(self.training, seed)
+            with self.engine.nudges(self._reached, seed):
+                return self._results(lambda call: self.engine.nudged(call, seed))
+        except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
+            return [NOTHING] * len(self.calls)
+
+    def _trained_otherwise(self, training: TrainingFunction, seed: int) -> list[Reference]:
+        """What a training gives whose parameters are nudged before its first call; its state comes back."""
         back, begin = training.snapshot(), self._begin
 
         def otherwise() -> None:
             if begin:
                 begin()
-            training.nudge()
+            training.nudge(seed)
 
-        eager = self._eager
         self._begin = otherwise
-        nudged = [self._result(index, SEEDS[0]) for index in range(len(self.calls))]
-        self._begin = begin
-        back()
-        return dict(enumerate(zip(eager, nudged, strict=True)))
+        try:
+            return self._results()
+        finally:
+            self._begin = begin
+            back()
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
@@ -285,7 +305,10 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def _eager(self) -> list[Reference]:
-        return [self._result(index, SEEDS[0]) for index in range(len(self.calls))]
+        return self._results()
+
+    def _results(self, made: Callable[[Any], Any] = lambda call: call) -> list[Reference]:
+        return [self._result(index, SEEDS[0], made) for index in range(len(self.calls))]
 
     def _result(self, index: int, seed: int, made: Callable[[Any], Any] = lambda call: call) -> Reference:
         run = self._run

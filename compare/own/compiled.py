@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from compare.instruments.runnables import MULTIPLE, TOLERANCE
+from compare.instruments.rounding import MULTIPLE
+from compare.instruments.runnables import TOLERANCE
 from compare.page.blocks import Section, Table, section
 from compare.records.cells import Compilations, Parity
 from compare.records.record import Records, of
@@ -53,7 +54,7 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     if record.conditioning > TOLERANCE:
         yield (
             f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
-            f"A mode may be off {MULTIPLE:g} times as far, so that smaller errors of a compiler are not seen."
+            f"Where it is, a mode may be off {MULTIPLE:g} times as far, so that smaller errors are not seen."
         )
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"

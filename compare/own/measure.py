@@ -19,7 +19,7 @@ from compare import engines, steps
 from compare.engines import Engine, cases
 from compare.engines.limit import within
 from compare.errors import InputsError, described
-from compare.instruments import ladder, memory, parity, parts
+from compare.instruments import ladder, memory, parity, parts, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
@@ -220,8 +220,7 @@ def untimed(subject: Subject) -> list[Record]:
 def _gate(job: Job, case: Case, question: Question) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
     if question.stands_in:
-        references, tolerance = standing.references(case, question)
-        return parity.check(job, case, job.arms, limit=question.limit, references=references, tolerance=tolerance)
+        return parity.check(job, case, job.arms, limit=question.limit, references=standing.references(case, question))
     record = parity.check(job, case, job.arms, limit=question.limit)
     disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
     if disagreeing and _differs_from_itself(job.arms[0], case):
@@ -238,7 +237,7 @@ def _differs_from_itself(base: str, case: Case) -> bool:
     """Whether the function gives another result when it is called again."""
     step = engines.step(base, case)
     first, second = (step(*step.examples[0]) for _ in range(2))
-    return parity.tree_error(first, second) > 0
+    return rounding.tree_error(first, second) > 0
 
 
 # This process ---------------------------------------------------------------------------------------------------------

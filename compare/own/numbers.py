@@ -51,7 +51,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
     """Write what each call gives: in float64 where there is that, for it is nearest to what is right."""
     if not folder:
         return
-    arrays: dict[str, Any] = {"tolerance": np.array(max(runnable.tolerances))}
+    arrays: dict[str, Any] = {}
     if runnable.training:
         value, after = runnable.expected[0][0]
         arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
@@ -114,13 +114,12 @@ def _check(what: str, ours: Mapping[Any, Any], theirs: Mapping[str, np.ndarray])
         raise InputsError(f"{what}, {name}, {places[0]} in PyTorch and {places[1]} in our engine")
 
 
-def references(folder: str) -> tuple[dict[int, Reference], float]:
-    """For calls by their number what they must give, and how far off that may be."""
+def references(folder: str) -> dict[int, Reference]:
+    """For calls by their number what they must give."""
     stored = _read(folder, _EXPECTED)
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
     trains = "trains" in stored
-    made = {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
-    return made, float(stored["tolerance"])
+    return {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
 
 
 def draws(folder: str) -> list[list[np.ndarray]]:

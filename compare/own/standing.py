@@ -6,7 +6,6 @@ import contextlib
 import functools
 from typing import Any
 
-import numpy as np
 import optree
 
 import dynamic
@@ -16,11 +15,10 @@ from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors
 from compare.engines.graphduel.training import TrainingStep
 from compare.engines.reached import ReachedCode, is_training, names_of
-from compare.engines.step import Step, loss_in
+from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.instruments import thin
-from compare.instruments.parity import MOST_EXAMPLES, Expected, tolerance_of, tree_error
-from compare.instruments.runnables import MULTIPLE
+from compare.instruments.parity import MOST_EXAMPLES, Expected
 from compare.own import numbers, origin
 from compare.own.question import Calls, Function, Question
 from compare.records.record import DYNAMIC
@@ -70,33 +68,20 @@ def _detached(leaf: Any) -> Any:
     return leaf.detach() if isinstance(leaf, dynamic.Tensor) else leaf
 
 
-def references(case: Case, question: Question) -> tuple[list[Expected], float]:
-    """What calls must give, from the shortest to the longest, and how far off that may be: what PyTorch gave.
+def references(case: Case, question: Question) -> list[Expected]:
+    """What calls must give, from the shortest to the longest: what PyTorch gave.
 
     Without its numbers it is what our dynamic engine gives. Raises InputsError where gradients are not of the same
     parameters.
     """
     eager = engines.step(DYNAMIC, case)
-    theirs, tolerance = numbers.references(question.numbers) if question.numbers else ({}, _tolerance(eager, case))
+    theirs = numbers.references(question.numbers) if question.numbers else {}
     expected = []
     for index in thin.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
-        expected.append(Expected(index, reference, ours))
-    return expected, tolerance
-
-
-def _tolerance(eager: Step, case: Case) -> float:
-    """That of the dtype, and more where the step itself is further off from parameters that differ by rounding."""
-    nudged: Any = optree.tree_map(_nudged, case.params)
-    example = case.examples[0]
-    error = max(map(tree_error, eager.built(nudged, *example), eager(*example)))
-    return max(tolerance_of(case), min(MULTIPLE * error, 1.0))
-
-
-def _nudged(leaf: Any) -> Any:
-    is_float = isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
-    return leaf * (1 + np.finfo(leaf.dtype).eps) if is_float else leaf
+        expected.append(Expected(case, index, reference, ours))
+    return expected
 
 
 def _like(ours: Any, theirs: numbers.Reference, name: str) -> Any:

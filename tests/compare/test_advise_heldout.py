@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from compare import engines
 from compare.advice import evaluation, heldout, probes, scores
 from compare.cli.command import graphduel
-from compare.instruments.parity import tree_error
+from compare.instruments.rounding import tree_error
 
 ARMS = ("dynamic", "static-exact")
 

@@ -132,7 +132,7 @@ class Descent(TrainingFunction):
         before = self.w.copy()
         return lambda: np.copyto(self.w, before)
 
-    def nudge(self):
+    def nudge(self, seed):
         self.w *= 1 + 2**-23
 
 

@@ -17,7 +17,7 @@ import graphs as g
 from compare import engines
 from compare.engines.graphduel import functions
 from compare.errors import CompareError, EffectsError, InputsError
-from compare.instruments import parity
+from compare.instruments import rounding
 from compare.own import bundle, measure, origin
 from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
 from compare.own.claims import OWN
@@ -113,7 +113,7 @@ def test_a_step_is_the_function_and_its_gradients_in_argument_0(f, inputs, mode)
             expected = functions.transformed(dynamic, f, None)(*call)
         else:
             expected = dynamic.value_and_grad(f)(*call)
-        assert parity.tree_error((value, gradients), tuple(expected)) < 1e-5
+        assert rounding.tree_error((value, gradients), tuple(expected)) < 1e-5
 
 
 def test_the_same_argument_0_in_every_call_is_the_parameters():
@@ -195,7 +195,7 @@ def test_a_bundle_gives_the_same_case(tmp_path):
     there = getattr(bundle, source.partition(":")[2]).case(SIZE)
     assert there.dims == here.dims
     assert (there.argnum, there.branches) == (here.argnum, False)
-    assert parity.tree_error(there.examples, here.examples) == 0
+    assert rounding.tree_error(there.examples, here.examples) == 0
 
 
 def test_the_same_array_is_one_array_in_the_worker(tmp_path):

@@ -12,7 +12,7 @@ import static
 from compare import engines
 from compare.engines import cases
 from compare.errors import UnsupportedError
-from compare.instruments import parity, thin
+from compare.instruments import parity, rounding, thin
 from compare.workloads import Case
 from graphs.errors import ControlFlowError, ShapeError, VerificationError
 from tests.helpers import fake_workloads
@@ -61,18 +61,18 @@ def altered(monkeypatch, arm, change):
     ],
 )
 def test_the_error_is_the_largest_difference_over_the_scale(actual, expected, error):
-    assert parity.scaled_error(np.array(actual), np.array(expected)) == pytest.approx(error)
+    assert rounding.scaled_error(np.array(actual), np.array(expected)) == pytest.approx(error)
 
 
 def test_a_gradient_that_is_zero_but_for_rounding_is_scaled_by_the_others():
     expected = {"a": np.array([100.0]), "b": np.array([0.0])}
-    assert parity.tree_error({"a": np.array([100.0]), "b": np.array([1e-6])}, expected) == pytest.approx(1e-6)
-    assert parity.tree_error({"a": np.array([100.0]), "b": np.array([1.0])}, expected) == pytest.approx(1)
+    assert rounding.tree_error({"a": np.array([100.0]), "b": np.array([1e-6])}, expected) == pytest.approx(1e-6)
+    assert rounding.tree_error({"a": np.array([100.0]), "b": np.array([1.0])}, expected) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("actual", [{}, {"a": np.zeros(1), "b": np.zeros(1)}, [np.zeros(1)]])
 def test_another_structure_is_infinitely_wrong(actual):
-    assert parity.tree_error(actual, {"a": np.zeros(1)}) == math.inf
+    assert rounding.tree_error(actual, {"a": np.zeros(1)}) == math.inf
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 10))

@@ -22,7 +22,8 @@ from benchmarks.programs import PIECES
 from benchmarks.rows import Row
 from benchmarks.workers import Settings, switches, told_threads, working
 from compare.errors import WorkerError
-from compare.instruments.parity import TOLERANCES, tree_error
+from compare.instruments.parity import TOLERANCES
+from compare.instruments.rounding import tree_error
 from compare.run import environment
 from static.backends.native import target
 from tests.helpers.slow import mostly_slow

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from compare.engines.framework import Framework
 from compare.engines.held import Kinds
 from compare.engines.reached import is_training
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
-from compare.engines.torch import counting, dynamo, told
+from compare.engines.torch import counting, dynamo, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import TorchStep, trainable
@@ -179,14 +178,7 @@ class Torch(Framework):
 
     def doubled(self, tree: Any) -> Any:
         """Modules copied whole."""
-        import torch
-
-        def double(leaf: Any) -> Any:
-            if isinstance(leaf, torch.nn.Module):
-                return copy.deepcopy(leaf).double()
-            return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
-
-        return optree.tree_map(double, tree, none_is_leaf=True)
+        return numbers.changed(tree, numbers.double)
 
     @contextmanager
     def doubles(self, reached: Sequence[Any] = ()) -> Iterator[None]:
@@ -198,15 +190,19 @@ class Torch(Framework):
 
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
-        tensors = [(tensor, tensor.data) for tensor in _tensors_of(reached) if tensor.is_floating_point()]
         try:
-            for tensor, data in tensors:
-                tensor.data = data.double()
-            yield
+            with numbers.meanwhile(reached, numbers.double):
+                yield
         finally:
             torch.set_default_dtype(before)
-            for tensor, data in tensors:
-                tensor.data = data
+
+    def nudged(self, tree: Any, seed: int) -> Any:
+        """Modules copied whole."""
+        return numbers.changed(tree, numbers.moving(seed))
+
+    def nudges(self, reached: Sequence[Any], seed: int) -> AbstractContextManager[None]:
+        """They are the same objects meanwhile, with other data."""
+        return numbers.meanwhile(reached, numbers.moving(seed))
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
@@ -248,12 +244,3 @@ class Torch(Framework):
             or any(words in str(error) for words in ("torch.export", "does not currently support"))
             or type(error).__module__.startswith("torch.")
         )
-
-
-def _tensors_of(holders: Sequence[Any]) -> list[Any]:
-    """The parameters and buffers of modules, and the tensors themselves."""
-    import torch
-
-    modules = [holder for holder in holders if isinstance(holder, torch.nn.Module)]
-    inside = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    return [*inside, *(holder for holder in holders if not isinstance(holder, torch.nn.Module))]

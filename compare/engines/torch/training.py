@@ -10,6 +10,7 @@ import optree
 
 from compare.engines.reached import ReachedCode, outermost
 from compare.engines.step import Function, TrainingFunction
+from compare.engines.torch.numbers import moving
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -68,14 +69,14 @@ class TorchTraining(TrainingFunction):
 
         return restore
 
-    def nudge(self) -> None:
+    def nudge(self, seed: int) -> None:
         """See the base."""
         import torch
 
+        move = moving(seed)
         with torch.no_grad():
             for tensor in self.tensors:
-                if tensor.is_floating_point():
-                    tensor.mul_(1 + torch.finfo(tensor.dtype).eps)
+                tensor.copy_(move(tensor))
 
 
 def _cloned(tensor: Any) -> Any:

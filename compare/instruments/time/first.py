@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ from compare.engines import heap
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
-from compare.instruments.parity import tree_error
+from compare.instruments.rounding import Errors, Result, errors_of, judged, worst
 from compare.instruments.runnables import TOLERANCE, Runnable
 from compare.instruments.time.rounds import NAME, ClockName, collected, spent
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
@@ -45,7 +45,10 @@ def seconds_for(seconds: float) -> Iterator[Callable[[float], None]]:
 
 @dataclass
 class FirstEpoch:
-    """What the first epoch of an arm came to. The errors are null where nothing was compared.
+    """What the first epoch of an arm came to.
+
+    `errors` are those of each call that was compared; the largest, which are null where there are none, and how far off
+    an array was `allowed` to be, come of judging.
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
@@ -58,8 +61,10 @@ class FirstEpoch:
     step: Step | None = None
     build: float = 0.0
     calls: list[Call] = field(default_factory=list)
+    errors: dict[int, Errors] = field(default_factory=dict)
     output_error: float | None = None
     gradient_error: float | None = None
+    allowed: float = TOLERANCE
     whole: bool = True
     processor: float = 0.0
     peak: int | None = None
@@ -78,21 +83,22 @@ class FirstEpoch:
         yield
         self.processor += spent() - before
 
-    def compare(self, result: Any, reference: Any) -> None:
-        """Note how far a result is off, if that is further than those before."""
-        output, gradient = map(tree_error, result, reference)
-        self.output_error = max(output, self.output_error or 0.0)
-        self.gradient_error = max(gradient, self.gradient_error or 0.0)
+    def compare(self, index: int, result: Result, references: Sequence[Result]) -> None:
+        """Note how far each array of what a call gives is off."""
+        if references:
+            self.errors[index] = worst(errors_of(result, reference) for reference in references)
 
     def judge(self, runnable: Runnable) -> None:
-        """Note whether the errors are within what is allowed."""
-        if self.output_error is None or self.gradient_error is None:
+        """Note whether the errors are within what is allowed, and how far off the arm is at most."""
+        if not self.errors:
             return  # it was ended before there was anything to compare
-        errors = {"the output": self.output_error, runnable.second: self.gradient_error}
-        for (what, error), allowed in zip(errors.items(), runnable.tolerances, strict=True):
-            if error > allowed and self.status == "ok":
-                self.status, self.reason = "disagree", f"{what} is off by {error:.3g}, allowed {allowed:.3g}"
-        self.output_error, self.gradient_error = (min(error, LARGEST) for error in errors.values())
+        row = judged(self.errors, TOLERANCE, runnable.spread, runnable.second)
+        self.output_error, self.gradient_error = min(row.output, LARGEST), min(row.gradient, LARGEST)
+        self.allowed = row.allowed
+        if row.fault:
+            self.status, self.reason = "disagree", row.fault
+        elif row.warning:
+            self.reason = f"{self.reason}; {row.warning}" if self.reason else row.warning
 
     def count_bytes(self) -> None:
         """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
@@ -125,8 +131,7 @@ class FirstEpoch:
 
     def parity(self, runnable: Runnable) -> ParityArm:
         """How far it is from what it must give."""
-        allowed = TOLERANCE if self.output_error is None else max(runnable.tolerances)
-        return ParityArm(self.ended(runnable), self.reason, self.output_error, self.gradient_error, allowed)
+        return ParityArm(self.ended(runnable), self.reason, self.output_error, self.gradient_error, self.allowed)
 
     def compiled(self, runnable: Runnable) -> CompiledArm:
         """What the engine tells of its compilations."""
@@ -186,5 +191,4 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)
-        for reference in runnable.expected.get(index, ()):  # made only now, so that eager's first call is one
-            epoch.compare(arrays, reference)
+        epoch.compare(index, arrays, runnable.expected.get(index, ()))  # made only now: eager's first call is one
