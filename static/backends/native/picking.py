@@ -239,7 +239,7 @@ def picked(op: Op, operands: Sequence[LaidArray], out: LaidArray, axis: int) -> 
         whole.steps[axis],
         *_layouts((whole, positions, values), strides, axes),
     )
-    return [(recipe, [whole.place, positions.place, values.place])]
+    return [(recipe, [whole.place, positions.place, values.place])] if math.prod(positions.shape) else []
 
 
 def flattened(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[int, ...]) -> Work:

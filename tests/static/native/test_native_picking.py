@@ -163,6 +163,24 @@ def test_a_position_outside_is_refused_as_by_numpys_backend_and_the_next_call_is
             assert same(np.asarray(exe(right)), np.asarray(f(right)))
 
 
+NONE = np.array([], np.int64)  # which NumPy may lay with strides of 0
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (0, 3), (4, 0)])
+@pytest.mark.parametrize("name", OPS)
+def test_no_position_is_none_that_is_refused(name, shape):
+    x, along = np.ones(shape, "f4"), name in ("take_along_axis", "add_along_axis")
+    at = np.broadcast_to(NONE.reshape(0, *[1] * (len(shape) - 1)), (0, *shape[1:])) if along else NONE
+    args = x, np.ones((0, *shape[1:]), "f4")
+
+    def f(x, values):
+        return OPS[name](x, at, values, 0)
+
+    exe, got = run(f, args)
+    assert is_native(exe)
+    assert same(got, np.asarray(f(*args)))
+
+
 def test_what_is_refused_first_is_said():
     def f(at, also):
         return g.take(TABLE, at), g.take(X, also)
