@@ -22,6 +22,7 @@ from static.passes import fusion, pipeline
 from tests.fuzz.cases import Case, agree, plain, same_bits
 from tests.fuzz.tapes import Way, slope
 from tests.helpers.arena import check_arena
+from tests.helpers.native_cut import everything_cut
 from tests.helpers.random_graphs import BATCH
 
 LENGTHS = (5, 7, 3)
@@ -88,6 +89,12 @@ def native(case: Case) -> None:
     passes = {} if chosen == "its own" else {"passes": PASSES[str(chosen)]}
     with everywhere() if chosen == "every_pass" else ExitStack():
         run(case, backend="native", arena=bool(chosen == "every_pass" or case.random.random() < 0.8), **passes)
+
+
+def native_threads(case: Case) -> None:
+    """Machine code that threads share however short it is."""
+    with everything_cut():
+        run(case, backend="native", threads=int(case.random.integers(2, 4)))
 
 
 def no_arena(case: Case) -> None:
@@ -234,7 +241,11 @@ def jitted(case: Case, shapes: Any) -> None:
         _both(lambda args=args: ours(*args), lambda args=args: other(*args), case.tolerance)
 
 
-NATIVE_WAYS: dict[str, Way] = {"native": native, "native_symbolic": functools.partial(symbolic, backend="native")}
+NATIVE_WAYS: dict[str, Way] = {
+    "native": native,
+    "native_threads": native_threads,
+    "native_symbolic": functools.partial(symbolic, backend="native"),
+}
 WAYS: dict[str, Way] = {
     **{name: functools.partial(with_passes, name=name) for name in PASSES},
     **NATIVE_WAYS,

@@ -35,6 +35,7 @@ MAY_REFUSE: dict[str, tuple[type[GraphError], ...]] = {
     "directional": (NotDifferentiableError,),
     "symbolic": _SIZES,
     "native": (NativeError,),  # where llvmlite is not installed, or the processor is no match
+    "native_threads": (NativeError,),
     "native_symbolic": (*_SIZES, NativeError),
     "jit_exact": (NotDifferentiableError,),
     **{f"jit_{shapes}": (*_SIZES, NotDifferentiableError) for shapes in ("symbolic", "bucket", "pad")},

@@ -16,10 +16,10 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 from static.backends.native import link
 from static.backends.native.picking import Flattening, Picking
 from static.backends.native.target import AVX2, AVX512, NEON
+from tests.helpers.native_cut import everything_cut
 from tests.helpers.native_reference import in_python
 from tests.helpers.slow import examples
 from tests.static.native.test_native_targets import inner_loops, stack_operands
-from tests.static.native.test_native_threads import everything_cut
 from tests.static.native.test_native_windows import is_native
 
 TARGETS = {"AVX2": AVX2, "AVX-512": AVX512, "NEON": NEON}

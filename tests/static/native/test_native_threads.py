@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import signal
@@ -25,6 +24,7 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 from graphs.testing import samples
 from static.backends.native import cache, cores, pool, show
 from static.backends.native.target import host
+from tests.helpers.native_cut import everything_cut
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import examples, mostly_slow
 from tests.static.native.test_native_ops import EFFECTS, OPS, summed, together
@@ -32,16 +32,6 @@ from tests.static.native.test_native_ops import EFFECTS, OPS, summed, together
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the pool is made of POSIX threads")
 
 X = np.linspace(-2, 2, 300_000, dtype="f4").reshape(600, 500)
-SMALL = {"CHUNK": 2, "SUMMED": 4, "WIDE": 2, "PAYS": 0}
-
-
-@contextlib.contextmanager
-def everything_cut():
-    """Kernels are cut however short they are."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, number in SMALL.items():
-            patch.setattr(cores, name, number)
-        yield
 
 
 def bits(f, *args, threads):

@@ -21,10 +21,10 @@ from graphs.ops.windows import counts
 from static.backends.native import cache, link, products
 from static.backends.native.convolutions import Convolution, WeightGradient
 from static.backends.native.target import AVX2, AVX512, NEON
+from tests.helpers.native_cut import everything_cut
 from tests.helpers.native_reference import in_python
 from tests.helpers.slow import examples
 from tests.static.native.test_native_targets import inner_loops, multiplications, stack_operands
-from tests.static.native.test_native_threads import everything_cut
 
 TARGETS = {"AVX2": AVX2, "AVX-512": AVX512, "NEON": NEON}
 
