@@ -4,12 +4,14 @@ From `tape`, the dynamic engine as it is, one rung leads to `pool`, and one to `
 graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.page.figures.ladder`) is
 what the rungs of a cell say together.
 
-The clock is that of the thread, for what other processes take of the core belongs to no rung.
+The clock is that of the thread, for what other processes take of the core belongs to no rung. The last rung, `threads`,
+is a job of its own, with all cores and the clock on the wall: native code on several cores beside native code on one.
 """
 
 from __future__ import annotations
 
 import gc
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,13 +28,14 @@ from compare.errors import described
 from compare.instruments import parity, rounding
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import own_rounds
+from compare.instruments.time.rounds import own_rounds, paired_rounds
 from compare.records import breakdowns as schema
 from compare.records.job import Job
 from compare.workloads.base import Case
+from static.backends.native import pool
 from static.passes import pipeline
 
-TAPE, REPLAY, NATIVE = "tape", "replay", "native"
+TAPE, REPLAY, NATIVE, THREADS = "tape", "replay", "native", "threads"
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
@@ -75,6 +78,12 @@ RUNGS: Mapping[str, RungDefinition] = {
     "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
     NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", steps.native),
 }
+ON_CORES: Mapping[str, RungDefinition] = {
+    NATIVE: RUNGS[NATIVE],
+    THREADS: RungDefinition(NATIVE, "long kernels shared by all cores, by the clock on the wall", steps.threaded),
+}
+LADDER: Mapping[str, RungDefinition] = {**RUNGS, **ON_CORES}
+"""All rungs, from the tape to the last, in whichever job they are timed."""
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""
 
@@ -85,24 +94,23 @@ WARM_CALLS = 2
 
 def measure(job: Job) -> schema.Ladder:
     """The ladder record of one process, over the example of the median length."""
+    return measure_rungs(job, _case(job))
+
+
+def measure_threads(job: Job) -> schema.Threads:
+    """The record of the last rung, of one process, over the same example."""
+    return measure_on_cores(job, _case(job))
+
+
+def _case(job: Job) -> Case:
     case = cases.alone(workloads.load(job.source).case(str(job.size)))
     gc.freeze()  # what the harness itself holds is not walked by each collection below
-    return measure_rungs(job, case)
+    return case
 
 
 def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
-    rows: dict[str, schema.Rung] = {}
-    steps: dict[str, GraphStep] = {}
-    expected: Any = None
-    for name, rung in rungs.items():
-        rows[name], step, result = _climbed(rung, case)
-        expected = result if expected is None else expected
-        if step is not None and (off := difference(result, expected)):
-            rows[name].status, rows[name].reason = "disagree", off
-        elif step is not None:
-            steps[name] = step
-    calls = {name: steady_call(step) for name, step in steps.items()}
+    rows, calls = _climbed_all(rungs, case)
     within = {name: rung.within for name, rung in rungs.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, settled in rounds.settled().items():
@@ -116,6 +124,33 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
         traced=counted.get("static"),
         off_core=off_core,
     )
+
+
+def measure_on_cores(job: Job, case: Case) -> schema.Threads:
+    """Native code on one core and on all of them, where both can be, timed side by side."""
+    rows, calls = _climbed_all(ON_CORES, case)
+    if len(calls) == len(rows):
+        rounds = paired_rounds(calls, job.budget, job.random(), time.perf_counter_ns, warm=WARM_CALLS)
+        for name, settled in rounds.settled().items():
+            rows[name].steady, rows[name].blocks = settled
+    return schema.Threads(**job.head, cores=pool.count("all"), rungs=rows)
+
+
+def _climbed_all(
+    rungs: Mapping[str, RungDefinition], case: Case
+) -> tuple[dict[str, schema.Rung], dict[str, Callable[[], object]]]:
+    """The rows of all rungs but for their times, and what to call of those that give what the first gives."""
+    rows: dict[str, schema.Rung] = {}
+    calls: dict[str, Callable[[], object]] = {}
+    expected: Any = None
+    for name, rung in rungs.items():
+        rows[name], step, result = _climbed(rung, case)
+        expected = result if expected is None else expected
+        if step is not None and (off := difference(result, expected)):
+            rows[name].status, rows[name].reason = "disagree", off
+        elif step is not None:
+            calls[name] = steady_call(step)
+    return rows, calls
 
 
 def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:

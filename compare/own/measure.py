@@ -293,6 +293,7 @@ def _makers(case: Case) -> Mapping[str, Make]:
         "lines": lambda job: lines.measure_lines(job, case),
         "ledger": lambda job: Ledger(**job.head, arms={arm: ledger.measure_arm(arm, alone) for arm in job.arms}),
         "ladder": lambda job: ladder.measure_rungs(job, alone),
+        "threads": lambda job: ladder.measure_on_cores(job, alone),
         "parts": lambda job: parts.measure_parts(job, alone),
     }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compare.instruments.ladder import NATIVE, REPLAY, RUNGS, TAPE
-from compare.records.breakdowns import Ladder
+from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
+from compare.records.breakdowns import Ladder, Threads
 from compare.records.record import Records, of
 from compare.stats import geometric_mean
 from compare.words import text
@@ -26,16 +26,25 @@ def seconds(records: Records) -> dict[str, float]:
         for name, rung in record.rungs.items():
             if rung.status == "ok" and rung.blocks:
                 rungs.setdefault(name, []).append(geometric_mean(rung.blocks))
-    return {name: geometric_mean(rungs[name]) for name in RUNGS if name in rungs}
+    took = {name: geometric_mean(rungs[name]) for name in RUNGS if name in rungs}
+    shared = threads(records)
+    return {**took, THREADS: took[NATIVE] * shared} if shared and NATIVE in took else took
+
+
+def threads(records: Records) -> float | None:
+    """What all cores make of the seconds of native code, on the wall; None where there is one core."""
+    pairs = [(record.rungs[THREADS].blocks, record.rungs[NATIVE].blocks) for record in of(records, Threads)]
+    ratios = [top / bottom for tops, bottoms in pairs for top, bottom in zip(tops, bottoms, strict=True)]
+    return geometric_mean(ratios) if ratios else None
 
 
 def table(records: Records) -> list[tuple[str, ...]]:
     """A header, and a row for each rung: the seconds of a call, over those of the rung below, and what it adds."""
     took = seconds(records)
     rows = [
-        (name, text.seconds(took[name]), text.ratio(took[name] / took[base]) if base in took else "", RUNGS[name].adds)
+        (name, text.seconds(took[name]), text.ratio(took[name] / took[base]) if base in took else "", LADDER[name].adds)
         for name in took
-        for base in [RUNGS[name].base]
+        for base in [LADDER[name].base]
     ]
     return [("rung", "a call", "÷ below", "adds"), *rows] if rows else []
 
@@ -51,5 +60,11 @@ def sentence(records: Records) -> str:
     shares = ", ".join(f"{what} {round(100 * share / saved)}%" for what, share in parts.items())
     return (
         f"Of the {text.seconds(saved)} that compiling saves of a call in our engine ({text.seconds(took[TAPE])} on the "
-        f"tape): {shares}."
+        f"tape): {shares}.{_on_cores(records)}"
     )
+
+
+def _on_cores(records: Records) -> str:
+    shared = threads(records)
+    cores = max((record.cores for record in of(records, Threads)), default=1)
+    return f" With threads={cores} machine code takes {text.ratio(shared)} the time." if shared else ""

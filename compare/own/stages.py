@@ -108,7 +108,7 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
     gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
     ledgers = [job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
-    clocked = [*(["ladder"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
+    clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
     memories = [job("memory", (arm,)) for arm in arms if not question.adapter.mode(arm).uncounted]
     return [job("lines"), *ledgers, *(job(kind, process=0) for kind in clocked), *memories]
 

@@ -11,7 +11,7 @@ from compare.records.record import Arm, Block, OfArms, OfCell, Seconds
 
 
 class Rung(Arm):
-    """A rung of the ladder, compared with the rung `base`; `blocks` are the thread's own seconds a call, paired.
+    """A rung of the ladder, compared with the rung `base`; `blocks` are seconds a call, paired.
 
     `peak` is the most bytes of NumPy data in a step, with the arena; `arena` and `live` are the bytes of the plan and
     the most that it has to hold at once, where there is one. `kernels` says how often each is called in a step.
@@ -28,7 +28,7 @@ class Rung(Arm):
 
 
 class Ladder(OfCell, tag="ladder"):
-    """The rungs of a cell in one process, over one example (`compare.instruments.ladder`).
+    """The rungs of a cell in one process, over one example (`compare.instruments.ladder`), in the thread's own seconds.
 
     `unequal` holds, by rung, how many more calls of a kernel it makes than the tape where it must make as many;
     `traced` is what the graph calls as it was traced, null where it cannot be. `off_core` is the share of the wall time
@@ -41,6 +41,17 @@ class Ladder(OfCell, tag="ladder"):
     unequal: dict[str, dict[str, int]]
     traced: dict[str, int] | None
     off_core: float
+
+
+class Threads(OfCell, tag="threads"):
+    """The last rung of a cell, on so many `cores`, and the one below it in the same process, in seconds on the wall.
+
+    On the wall, for threads that work side by side take more time of processors, and less that somebody waits.
+    """
+
+    process: int
+    cores: int
+    rungs: dict[str, Rung]
 
 
 class Parts(OfCell, tag="parts"):

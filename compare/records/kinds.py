@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from compare.records.breakdowns import Ladder, Ledger, Parts, SourceLines
+from compare.records.breakdowns import Ladder, Ledger, Parts, SourceLines, Threads
 from compare.records.cells import Compilations, Memory, Parity, Time
 from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes
 from compare.records.own import (
@@ -39,6 +39,7 @@ _TABLE = (
         Time, "compare.instruments.time.measure:measure", typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0}
     ),
     Kind(Ladder, "compare.instruments.ladder:measure", typical={"small": 1.7, "": 3.5}),
+    Kind(Threads, "compare.instruments.ladder:measure_threads", typical={"small": 1.4, "": 2.5}, all_cores=True),
     Kind(Parts, "compare.instruments.parts:measure", typical={"": 2.5}),
     Kind(Crossover, "compare.instruments.crossover:measure", typical={"coarse": 2.5, "": 18.0}),
     Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory"),

@@ -243,8 +243,9 @@ class Kind(NamedTuple):
 
     `measure` is the `module:function` that a worker calls with the job. With `by_arm` each arm has a process of its
     own. Where nothing is `timed`, jobs may run side by side on the cores that there are. The check of a claim that is
-    made `everywhere` is made for each framework of a run too: `job.arm` is then a mode of it. `typical` are the seconds
-    of a job in runs on one machine, by size, and under "" of other sizes. Only their proportions matter.
+    made `everywhere` is made for each framework of a run too: `job.arm` is then a mode of it. A worker with `all_cores`
+    keeps those that the run has. `typical` are the seconds of a job in runs on one machine, by size, and under "" of
+    other sizes. Only their proportions matter.
     """
 
     type: type[Record]
@@ -253,6 +254,7 @@ class Kind(NamedTuple):
     timed: bool = True
     everywhere: bool = False
     typical: Mapping[str, float] = {"": 2.0}
+    all_cores: bool = False
 
     @property
     def name(self) -> str:

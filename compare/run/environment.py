@@ -72,11 +72,14 @@ def environment() -> Environment:
     )
 
 
-def pin(lane: int = 0, threads: int = 1) -> None:
-    """Keep this process on so many cores where the system can, the last for lane 0, and BLAS on as many threads."""
+def pin(lane: int = 0, threads: int = 1, *, all_cores: bool = False) -> None:
+    """Keep this process on so many cores where the system can, the last for lane 0, and BLAS on as many threads.
+
+    With `all_cores` it keeps those that it has.
+    """
     from threadpoolctl import threadpool_limits
 
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and not all_cores:
         cores = sorted(os.sched_getaffinity(0), reverse=True)
         os.sched_setaffinity(0, {cores[(lane * threads + i) % len(cores)] for i in range(threads)})
     threadpool_limits(threads)

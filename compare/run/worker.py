@@ -3,9 +3,10 @@
 It measures nothing unless it has imported the files that the process which asks has imported. Where that process finds
 modules, such as workloads of a user's own, the worker looks last.
 
-It pins itself to one core first. What a workload prints goes to stderr, so that stdout holds only the steps and the
-record (`compare.steps`). Every record tells the seed, the environment it was measured in, and what starting the
-worker took. A copy of the worker, which the user's code has made by a fork, answers nothing.
+It pins itself to one core first, unless its kind of job takes all. What a workload prints goes to stderr, so that
+stdout holds only the steps and the record (`compare.steps`). Every record tells the seed, the environment it was
+measured in, and what starting the worker took. A copy of the worker, which the user's code has made by a fork,
+answers nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def main() -> None:
     if others := product.differences(message["files"]):
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
-    environment.pin(job.lane)
+    environment.pin(job.lane, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
     record = perform(job, message["spawned"])
     if os.getpid() != own:
         end(0)

@@ -13,7 +13,7 @@ from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.instruments.watch import ARMS as LEDGERS
-from compare.records.breakdowns import Ladder, Ledger, Parts
+from compare.records.breakdowns import Ladder, Ledger, Parts, Threads
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
@@ -21,7 +21,7 @@ from compare.records.record import Cell, Record
 from compare.suite.settings import Beyond, Settings
 from compare.workloads import models
 
-GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Parts, Ledger))
+GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Threads, Parts, Ledger))
 """What is measured of a cell only behind its gate."""
 
 
@@ -121,12 +121,13 @@ def lengths_job(
 def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
     """What takes cells apart, process after process, once time and memory are known: ladders, parts and ledgers."""
     closer = settings.limits.closer
-    ladders = product(range(closer.processes), closer.of(closer.ladder, chosen))
+    climbs = list(product(range(closer.processes), closer.of(closer.ladder, chosen)))
     apart = closer.of(closer.apart, chosen)
     parts = product(range(closer.apart_processes), apart)
     return _by_process(
         [
-            *(settings.job("ladder", cell, process, closer.budget) for process, cell in ladders),
+            *(settings.job("ladder", cell, process, closer.budget) for process, cell in climbs),
+            *(settings.job("threads", cell, process, closer.budget) for process, cell in climbs),
             *(settings.job("parts", cell, process, closer.apart_budget) for process, cell in parts),
             *(replace(settings.job("ledger", cell), arms=LEDGERS) for cell in apart),
         ]

@@ -13,8 +13,19 @@ import graphs as g
 import static
 from compare.engines import cases
 from compare.engines.graphduel.steps import CompiledStep
-from compare.instruments.ladder import NATIVE, REPLAY, RUNGS, TAPE, RungDefinition, differences, measure_rungs
+from compare.instruments.ladder import (
+    NATIVE,
+    REPLAY,
+    RUNGS,
+    TAPE,
+    THREADS,
+    RungDefinition,
+    differences,
+    measure_on_cores,
+    measure_rungs,
+)
 from compare.instruments.time.rounds import paired_rounds
+from compare.own import rungs
 from compare.page.figures import ladder as figure
 from compare.page.figures.ladder import waterfalls
 from compare.page.summary import summarise
@@ -22,6 +33,7 @@ from compare.records.job import Budget
 from compare.suite import jobs
 from compare.suite.settings import Cell, Settings
 from static.backends import choice
+from static.backends.native import pool
 from static.passes import pipeline
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed
@@ -133,6 +145,29 @@ def test_a_stream_is_taken_at_its_median_length_with_one_function_in_both_engine
     assert alone.loss is case.static_loss
 
 
+# On all cores
+
+
+def on_cores(monkeypatch, cores):
+    monkeypatch.setattr(pool, "count", lambda threads: cores if threads == "all" else threads)
+    return plain(measure_on_cores(job(), fake_workloads.make_tiny()))
+
+
+@pytest.mark.skipif(not has_native_code(), reason="there is no native code here")
+def test_threads_are_timed_beside_native_code_on_one_core(monkeypatch):
+    found = on_cores(monkeypatch, 2)
+    assert found["cores"] == 2
+    assert [row["status"] for row in found["rungs"].values()] == ["ok", "ok"]
+    assert len({len(row["blocks"]) for row in found["rungs"].values()}) == 1
+    assert typed(found)
+
+
+def test_one_core_has_no_threads(monkeypatch):
+    found = on_cores(monkeypatch, 1)
+    assert found["rungs"][THREADS]["status"] == "unsupported"
+    assert not any("blocks" in row for row in found["rungs"].values())
+
+
 # Blocks that run in a context
 
 
@@ -180,6 +215,35 @@ def test_a_waterfall_has_the_ratio_to_the_base_and_to_the_tape():
     assert found.fastest == simplify
 
 
+def shared(seconds, process=0, cores=2):
+    fixed = {"base": "", "status": "ok", "reason": None, "peak": 10}
+    rows = {name: {**fixed, "blocks": list(blocks)} for name, blocks in seconds.items()}
+    head = {"kind": "threads", "workload": "tiny", "size": "small", "process": process}
+    return {**head, "cores": cores, "rungs": rows}
+
+
+def test_threads_are_a_rung_below_native_by_their_ratio_on_the_wall():
+    noise = np.array([1.0, 3.0, 2.0])
+    climbed = [made({TAPE: 8 * noise, NATIVE: [2.0, 2.0]}, process=i) for i in range(3)]
+    on_wall = [shared({NATIVE: 5 * noise, THREADS: 3 * noise}, process=i) for i in range(3)]
+    (fall,) = waterfalls(typed([*climbed, *on_wall]))
+    native, threads = fall.landings[-2:]
+    assert (native.rung, threads.rung, threads.base) == (NATIVE, THREADS, NATIVE)
+    assert threads.step.bounds() == pytest.approx([0.6, 0.6])
+    assert (threads.seconds, threads.total, threads.peak) == (pytest.approx(1.2), None, 10)
+    assert fall.fastest.rung == TAPE
+    assert rungs.table(typed([*climbed, *on_wall]))[-1][:3] == ("threads", "1.2 s", "0.6×")
+    assert rungs.sentence(typed([*climbed, *on_wall])).endswith(" With threads=2 machine code takes 0.6× the time.")
+
+
+def test_a_waterfall_without_threads_says_why():
+    alone = shared({NATIVE: []}, cores=1)
+    alone["rungs"][THREADS] = {"base": NATIVE, "status": "unsupported", "reason": "one core"}
+    (fall,) = waterfalls(typed([made({TAPE: [4.0], NATIVE: [2.0]}), alone]))
+    assert [landing.rung for landing in fall.landings] == [TAPE, NATIVE]
+    assert fall.missing == {THREADS: "unsupported: one core"}
+
+
 def test_a_rung_that_is_missing_is_named_with_the_reason():
     record = made({TAPE: [1.0, 1.0]})
     record["rungs"][REPLAY] = {"base": TAPE, "status": "unsupported", "reason": "a branch"}
@@ -206,8 +270,8 @@ def test_a_quick_run_climbs_some_ladders_and_a_full_one_all():
     def kinds(preset, cell):
         return [job.kind for job in jobs.closer_jobs([cell], Settings(preset))]
 
-    assert kinds("quick", Cell("tiny_mlp", "small")) == [*["ladder", "parts"] * 3, "ledger"]
+    assert kinds("quick", Cell("tiny_mlp", "small")) == [*["ladder", "threads", "parts"] * 3, "ledger"]
     assert kinds("quick", Cell("rnn_text", "small")) == []
-    assert kinds("full", Cell("rnn_text", "medium")) == [*["ladder", "parts"] * 3, *["parts"] * 5, "ledger"]
+    assert kinds("full", Cell("rnn_text", "medium")) == [*["ladder", "threads", "parts"] * 3, *["parts"] * 5, "ledger"]
     assert kinds("full", Cell("rnn_text", "large")) == []
     assert kinds("full", Cell("big_matmul", "medium")) == []

@@ -202,9 +202,9 @@ def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
         look = FunctionLook("f", list(arms), {"gradient": gradient}, "")
         return [job.kind for job in stages._further(question, "", [look], arms) if job.kind != "memory"]
 
-    assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "parts"]
+    assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "threads", "parts"]
     assert kinds(("dynamic",), True) == ["lines", "ledger"]
-    assert kinds(ARMS, False) == ["lines", "ledger", "ledger", "ladder"]
+    assert kinds(ARMS, False) == ["lines", "ledger", "ledger", "ladder", "threads"]
 
 
 def test_lines_have_their_text_in_whichever_file_they_stand(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
 from graphs.errors import GraphError
 from static.backends import choice
+from static.backends.native import pool
 from static.call.cache import Stats
 
 PADDING = ("bucket", "pad")
@@ -78,11 +79,14 @@ class CompiledStep(GraphStep):
 
 
 class JitStep(GraphStep):
-    """A graph per shape or structure, compiled by the first call that has it, as the policy says."""
+    """A graph per shape or structure, compiled by the first call that has it, as the policy says.
+
+    `options` are the compiler's.
+    """
 
     function: static.Jitted
 
-    def __init__(self, case: Case, policy: Any, backend: str = "numpy") -> None:
+    def __init__(self, case: Case, policy: Any, **options: Any) -> None:
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
         jitted = static.jit(
@@ -92,7 +96,7 @@ class JitStep(GraphStep):
             dims=masked_dims(case) if padded else case.dims,
             buckets=_largest(case) if policy == "pad" else None,
             check=False,  # the parity gate has checked the padding
-            backend=backend,
+            **options,
         )
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
         super().__init__(jitted, case.params, examples, jitted.stats)
@@ -133,13 +137,22 @@ def build(arm: str, case: Case) -> GraphStep:
     return JitStep(case, policy)
 
 
-def native(case: Case) -> GraphStep:
+def native(case: Case, threads: int = 1) -> GraphStep:
     """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
     try:
         choice.chosen(NATIVE)
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
-    return JitStep(case, "exact", NATIVE) if case.varies else CompiledStep(case, backend=NATIVE)
+    options = {"backend": NATIVE, "threads": threads}
+    return JitStep(case, "exact", **options) if case.varies else CompiledStep(case, **options)
+
+
+def threaded(case: Case) -> GraphStep:
+    """The step as machine code on all cores that this process may use. Raises UnsupportedError where that is one."""
+    cores = pool.count("all")
+    if cores == 1:
+        raise UnsupportedError("threads: this process may use one core")
+    return native(case, cores)
 
 
 def converting(case: Case) -> GraphStep:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -10,11 +10,11 @@ from matplotlib.ticker import FuncFormatter
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
-from compare.instruments.ladder import NATIVE, RUNGS, TAPE
+from compare.instruments.ladder import LADDER, NATIVE, RUNGS, TAPE, THREADS
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
-from compare.records.breakdowns import Ladder
+from compare.records.breakdowns import Ladder, Threads
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean
 from compare.words import text
@@ -23,7 +23,8 @@ from compare.words import text
 class Landing(NamedTuple):
     """A rung of a cell: its seconds, over those of the rung it stands on (`step`), and over the tape's (`total`).
 
-    `peak` is the most bytes of NumPy data in a step. Each interval stands for itself: of twenty, one may miss.
+    `peak` is the most bytes of NumPy data in a step. Each interval stands for itself: of twenty, one may miss. The rung
+    of threads has the seconds of native code times what threads make of them on the wall, and no ratio to the tape.
     """
 
     rung: str
@@ -49,30 +50,33 @@ class Waterfall(NamedTuple):
     @property
     def fastest(self) -> Landing:
         """The static rung of the fewest seconds among those with NumPy's kernels, or the tape where there is none."""
-        static = [landing for landing in self.landings if landing.rung not in (TAPE, "pool", NATIVE)]
-        return min(static or self.landings, key=lambda landing: landing.seconds)
+        static = [landing for landing in self.landings if landing.rung not in (TAPE, "pool", NATIVE, THREADS)]
+        return min(static or self.landings[:1], key=lambda landing: landing.seconds)
 
 
 def waterfalls(records: Records) -> list[Waterfall]:
     """One for each cell among the `ladder` records in which the tape was timed, in their order."""
     groups = grouped(of(records, Ladder), lambda record: record.cell)
-    cells = ((_timed(group), group) for group in groups.values())
-    return [_waterfall(timed, group) for timed, group in cells if timed.of(TAPE)]
+    on_cores = grouped(of(records, Threads), lambda record: record.cell)
+    cells = ((_timed(group), group, on_cores.get(cell, [])) for cell, group in groups.items())
+    return [_waterfall(timed, group, threads) for timed, group, threads in cells if timed.of(TAPE)]
 
 
-def _timed(group: Sequence[Ladder]) -> Evidence:
+def _timed(group: Sequence[Ladder | Threads]) -> Evidence:
     """The rungs of a cell that have times, as the arms of each process."""
     rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
     return Evidence(*group[0].cell, tuple(rungs))
 
 
-def _waterfall(timed: Evidence, group: Sequence[Ladder]) -> Waterfall:
-    landings = tuple(_landing(name, timed, group) for name in RUNGS if timed.of(name))
-    rows = [(name, row) for record in group for name, row in record.rungs.items()]
+def _waterfall(timed: Evidence, group: Sequence[Ladder], on_cores: Sequence[Threads]) -> Waterfall:
+    landings = [_landing(name, timed, group) for name in RUNGS if timed.of(name)]
+    landings += _shared(landings, on_cores)
+    together: list[Ladder | Threads] = [*group, *on_cores]
+    rows = [(name, row) for record in together for name, row in record.rungs.items()]
     missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
     unequal = {name: counts for record in group for name, counts in record.unequal.items()}
     same = [record.same_graph for record in group]
-    return Waterfall(timed.cell, landings, missing, None if None in same else all(same), unequal)
+    return Waterfall(timed.cell, tuple(landings), missing, None if None in same else all(same), unequal)
 
 
 def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
@@ -84,14 +88,25 @@ def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
     return Landing(name, base, seconds, step, total, peak)
 
 
+def _shared(landings: Sequence[Landing], on_cores: Sequence[Threads]) -> Iterator[Landing]:
+    """The rung of threads below that of native code, where both were timed."""
+    step = _timed(on_cores).ratio(THREADS, NATIVE, steady) if on_cores else None
+    for native in landings:
+        if native.rung == NATIVE and step is not None:
+            peak = max(record.rungs[THREADS].peak for record in on_cores)
+            yield Landing(THREADS, NATIVE, native.seconds * step.estimate, step, None, peak)
+
+
 _TITLE = "The ladder: where the difference comes from"
 _CAPTION = (
     "The seconds of one training step on each rung, from the tape down. The pool and replay (the same kernels in a "
     "fixed graph) are each compared with the plain tape. Each rung below adds one optimisation to the rung before it. "
-    "The last rung, native, runs machine code instead of NumPy's kernels, so its saving does not come from the "
-    "graph alone. A bar shows what a rung saves (green) or costs (orange). It is grey if the 95% interval shows no "
-    f"difference of {SMALLEST_EFFECT:.0%}. The number is the ratio to the other rung. The seconds are those "
-    "of the thread. Both engines run one function on one example of the median length. Each panel has its own scale."
+    "The rung native runs machine code instead of NumPy's kernels, so its saving does not come from the graph alone. "
+    "The last rung, threads, lets all cores share that code, where there are several: it is timed beside native on the "
+    "wall, and drawn as that ratio. A bar shows what a rung saves (green) or costs (orange). It is grey if the 95% "
+    f"interval shows no difference of {SMALLEST_EFFECT:.0%}. The number is the ratio to the other rung. The seconds "
+    "are those of the thread. Both engines run one function on one example of the median length. Each panel has its "
+    "own scale."
 )
 _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
@@ -163,7 +178,7 @@ def _table(falls: Sequence[Waterfall]) -> Table:
 
 def _row(fall: Waterfall, landing: Landing) -> tuple[str, ...]:
     ratios = (*panels.ratio_cells(landing.step), *panels.ratio_cells(landing.total))
-    head = (*fall.cell, landing.rung, RUNGS[landing.rung].adds, text.seconds(landing.seconds))
+    head = (*fall.cell, landing.rung, LADDER[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(fall, landing.rung))
 
 
