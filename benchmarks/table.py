@@ -36,7 +36,14 @@ Blocks = dict[str, list[float]]
 
 
 TOLERANCE = parity.TOLERANCES["float32"]
-START, END = "<!-- tables, made by benchmarks.table --page -->", "<!-- end of tables -->"
+MARKS = {
+    "this": ("<!-- tables, made by benchmarks.table --page -->", "<!-- end of tables -->"),
+    "avx2": (
+        "<!-- tables with AVX2 alone, made by benchmarks.table --processor avx2 --page -->",
+        "<!-- end of tables with AVX2 alone -->",
+    ),
+}
+"""The lines of a page that tables go between, for each processor."""
 
 
 def measure_row(
@@ -139,7 +146,7 @@ def main(
             file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if page:
             page.write_text(with_tables(page.read_text("utf-8"), record), "utf-8")
-    for table in summary.summarised(measured):
+    for table in summary.summarised(measured, processor):
         tables.show(table.columns, table.rows, whole=table.columns)
     if wrong:
         click.echo("\n".join(wrong), err=True)
@@ -154,20 +161,21 @@ def _record(measured: Mapping[str, Blocks], rounds: int, settings: Settings) -> 
 
 
 def with_tables(page: str, record: Mapping[str, Any]) -> str:
-    """The page with the tables of a record between the lines START and END, in place of what stands there.
+    """The page with the tables of a record between the lines of its processor, in place of what stands there.
 
     Raises click.UsageError for a page without these lines.
     """
     env, settings = record["environment"], record["settings"]
+    processor = settings.get("processor", "this")
     told = (
         f"Measured at {record['time']}, {settings['rounds']} rounds, {settings['clock']} time, on {env['cpu']}"
-        f"{', with AVX2 alone,' if settings.get('processor') == 'avx2' else ''}"
+        f"{', with AVX2 alone,' if processor == 'avx2' else ''}"
         f"{', with ' + str(settings['threads']) + ' threads,' if settings.get('threads', 1) > 1 else ''}"
         f" with {env['logical_cores']} logical cores under a load of {env['load']}; {env['python']}, NumPy"
         f" {env['numpy']}.\n"
     )
-    parts = [told, *map(summary.markdown, summary.summarised(record["seconds_per_step"]))]
-    return summary.placed(page, START, END, "\n".join(parts))
+    parts = [told, *map(summary.markdown, summary.summarised(record["seconds_per_step"], processor))]
+    return summary.placed(page, *MARKS[processor], "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -255,6 +255,12 @@ def test_bars_are_met_or_missed(seen, word):
     assert bars.rows == [["static / hand-written, worst piece (tiny MLP)", "1.1", str(seen), word]]
 
 
+def test_the_mean_has_another_bar_where_vectors_are_narrow():
+    measured = {"MLP": {"static-native": [0.3, 0.3], "torch": [1.0, 1.0]}}
+    told = {p: list(list(summary.summarised(measured, p))[2].rows) for p in ("this", "avx2")}
+    assert [rows[-1][1:] for rows in told.values()] == [["0.27", "0.3", "missed"], ["0.32", "0.3", "met"]]
+
+
 def test_a_page_gets_the_tables_between_its_marks():
     record = {
         "time": "2020-02-02T02:02:02+00:00",
@@ -268,13 +274,19 @@ def test_a_page_gets_the_tables_between_its_marks():
         },
         "seconds_per_step": {"MLP": {"static": [0.002, 0.002]}},
     }
-    once = table.with_tables(f"before\n{table.START}\nold\n{table.END}\nafter\n", record)
+    (start, end), (narrow_start, narrow_end) = table.MARKS.values()
+    once = table.with_tables(f"before\n{start}\nold\n{end}\nafter\n", record)
     assert once.startswith("before\n")
     assert once.endswith("after\n")
     assert "| MLP | 2,000 |" in once
     assert "a processor" in once
     assert "old" not in once
     assert table.with_tables(once, record) == once
+    narrow = {**record, "settings": {**record["settings"], "processor": "avx2"}}
+    both = table.with_tables(f"{once}{narrow_start}\n{narrow_end}\n", narrow)
+    assert both.startswith(once)
+    assert "with AVX2 alone, with 2 logical cores" in both
+    assert table.with_tables(both, record) == both
     with pytest.raises(UsageError, match="needs the lines"):
         table.with_tables("no marks", record)
 
