@@ -178,14 +178,44 @@ def _again(settings: Any, directory: Path) -> list[str]:
 
 
 @graphduel.command()
-@options.DIRECTORY
+@options.DIRECTORIES
 @PYTHON_TAPE
-def report(directory: Path, *, python_tape: bool) -> None:
-    """Judge the results in DIRECTORY again and write its report again."""
+@options.out("Write the page of several machines into this folder.")
+def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None) -> None:
+    """Judge the results in DIRECTORY again and write its report again.
+
+    Of several directories, each the run of another machine, write one page that has the machine as an axis.
+    """
     from compare.suite.stages import finish
 
+    if len(directories) > 1:
+        _report_machines(directories, out)
+        return
+    if out is not None:
+        raise click.UsageError("--out is for the page of several runs; one run's report stands beside its results")
+    (directory,) = directories
     records = options.results_in(directory)
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
+
+
+def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
+    from compare.page import beside, html, machines, markdown, tables
+    from compare.records.files import write_atomic
+
+    if out is None:
+        raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
+    names = [directory.resolve().name for directory in directories]
+    names = names if len(set(names)) == len(names) else list(map(str, directories))
+    every = map(options.results_in, directories)
+    runs = machines.checked(dict(zip(names, every, strict=True)))
+    columns = machines.columns_of(runs)
+    table = beside.table(columns)
+    tables.show(table.headers, table.rows)
+    echo(f"\n{beside.sentence(columns)}")
+    page = machines.page(runs)
+    write_atomic(out / "report.html", html.render(page).encode())
+    write_atomic(out / "report.md", markdown.render(page).encode())
+    echo(f"\nReport: {out / 'report.html'}")
 
 
 @graphduel.command()

@@ -124,6 +124,10 @@ INPUTS = click.option(
     help="Read the calls here: a list of tuples of arguments, or a function that returns one.",
 )
 DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+DIRECTORIES = click.argument(
+    "directories", metavar="DIRECTORY...", nargs=-1, required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)  # fmt: skip
 
 
 def out(help: str, kind: click.Path = FOLDER) -> Callable[[Command], Command]:

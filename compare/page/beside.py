@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.claims import CLAIMS, Verdict, conditions, judge
+from compare.claims import CLAIMS, Verdict, conditions, judge, models
 from compare.claims.base import OPEN
-from compare.claims.frameworks import of_ours
+from compare.claims.frameworks import of_framework, of_ours
+from compare.engines import named
 from compare.page import markdown, verdicts
 from compare.page.blocks import Table
 from compare.records.record import Records, Run, of
+from compare.workloads.models import FRAMEWORK
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,31 @@ def column(name: str, records: Records) -> RunColumn:
     preset = f"{run.settings.get('preset', 'unknown')} run, {run.at}" if run else "no record of its settings"
     machine = run.environment.cpu if run and run.environment and run.environment.cpu else "an unknown processor"
     said = " ".join((f"{preset}, on {machine}.", *conditions.sentences(records)))
-    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in judge(of_ours(records))})
+    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in _judged(records)})
+
+
+def _judged(records: Records) -> list[Verdict]:
+    """The verdicts by the records of our engines, or of real models by those of their framework."""
+    if any(run.is_of_models for run in of(records, Run)):
+        return models.judged(of_framework(records, named(FRAMEWORK)))
+    return judge(of_ours(records))
+
+
+def judged_ids(columns: Sequence[RunColumn]) -> list[str]:
+    """The claims that all of these runs are judged by."""
+    return [id for id in CLAIMS if all(id in run.verdicts for run in columns)]
 
 
 def judged(columns: Sequence[RunColumn]) -> bool:
     """Whether some run settles some claim: runs of a function of one's own do not."""
-    return any(word not in OPEN for id in CLAIMS for word in _words(columns, id))
+    return any(word not in OPEN for id in judged_ids(columns) for word in _words(columns, id))
 
 
 def differing(columns: Sequence[RunColumn]) -> tuple[str, ...]:
     """The claims whose verdicts differ among the runs that have one."""
-    return tuple(id for id in CLAIMS if len({word for word in _words(columns, id) if word not in OPEN}) > 1)
+    return tuple(
+        id for id in judged_ids(columns) if len({word for word in _words(columns, id) if word not in OPEN}) > 1
+    )
 
 
 def table(columns: Sequence[RunColumn]) -> Table:
@@ -47,11 +63,11 @@ def table(columns: Sequence[RunColumn]) -> Table:
     apart = differing(columns)
     rows = tuple(
         (
-            f"{id} {claim.title}",
+            f"{id} {CLAIMS[id].title}",
             *(_cell(run.verdicts[id]) for run in columns),
             "differ" if id in apart else "the same" if not set(_words(columns, id)) & set(OPEN) else "open",
         )
-        for id, claim in CLAIMS.items()
+        for id in judged_ids(columns)
     )
     names = tuple(run.name for run in columns)
     return Table(("claim", *names, "verdicts"), rows, "l" * (len(columns) + 2))

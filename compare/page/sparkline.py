@@ -103,7 +103,7 @@ def _of_regime(regime: Regime, unit: str) -> _Dot:
 
 @dataclass(frozen=True)
 class RunPoint:
-    """A run's value divided by that of the first run on its machine."""
+    """A run's value as a ratio: to that of the first run on its machine, or to the base of its cell."""
 
     run: str
     ratio: Interval
@@ -119,10 +119,19 @@ def over_runs(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
 
     The scale reaches as far as the farthest dot, and by 10% each way at least.
     """
+    return _over(f"{label}, each run divided by the first", points)
+
+
+def over_machines(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
+    """The SVG of a ratio on each machine, None where one has it not, and its words; the scale is as over runs."""
+    return _over(f"{label}, divided by the base on each machine", points)
+
+
+def _over(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
     words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
     reach = max([_LEAST_REACH, *(math.exp(point.far) for point in points if point)])
     dots = [_of_run(point) if point else None for point in points]
-    return _svg(f"{label}, each run divided by the first: {words}", dots, _Scale.of_ratios(reach)), words
+    return _svg(f"{label}: {words}", dots, _Scale.of_ratios(reach)), words
 
 
 def _of_run(point: RunPoint) -> _Dot:

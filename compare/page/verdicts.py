@@ -78,9 +78,9 @@ def mark(judged: Verdict) -> VerdictMark:
     return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
 
-def marked(judged: Verdict) -> str:
+def marked(judged: Verdict | Regime) -> str:
     """`✓ supported`."""
-    return _marked(judged.finding.verdict)
+    return _marked(judged.verdict if isinstance(judged, Regime) else judged.finding.verdict)
 
 
 def measured(judged: Verdict) -> bool:
@@ -110,18 +110,19 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
 
 
 def _regimes(regimes: Sequence[Regime], unit: str) -> Table | None:
-    rows = tuple((r.name, _marked(r.verdict), _value(r, unit)) for r in regimes)
+    rows = tuple((r.name, _marked(r.verdict), value_of(r, unit)) for r in regimes)
     return Table(("regime", "verdict", "value"), rows, "llr", "Regimes") if rows else None
 
 
-def _value(regime: Regime, unit: str) -> str:
+def value_of(regime: Regime, unit: str) -> str:
+    """The value of a regime in the unit of its finding, with its interval."""
     return _measure(regime.value, regime.interval, unit, regime.verdict)
 
 
 def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
     sides = ("Where the claim is strongest", "Where its opposite is strongest")
     for words, regime in zip(sides, strongest(finding), strict=True):
-        parts = (regime.name, _value(regime, unit)) if regime else ()
+        parts = (regime.name, value_of(regime, unit)) if regime else ()
         yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 
 

@@ -1,0 +1,165 @@
+"""The page of several machines: what each of them says of a claim and of a cell, and which runs are refused."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from compare.cli.command import graphduel
+from compare.page import machines
+from compare.records import results
+from tests.helpers.records import plain, typed
+
+WARM = {"A": {"vae": 0.5, "gat": 0.5, "crf": 1.0}, "B": {"vae": 0.6, "gat": 2.0, "crf": 0.7, "gcn": 0.8}}
+"""A compiled step divided by an eager one, on two machines."""
+
+
+def run_of(machine, preset="models", **environment):
+    settings = {"preset": preset, "frameworks": ["torch"]}
+    where = {"cpu": f"Processor {machine}", "machine": "x86_64", "commit": "c0ffee", "numpy": "2.4.6", **environment}
+    return {
+        "kind": "run",
+        "run": machine,
+        "at": "2030-01-02T00:00:00+00:00",
+        "settings": settings,
+        "environment": where,
+    }
+
+
+def measured(name, ratio):
+    """A model in a cold process and three more."""
+    arms = ("torch-eager", "torch-compile")
+    place = {"workload": name, "size": "model", "arm": arms[1], "eager": arms[0]}
+    for process in range(4):
+        seconds = {arms[0]: (0.01, 0.02), arms[1]: (0.01 * ratio, 9.0)}
+        rows = {
+            arm: {"status": "ok", "reason": None, "blocks": [warm] * 3, "first": first}
+            for arm, (warm, first) in seconds.items()
+        }
+        yield {"kind": "time", **place, "process": process, "cache": "warm" if process else "cold", "arms": rows}
+    right = {"status": "ok", "reason": None, "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4}
+    yield {
+        "kind": "parity", **place, "arms": dict.fromkeys(arms, right), "agree": True, "same_graph": None,
+        "kernel_calls": {},
+    }  # fmt: skip
+    bytes = {arm: {"status": "ok", "reason": None, "peak": peak} for arm, peak in zip(arms, (100, 150), strict=True)}
+    yield {"kind": "memory", **place, "arms": bytes, "counted": "malloc"}
+
+
+def records(machine, **header):
+    models = [line for name, ratio in WARM[machine].items() for line in measured(name, ratio)]
+    return typed([run_of(machine, **header), *models])
+
+
+@pytest.fixture
+def runs():
+    return machines.checked({"one": records("A"), "other": records("B")})
+
+
+def test_a_cell_is_told_for_each_machine_that_measured_it(runs):
+    warm, first, peak = (machines.rows(runs, measure) for measure in machines.MEASURES)
+    words = {row.cell.workload: row.word for row in warm}
+    assert words == {"vae": "the same", "gat": "opposite", "crf": "differ", "gcn": "one machine"}
+    (vae,) = (row for row in warm if row.cell.workload == "vae")
+    assert [ratio.estimate for ratio in vae.ratios] == pytest.approx([0.5, 0.6])
+    (gcn,) = (row for row in warm if row.cell.workload == "gcn")
+    assert gcn.ratios[0] is None
+    assert first[0].ratios[0].estimate == pytest.approx(450)
+    assert [ratio.low == ratio.high == pytest.approx(1.5) for ratio in peak[0].ratios] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("sides", "word"),
+    [
+        (["below", "below"], "the same"),
+        (["below", "above", "unclear"], "opposite"),
+        (["below", "unclear"], "open"),
+        (["below", "tie"], "differ"),
+        (["below"], "one machine"),
+        ([], "one machine"),
+    ],
+)
+def test_machines_agree_where_all_lie_on_one_side(sides, word):
+    assert machines.agreement(sides) == word
+
+
+def written(folder, lines):
+    folder.mkdir()
+    for record in lines:
+        results.append(folder / results.RESULTS, record)
+    return str(folder)
+
+
+def report(*arguments):
+    return CliRunner().invoke(graphduel, ["report", *arguments])
+
+
+def test_the_command_writes_one_page_with_a_column_a_machine(tmp_path):
+    one, other = written(tmp_path / "one", records("A")), written(tmp_path / "other", records("B", commit="bad"))
+    done = report(one, other, "--out", str(tmp_path / "both"))
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "both" / "report.md").read_text("utf-8")
+    assert "Real models in PyTorch, on" in text
+    assert "Of 3 arms of cells that several machines timed once warm: 1 the same, 1 differ, 1 opposite." in text
+    assert "| claim | one | other | verdicts |" in text
+    assert [line[2:4] for line in text.splitlines() if line.startswith("| C")][:4] == ["C4", "C5", "C6", "C8"]
+    assert "| Processor A |" in text
+    assert "| Processor B |" in text
+    assert "The commit is not the same" in text
+    page = (tmp_path / "both" / "report.html").read_text("utf-8")
+    assert page.count('class="spark"') == 3 * 4
+    assert "divided by the base on each machine" in page
+
+
+def refused(tmp_path, one, other):
+    folders = written(tmp_path / "one", one), written(tmp_path / "other", other)
+    done = report(*folders, "--out", str(tmp_path / "both"))
+    assert not (tmp_path / "both").exists()
+    assert done.exit_code == 2
+    return " ".join(done.output.split())
+
+
+def test_the_same_machine_twice_is_refused(tmp_path):
+    said = refused(tmp_path, records("A"), records("A"))
+    assert "are of the same machine, Processor A; give a run a machine" in said
+
+
+def test_two_hosts_alike_are_two_machines():
+    several = [records("A"), records("A")]
+    for host, lines in zip(("host-1", "host-2"), several, strict=True):
+        for record in lines:
+            record.host = host
+    assert len(machines.checked(dict(enumerate(several)))) == 2
+
+
+def test_runs_of_two_suites_are_refused(tmp_path):
+    said = refused(tmp_path, records("A"), records("B", preset="quick"))
+    assert "measured real models in PyTorch and" in said
+    assert "other our workloads, which have no row in common; give runs of one suite" in said
+
+
+def test_runs_of_functions_are_refused(tmp_path):
+    said = refused(tmp_path, records("A", preset="own"), records("B", preset="own"))
+    assert "graphduel diff shows such runs beside each other" in said
+
+
+def test_records_of_another_schema_are_refused(tmp_path):
+    newer = written(tmp_path / "newer", records("B"))
+    path = tmp_path / "newer" / results.RESULTS
+    lines = [{**json.loads(line), "schema": results.VERSION + 1} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = report(written(tmp_path / "one", records("A")), newer, "--out", str(tmp_path / "both"))
+    assert done.exit_code == 2
+    assert "newer" in done.output
+    assert "pip install --upgrade graphduel" in " ".join(done.output.split())
+
+
+def test_where_the_page_goes_is_said_for_several_runs_and_for_no_other(tmp_path):
+    one, other = written(tmp_path / "one", records("A")), written(tmp_path / "other", records("B"))
+    assert "--out FOLDER" in report(one, other).output
+    assert "one run's report stands beside its results" in report(one, "--out", str(tmp_path)).output
+    assert report().exit_code == 2
+
+
+def test_records_are_as_a_run_writes_them():
+    assert all(plain(record) for record in records("A"))
