@@ -208,7 +208,7 @@ class FunctionRunnable(Runnable):
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""
         leaves, structure = optree.tree_flatten(self.calls[index], none_is_leaf=True)
-        return structure, tuple((tuple(x.shape), str(x.dtype)) if hasattr(x, "dtype") else id(x) for x in leaves)
+        return structure, tuple((tuple(x.shape), str(x.dtype)) if _is_array(x) else id(x) for x in leaves)
 
     @contextmanager
     def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
@@ -337,4 +337,9 @@ class ModelRunnable(FunctionRunnable):
 def _size(call: Any) -> int:
     """The elements of the arrays of a call."""
     leaves = optree.tree_leaves(call, none_is_leaf=True)
-    return sum(prod(leaf.shape) for leaf in leaves if hasattr(leaf, "dtype") and hasattr(leaf, "shape"))
+    return sum(prod(leaf.shape) for leaf in leaves if _is_array(leaf))
+
+
+def _is_array(leaf: Any) -> bool:
+    """Whether it has a shape and a dtype; a module of transformers' has a dtype alone."""
+    return hasattr(leaf, "dtype") and hasattr(leaf, "shape")

@@ -34,7 +34,7 @@ _EXPLAINED = (
 
 
 @dataclass(frozen=True)
-class Measure:
+class RatioOfCells:
     """Something of which an arm of a cell has a ratio to the base of the cell."""
 
     title: str
@@ -61,9 +61,9 @@ def _counted(cell: Evidence, arm: str) -> Interval | None:
 
 
 MEASURES = (
-    Measure("A warm step", Time, partial(_paired, steady)),
-    Measure("The first run, from nothing", Time, _first),
-    Measure("Bytes at the peak of a step", Memory, _counted),
+    RatioOfCells("A warm step", Time, partial(_paired, steady)),
+    RatioOfCells("The first run, from nothing", Time, _first),
+    RatioOfCells("Bytes at the peak of a step", Memory, _counted),
 )
 
 
@@ -144,7 +144,7 @@ def agreement(sides: Sequence[str]) -> str:
     return "the same" if len(set(sides)) == 1 else "differ"
 
 
-def rows(machines: Sequence[MachineRun], measure: Measure) -> list[CellRow]:
+def rows(machines: Sequence[MachineRun], measure: RatioOfCells) -> list[CellRow]:
     """A row for each arm of each cell that some machine measured, in the order of the first that did."""
     by_machine = [
         {(cell.cell, arm): measure.ratio(cell, arm) for cell in cells(run.records, measure.kind) for arm in _arms(cell)}
@@ -165,7 +165,7 @@ def page(machines: Sequence[MachineRun]) -> Page:
     held = (
         section("The answer", *_sentences(columns, tables[MEASURES[0]]), beside.table(columns)),
         section("Every regime", *_regimes(columns)),
-        *(_measured(machines, measure, found) for measure, found in tables.items()),
+        *(_measured(machines, measure, shown) for measure, shown in tables.items()),
         section("The machines", *_differing(machines), _table(machines), *_conditions(machines)),
     )
     kept = [part for part in held if part]
@@ -221,18 +221,18 @@ def _cell(verdict: Verdict, name: str) -> str:
     return " ".join(filter(None, (verdicts.marked(regime), verdicts.value_of(regime, unit)))) if regime else ""
 
 
-def _measured(machines: Sequence[MachineRun], measure: Measure, found: Sequence[CellRow]) -> Section | None:
-    if not found:
+def _measured(machines: Sequence[MachineRun], measure: RatioOfCells, shown: Sequence[CellRow]) -> Section | None:
+    if not shown:
         return None
     names = tuple(run.name for run in machines)
     headers = ("cell", "arm", *names, "machines", "machine by machine, no difference = 1×")
     table = Table(
         headers,
-        tuple((row.cell.title, row.arm, *map(_ratio, row.ratios), row.word) for row in found),
+        tuple((row.cell.title, row.arm, *map(_ratio, row.ratios), row.word) for row in shown),
         "ll" + "r" * len(names) + "ll",
         f"{measure.title}: each arm divided by the base of its cell",
     )
-    drawn = tuple(Inline(*_dots(names, row)) for row in found)
+    drawn = tuple(Inline(*_dots(names, row)) for row in shown)
     explained = _EXPLAINED if measure is MEASURES[0] else None
     return section(measure.title, explained, PicturedTable(table, drawn))
 

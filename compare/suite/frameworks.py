@@ -17,7 +17,7 @@ from compare.records.cells import Parity, Time, TimeArm
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, of
 from compare.run.runner import Runner, Wanted
-from compare.suite.jobs import check_jobs, is_read
+from compare.suite.jobs import check_jobs, is_read, left_out
 from compare.suite.settings import Settings
 from compare.workloads.models import FRAMEWORK, is_model
 
@@ -40,6 +40,8 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
             runner.reporter.notice(f"left out: {missing}")
         elif settings.limits.models and name != FRAMEWORK:
             runner.reporter.notice(f"left out: the models are written for {named(FRAMEWORK).title}")
+    if settings.limits.models and settings.only is None and (words := left_out()):
+        runner.reporter.notice(words)
     directory = runner.journal.path.parent
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
         stages = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}

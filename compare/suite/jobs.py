@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -19,8 +20,11 @@ from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record
 from compare.suite.settings import Beyond, Settings
+from compare.words import text
 from compare.workloads import models
 
+INSTALL = "pip install 'graphduel[models]'"
+"""What brings the packages of real models."""
 GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Threads, Parts, Ledger))
 """What is measured of a cell only behind its gate."""
 
@@ -35,13 +39,30 @@ def is_read(settings: Settings, kind: str) -> bool:
 
 def cells(settings: Settings) -> list[Cell]:
     """The cells the settings select. Raises UnknownNameError when there is none."""
-    named = tuple(models.MODELS) if settings.limits.models else workloads.names()
+    named = installed_models() if settings.limits.models else workloads.names()
     every = [Cell(name, size) for name in named for size in settings.limits.sizes]
     selected = [cell for cell in every if _selected(cell, settings)]
     if not selected:
+        for name in models.MODELS if settings.limits.models else ():
+            if models.missing(name) and _selected(Cell(name, models.SIZE), settings):
+                raise UnknownNameError(
+                    f"{name} is a model of {models.missing(name)}, which is not installed; {INSTALL}"
+                )
         hint = workloads.nearest(settings.only or "", (*named, *map(str, every)))
         raise UnknownNameError(f"--only {settings.only!r} matches no cell of a {settings.preset} run; {hint}")
     return selected
+
+
+def installed_models() -> tuple[str, ...]:
+    """The real models that are here: those of a package where it is installed."""
+    return tuple(name for name in models.MODELS if not models.missing(name))
+
+
+def left_out() -> str:
+    """A line about the models whose package is not installed; "" where there are none."""
+    lacking = Counter(package for name in models.MODELS if (package := models.missing(name)))
+    many = text.counted(sum(lacking.values()), "model")
+    return f"left out: {many} of {text.listed(list(lacking))}; {INSTALL}" if lacking else ""
 
 
 def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:

@@ -72,6 +72,18 @@ def test_eager_and_compiled_are_gated_and_timed():
     assert "jit (2 ×) broke the graph: a print" in flat(found)
 
 
+def test_an_argument_that_has_a_dtype_and_no_shape_is_no_array():
+    """As models of transformers have."""
+
+    class Scale:
+        dtype, by = "float32", np.float32(2)
+
+    scale = Scale()
+    calls = [(w, x, scale) for w, x in toy_framework.calls()]
+    result = run.here(asked("eager"), lambda w, x, scale: toy_framework.loss(w, x * scale.by), calls)
+    assert [row.status for parity in only(result, Parity) for row in parity.arms.values()] == ["ok"]
+
+
 def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monkeypatch):
     made, build = [], toy_framework.Toy.build
 

@@ -10,7 +10,6 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
@@ -63,11 +62,9 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
     """The function and the calls of a real model; the process that finds no compiled code compares, too."""
     now(f"imported {job.workload}")
     engine.bounded()
-    module, _, attribute = job.source.partition(":")
-    defined = import_module(module)
-    function, checks = getattr(defined, attribute), job.process == COLD
+    (holder, function), checks = models.defined(job.source), job.process == COLD
     engine.arrays(list(engine.reached(function)))  # modules go where the inputs go
-    inputs = defined.batches() if hasattr(defined, "batches") else defined.inputs
+    inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
     runnable = ModelRunnable(engine, engine.arms[0], str(job.workload), function, calls, 0, checks=checks)
     gc.freeze()

@@ -2,14 +2,20 @@
 
 Each is a file here with a loss, or a whole training step, and its calls as `inputs` or `batches()`, so that `graphduel
 compare NAME.py:loss` takes it as it takes a function of the user's. Its docstring names the source, the licence and the
-sizes. What is random is drawn from a seed.
+sizes. What is random is drawn from a seed. Further ones are of packages, and there where the package is
+(`compare.workloads.models.installed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import reduce
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from compare.workloads.models.installed import TABLE
 
 SIZE = "model"
 """The one size that each has: an eager step of 5 to 150 ms on one slow core."""
@@ -23,12 +29,13 @@ class Model:
     """A model: what people call it, and what differs from call to call.
 
     That is the size of its inputs, its structure (which ops run, in which order), or nothing. `function` is what a step
-    calls: its `loss`, or a training step of its own.
+    calls: its `loss`, or a training step of its own. `package` is what it is a part of; "" for a file here.
     """
 
     title: str
     varies: Varies = ""
     function: str = "loss"
+    package: str = ""
 
 
 MODELS: Mapping[str, Model] = {
@@ -62,13 +69,30 @@ MODELS: Mapping[str, Model] = {
     "maml": Model("MAML"),
     "pinn": Model("PINN"),
     "neural_ode": Model("Neural ODE", "structure"),
+    **{name: Model(each.title, each.varies, package=each.package) for name, each in vars(TABLE).items()},
 }
-"""Every model by its file, in the order in which a run measures them."""
+"""Every model by its file, then those of packages, in the order in which a run measures them."""
 
 
 def source(name: str) -> str:
-    """Where the function of a model is defined, as `module:attribute`."""
-    return f"{__name__}.{name}:{MODELS[name].function}"
+    """Where the function of a model is defined, as `module:attribute`; of a package's, an attribute of a row."""
+    model = MODELS[name]
+    place = f"installed:TABLE.{name}." if model.package else f"{name}:"
+    return f"{__name__}.{place}{model.function}"
+
+
+def defined(source: str) -> tuple[Any, Any]:
+    """What holds a model's `batches` or `inputs`, a module or a row of a table; and the function that a step calls."""
+    module, _, path = source.partition(":")
+    *holders, function = path.split(".")
+    holder = reduce(getattr, holders, import_module(module))
+    return holder, getattr(holder, function)
+
+
+def missing(name: str) -> str:
+    """The package that a model is a part of, where it is not installed; else ""."""
+    package = MODELS[name].package
+    return package if package and find_spec(package) is None else ""
 
 
 def is_model(workload: str | None) -> bool:
