@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch")
@@ -46,6 +47,21 @@ def test_a_wrong_op_is_caught(name: str, function: Callable[..., Any], verdict: 
     asked = Asked(dtypes=("float64", "int64"))
     assert row_of(op, asked, Mutant(name, function)).counts[verdict] > 0
     assert row_of(op, asked, dynamic).counts[verdict] == 0
+
+
+@pytest.mark.parametrize(("error", "wrong"), [(1.5, False), (3.0, True)])
+def test_rounding_is_judged_by_what_pytorch_gives_in_float64(error: float, wrong: bool) -> None:
+    exact, theirs = np.array([1.0, 100.0]), np.array([1.0, 100.001], np.float32)
+    ours = np.array([1.0, 100 + error * 1e-3], np.float32)
+    assert (comparing.settled(ours, theirs, exact) is ours) is wrong
+    assert comparing.settled((ours, "x"), (theirs, "x"), (exact, "x"))[1] == "x"
+    assert comparing.settled(ours, theirs[:1], exact[:1]) is ours  # of another shape
+
+
+def test_a_wrong_op_is_caught_in_float32() -> None:
+    (op,) = [op for op in samples.op_db if op.name == "sin"]
+    mutant = Mutant("sin", lambda x: dynamic.sin(x) * 1.001)
+    assert row_of(op, Asked(dtypes=("float32",)), mutant).counts[comparing.VALUE] > 0
 
 
 def test_what_pytorch_refuses_is_asked_too() -> None:
