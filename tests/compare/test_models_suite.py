@@ -171,6 +171,13 @@ def test_every_model_is_a_file_and_no_workload_has_its_name():
         assert "Licence:" in text
 
 
+def test_a_file_that_has_batches_makes_its_calls_by_them():
+    """A helper of that name, imported, would be taken for them."""
+    for name, of_file in MODELS.items():
+        lines = (FILES / f"{name}.py").read_text().splitlines() if not of_file.package else []
+        assert not [line for line in lines if line.startswith(("from", "import")) and "batches" in line], name
+
+
 def test_no_such_model_names_those_that_there_are():
     with pytest.raises(UnknownNameError, match="resnet18"):
         jobs.cells(Settings("models", only="resnet81"))
