@@ -5,7 +5,7 @@ reshape of columns of a matrix     the same part of the matrix reshaped, which n
 permute_dims of a permute_dims     one permutation; none where the axes are in order again
 broadcast_to of a broadcast_to     one, also of a reshape that only put axes of size 1 in front
 flip of the same flip              neither
-getitem of all                     its input
+getitem of all, place of all       its input
 getitem of one part of a concat    the part
 concat of all parts of an array    the array; of one array: it
 sum(keepdims=False), then reshape  sum(keepdims=True), and the other way round
@@ -25,7 +25,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.shapes import reduced_shape
-from graphs.ops.slicing import getitem
+from graphs.ops.slicing import getitem, place
 from static.passes.rewrite import RewriteRule, Uses, count_uses, rewrite
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
@@ -129,9 +129,17 @@ def _flip(node: Node) -> Node | None:
 
 def _part(node: Node, concats: dict[Node, Parts]) -> Node | None:
     source, key = node.inputs[0], node.attrs["key"]
-    if all(entry == slice(None) for entry in key if isinstance(entry, slice) or entry is None) and _whole(key):
+    if _takes_all(key):
         return source
     return _part_of_concat(source, key, concats) if source.op is movement.concat else None
+
+
+def _place(node: Node) -> Node | None:
+    return node.inputs[0] if _takes_all(node.attrs["key"]) else None
+
+
+def _takes_all(key: Sequence[object]) -> bool:
+    return _whole(key) and all(entry == slice(None) for entry in key)
 
 
 def _whole(key: Sequence[object]) -> bool:
@@ -232,6 +240,7 @@ _RULES: Mapping[Op, RewriteRule] = {
     movement.permute_dims: _permute,
     movement.broadcast_to: _broadcast,
     movement.flip: _flip,
+    place: _place,
     movement.concat: _concat,
     movement.stop_gradient: _input,
 }

@@ -1,6 +1,7 @@
 """Views: printed before and after each rule."""
 
 import graphs as g
+from graphs.ops.slicing import place
 from static.passes.views import eliminate_views
 from tests.helpers.printed import check
 
@@ -192,6 +193,26 @@ def test_what_is_undone_goes():
         """,
         """
         return %0
+        """,
+    )
+
+
+def test_the_gradient_of_all_is_placed_nowhere():
+    def f(x):
+        return place(g.exp(x), shape=(2, 3), key=(slice(None), slice(None)))
+
+    check(
+        eliminate_views,
+        f,
+        [X],
+        """
+        %1: f32[2,3] = exp(%0)
+        %2: f32[2,3] = place(%1, shape=(2, 3), key=(:, :))
+        return %2
+        """,
+        """
+        %1: f32[2,3] = exp(%0)
+        return %1
         """,
     )
 
