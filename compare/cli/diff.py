@@ -71,13 +71,12 @@ def _print(columns: Sequence[RunColumn], compared: Compared | None, *, whole: bo
     if beside.judged(columns):
         table = beside.table(columns)
         tables.show(table.headers, table.rows)
+        echo(f"\n{beside.sentence(columns)}\n")
+    if compared:
+        show(compared, whole=whole)
+        echo()
     for column in columns:
         options.say(f"{column.name}: {column.measured}")
-    if beside.judged(columns):
-        echo(f"\n{beside.sentence(columns)}")
-    if compared:
-        echo()
-        show(compared, whole=whole)
 
 
 def show(compared: Compared, *, whole: bool = False) -> None:

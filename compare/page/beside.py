@@ -18,11 +18,15 @@ from compare.workloads.models import FRAMEWORK
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A run: the name of its folder, in a sentence how it was measured, and its verdicts by claim."""
+    """A run: the name of its folder, in a sentence how it was measured, and its verdicts by claim.
+
+    A run of the user's `function` has none to show: it was not made for the claims.
+    """
 
     name: str
     measured: str
     verdicts: dict[str, Verdict]
+    function: bool = False
 
 
 def column(name: str, records: Records) -> RunColumn:
@@ -31,7 +35,8 @@ def column(name: str, records: Records) -> RunColumn:
     preset = f"{run.settings.get('preset', 'unknown')} run, {run.at}" if run else "no record of its settings"
     machine = run.environment.cpu if run and run.environment and run.environment.cpu else "an unknown processor"
     said = " ".join((f"{preset}, on {machine}.", *conditions.sentences(records)))
-    return RunColumn(name, said, {verdict.claim.id: verdict for verdict in _judged(records)})
+    verdicts = {verdict.claim.id: verdict for verdict in _judged(records)}
+    return RunColumn(name, said, verdicts, function=run is not None and "function" in run.settings)
 
 
 def _judged(records: Records) -> list[Verdict]:
@@ -82,9 +87,10 @@ def page(columns: Sequence[RunColumn]) -> str:
 
 def plain(columns: Sequence[RunColumn]) -> list[dict[str, Any]]:
     """Each run with its verdicts by claim, in plain JSON values."""
+    shown = [{} if run.function else run.verdicts for run in columns]
     return [
-        {"run": run.name, "measured": run.measured, "verdicts": {id: v.to_dict() for id, v in run.verdicts.items()}}
-        for run in columns
+        {"run": run.name, "measured": run.measured, "verdicts": {id: v.to_dict() for id, v in verdicts.items()}}
+        for run, verdicts in zip(columns, shown, strict=True)
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from compare import engines
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.page.blocks import Table
@@ -19,7 +20,7 @@ from compare.words import text
 
 MACHINE = ("cpu", "machine", "gpu")
 """The parts of an environment that make two machines unlike: times of these are no change of the code."""
-HEADERS = ("cell", "arm", "what", "before", "after", "after ÷ before", "change")
+HEADERS = ("step", "mode", "what", "before", "after", "after ÷ before", "change")
 Values = Sequence[Sequence[float]]
 """What each process of a run found."""
 _WORDS = {"above": "more", "below": "less", "tie": "the same", "unclear": "unclear"}
@@ -150,10 +151,14 @@ def markdown(comparison: Compared) -> str:
 
 
 def _sentences(before: Records, after: Records, changes: Sequence[CellChange], alike: bool) -> Iterator[str]:
-    """What differs around the runs, then for each measure how many values rose, fell, stayed or cannot be told."""
+    """How much changed, what differs around the runs, then for each measure how many values rose, fell or stayed."""
     functions = [_function(run) for run in (before, after)]
     if functions[0] != functions[1]:
-        yield f"{' and '.join(functions)} are two functions: what differs between them is no change of one."
+        yield f"{' and '.join(functions)} are two functions: only results of one function can show what changed."
+    elif changes:
+        yield _headline(changes)
+    else:
+        yield "Nothing was measured in both."
     differ = environments(before, after)
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
     if not alike:
@@ -161,9 +166,22 @@ def _sentences(before: Records, after: Records, changes: Sequence[CellChange], a
     yield from tallies(changes)
 
 
+def _headline(changes: Sequence[CellChange]) -> str:
+    """How much changed: `2 of 9 values changed by more than 5%, and 1 is unclear`."""
+    unclear = sum(change.word == "unclear" for change in changes)
+    rest = f", and {unclear} {'is' if unclear == 1 else 'are'} unclear" if unclear else ""
+    changed = len(significant(changes)) or "none"
+    said = f"{changed} of {text.counted(len(changes), 'value')} changed by more than {SMALLEST_EFFECT:.0%}{rest}."
+    return f"{said[0].upper()}{said[1:]}"
+
+
 def _function(run: Records) -> str:
-    """The function of the user's that a run has measured; of the workloads there is none."""
-    return next((str(name) for record in of(run, Run) if (name := record.settings.get("function"))), "the workloads")
+    """The function of the user's that a run has measured, and in which framework; of the workloads there is none."""
+    for record in of(run, Run):
+        if name := record.settings.get("function"):
+            framework = record.settings.get("framework")
+            return f"{name} in {engines.named(str(framework)).title}" if framework else str(name)
+    return "the workloads"
 
 
 def plain(comparison: Compared) -> dict[str, Any]:

@@ -72,6 +72,9 @@ def test_the_command_shows_them_and_ends_with_1_where_they_differ(tmp_path):
     assert [run["run"] for run in value["runs"]] == [one, other]
     assert value["runs"][0]["verdicts"]["C5"]["verdict"] != value["runs"][1]["verdicts"]["C5"]["verdict"]
     assert {"sentences", "changes"} < set(value)
+    mine = written(tmp_path / "mine", [{**QUICK, "settings": {"preset": "own", "function": "loss"}}])
+    own = json.loads(CliRunner().invoke(graphduel, ["diff", mine, mine, "--json", "-"]).stdout)
+    assert [run["verdicts"] for run in own["runs"]] == [{}, {}]  # no claim is about a function of the user's
     assert CliRunner().invoke(graphduel, ["diff", one]).exit_code == 2
     (tmp_path / "empty").mkdir()
     assert CliRunner().invoke(graphduel, ["diff", one, str(tmp_path / "empty")]).exit_code == 2

@@ -111,8 +111,35 @@ def test_the_command_shows_what_changed_and_all_of_it_when_asked(tmp_path):
     assert "w (small)  dynamic" in whole
     page = tmp_path / "page.md"
     CliRunner().invoke(graphduel, ["diff", *folders, "--out", str(page)])
-    assert "## What changed\n\nThe environments are alike." in page.read_text("utf-8")
+    assert "## What changed\n\n3 of 5 values changed by more than 5%.\n\nThe env" in page.read_text("utf-8")
+    assert short.startswith("3 of 5 values changed by more than 5%.\nThe environments are alike.\n")
+    assert short.index("A warm step") < short.index(f"{folders[0]}: ")  # the answer, then how it was measured
     assert "| w (small) | dynamic | a warm step |" in page.read_text("utf-8")
+
+
+def of_function(name, framework=None, **seconds):
+    settings = {"preset": "own", "function": name, "framework": framework}
+    return times({**HERE, "settings": settings}, **seconds)
+
+
+def test_results_of_two_functions_are_said_to_be_that_first():
+    def first(*runs):
+        return changes.compared(*map(typed, runs)).sentences[0]
+
+    rule = "are two functions: only results of one function can show what changed."
+    loss = of_function("loss", dynamic=1.0)
+    assert first(loss, of_function("other", dynamic=1.0)) == f"loss and other {rule}"
+    assert first(loss, of_function("loss", "torch", dynamic=1.0)) == f"loss and loss in PyTorch {rule}"
+    assert first(loss, times(dynamic=1.0)) == f"loss and the workloads {rule}"
+    assert first(loss, loss) == "None of 2 values changed by more than 5%."
+    assert first(loss, [HERE, *cell("v", {"dynamic": {"seconds": 1.0}})][:1]).startswith("loss and the workloads")
+    assert first([HERE], [HERE]) == "Nothing was measured in both."
+
+
+def test_what_is_unclear_is_counted_in_the_first_sentence():
+    few = [record for record in times(dynamic=1.0) if record.get("process", 0) < 2]
+    said = changes.compared(typed(few), typed(times(dynamic=2.0))).sentences[0]
+    assert said == "None of 2 values changed by more than 5%, and 2 are unclear."
 
 
 # Baselines
@@ -141,6 +168,7 @@ def test_a_function_is_compared_with_its_baseline(project, tmp_path):
     second = project("--baseline", "main")
     assert "Changes since the baseline main:" in second.stdout
     assert "The environments are alike." in second.stdout
+    assert " values changed by more than 5%" in second.stdout
     assert "Bytes at the peak, in 2 rows: 2 the same." in second.stdout
     assert (tmp_path / "reports/baselines/main/results.jsonl").read_bytes() == kept
 
