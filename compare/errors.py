@@ -82,19 +82,21 @@ def described(error: BaseException, function: str = "") -> str:
 
     It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran, or else
     of the user's. Lines of the engines, of the harness and of libraries are none of these; an error that comes from
-    nowhere else has the last of them.
+    nowhere else has the last of them, unless it is one of ours, whose words say all.
     """
     place = place_of(error, function)
-    return f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    named = "" if isinstance(error, CompareError) else f"{type(error).__name__}: "
+    return f"{named}{error}" + (f" ({place})" if place else "")
 
 
 def place_of(error: BaseException, function: str = "") -> str:
-    """The place of `described`, `model.py:12`; empty where the error was never raised."""
+    """The place of `described`, `model.py:12`; empty where there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not is_ours(frame.filename)]
     users = [frame for frame in outside if is_users(frame.filename)]
+    others = [] if isinstance(error, CompareError) else outside or frames
     places = _within(frames, function) or [
-        f"{Path(frame.filename).name}:{frame.lineno}" for frame in (users or outside or frames)[-1:]
+        f"{Path(frame.filename).name}:{frame.lineno}" for frame in (users or others)[-1:]
     ]
     return places[-1] if places else ""
 

@@ -49,9 +49,11 @@ def _control(records: Records) -> Evidence | None:
 
 def sentences(records: Records) -> tuple[str, ...]:
     """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
-    suite = not any("function" in run.settings for run in of(records, Run))  # a function of the user's has no control
+    own = [run.settings for run in of(records, Run) if "function" in run.settings]
+    suite = not own  # a function of the user's has no control
+    alone = any(settings.get("framework") and not settings.get("engines") for settings in own)
     return (
-        tape.sentence(records),
+        *([] if alone else [tape.sentence(records)]),
         *_machine(_environments(records)),
         *_clock(records),
         *([control(records)] if suite else []),

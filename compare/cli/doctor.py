@@ -86,7 +86,7 @@ def _native() -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items()) or "none"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return "unknown" if value is None else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.records.breakdowns import Ladder, Threads
-from compare.records.record import Records, of
+from compare.records.record import DYNAMIC, Records, of
 from compare.stats import geometric_mean
 from compare.words import text
 
@@ -17,6 +17,8 @@ CAUSES = {
     "machine code": ("contract", NATIVE),
 }
 """What the way from one rung to another is for."""
+SHOWN = {TAPE: DYNAMIC}
+"""What a rung is called that is a mode of the table above."""
 
 
 def seconds(records: Records) -> dict[str, float]:
@@ -42,7 +44,12 @@ def table(records: Records) -> list[tuple[str, ...]]:
     """A header, and a row for each rung: the seconds of a call, over those of the rung below, and what it adds."""
     took = seconds(records)
     rows = [
-        (name, text.seconds(took[name]), text.ratio(took[name] / took[base]) if base in took else "", LADDER[name].adds)
+        (
+            SHOWN.get(name, name),
+            text.seconds(took[name]),
+            text.ratio(took[name] / took[base]) if base in took else "",
+            LADDER[name].adds,
+        )
         for name in took
         for base in [LADDER[name].base]
     ]
@@ -50,7 +57,7 @@ def table(records: Records) -> list[tuple[str, ...]]:
 
 
 def sentence(records: Records) -> str:
-    """`Of what compiling gives here, dispatch is 40%, fusion 12%, ...`; "" where no mode is faster than the tape."""
+    """`Of what compiling gives here, dispatch is 40%, fusion 12%, ...`; "" where no mode is faster than dynamic."""
     took = seconds(records)
     ends = [name for name in ("contract", NATIVE) if name in took]
     saved = took[TAPE] - took[ends[-1]] if TAPE in took and ends else 0.0
@@ -59,8 +66,8 @@ def sentence(records: Records) -> str:
     parts = {what: took[low] - took[high] for what, (low, high) in CAUSES.items() if low in took and high in took}
     shares = ", ".join(f"{what} {round(100 * share / saved)}%" for what, share in parts.items())
     return (
-        f"Of the {text.seconds(saved)} that compiling saves of a call in our engine ({text.seconds(took[TAPE])} on the "
-        f"tape): {shares}.{_on_cores(records)}"
+        f"Compiling saves {text.seconds(saved)} of the {text.seconds(took[TAPE])} that dynamic takes for this call: "
+        f"{shares}.{_on_cores(records)}"
     )
 
 

@@ -21,7 +21,11 @@ WIDTH = 80
 HERE = "one process, built anew each time"
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
+BACKWARD = "The gradient of a line counts with that line, and not with backward()."
+SPARE = ("cached", "compiles")
+"""Columns of the first table that a terminal without room for them leaves out."""
 ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
+SLOW = "the dynamic engine ran in Python, which takes longer than compiled; see graphduel doctor"
 IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --processes 0"
 
 _CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
@@ -53,7 +57,7 @@ def heading(result: Measured) -> str:
     step = "value and gradients" if settings["gradient"] else "value"
     step = "a training step" if settings.get("trains") else step
     calls = text.counted(settings["inputs"], "input")
-    python = "; with the tape in Python" if tape.in_python(result.records) else ""
+    python = "; dynamic in Python, not compiled" if tape.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
     framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
     framework += " and in our engine" if settings.get("engines") else ""
@@ -75,10 +79,28 @@ def _wrapped(words: str, indent: str = "") -> list[str]:
 def plain(result: Measured) -> str:
     """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
     answers = [line for words in answer(result) for line in _wrapped(words)]
-    lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned(table(result))]
+    lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned(_fitted(table(result)))]
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
     notes = [line for note in said for line in _wrapped(note, "  ")]
     return "\n".join([*lines, *_listing(result), *_ladder(result), *([""] if notes else []), *notes])
+
+
+def _fitted(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The table without what it can spare until it fits: modes that were not timed, which the answer names; columns.
+
+    The page has all of it.
+    """
+    if _is_wide(table):
+        table = [row for row in table if any(row[1:])]
+    for name in SPARE:
+        if _is_wide(table):
+            kept = [place for place, title in enumerate(table[0]) if title != name]
+            table = [tuple(row[place] for place in kept) for row in table]
+    return table
+
+
+def _is_wide(table: list[tuple[str, ...]]) -> bool:
+    return max(map(len, aligned(table))) > WIDTH
 
 
 def by_line(result: Measured) -> list[tuple[str, ...]]:
@@ -110,9 +132,20 @@ def _listing(result: Measured) -> list[str]:
     table = by_line(result)
     if not table:
         return []
+    return ["", *_with_words(table), *_wrapped(about_lines(result))]
+
+
+def about_lines(result: Measured) -> str:
+    """Where the seconds of backward are; "" where no line that is shown calls it."""
+    return BACKWARD if any("backward(" in row[-1] for row in by_line(result)) else ""
+
+
+def _with_words(table: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines of the terminal: the words of the last column to the left, and cut where they have no room."""
     costs = aligned(row[:-1] for row in table)
     width = max(map(len, costs))
-    return ["", *(f"{cost.ljust(width)}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, table, strict=True))]
+    lines = [f"{cost.ljust(width)}  {row[-1]}".rstrip() for cost, row in zip(costs, table, strict=True)]
+    return [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines]
 
 
 def _ladder(result: Measured) -> list[str]:
@@ -120,9 +153,7 @@ def _ladder(result: Measured) -> list[str]:
     rows = rungs.table(result.records) if settings_of(result.records).get("engines") else []
     if not rows:
         return []
-    costs = aligned(row[:-1] for row in rows)
-    listed = [f"{cost}  {row[-1]}"[:WIDTH].rstrip() for cost, row in zip(costs, rows, strict=True)]
-    return ["", *listed, *_wrapped(rungs.sentence(result.records))]
+    return ["", *_with_words(rows), *_wrapped(rungs.sentence(result.records))]
 
 
 def hints_of(result: Measured) -> list[str]:
@@ -131,11 +162,10 @@ def hints_of(result: Measured) -> list[str]:
 
 
 def notes_of(result: Measured) -> list[str]:
-    """One process, the tape in Python, effects allowed, why modes were not timed, and what failed; each reason once."""
+    """One process, dynamic in Python, effects allowed, why modes were not timed, what failed; each reason once."""
     why = grouped(result.verdict.refused.items(), lambda pair: pair[1])
     refused = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
-    where = tape.in_python(result.records)
-    slow = [f"{where}: the dynamic engine takes longer than compiled; see graphduel doctor"] if where else []
+    slow = [SLOW] if tape.in_python(result.records) else []
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
@@ -165,10 +195,11 @@ def html(result: Measured) -> str:
     """The same as an HTML fragment with the calculator; every text in it is escaped."""
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
     notes = "".join(f"<p>{escape(note)}</p>" for note in said)
+    lines = f"<p>{about_lines(result)}</p>" if about_lines(result) else ""
     return (
         '<div style="max-width:60em">'
         f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"
-        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{notes}{calculator(result)}</div>"
+        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{lines}{notes}{calculator(result)}</div>"
     )
 
 

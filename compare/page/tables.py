@@ -31,7 +31,7 @@ def show(
     frame = box.SIMPLE_HEAD if console.is_terminal else None
     table = Table(box=frame, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=column in whole)
+        table.add_column(column, no_wrap=column in whole, overflow="ellipsis" if column in whole else "fold")
     for row in rows:
         table.add_row(*map(_literal, row))
     console.print(table, width=min(width, console.width))

@@ -48,6 +48,16 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
     assert lines == ["name    value", "a       [bold]1", "longer  2"]
 
 
+def test_no_path_is_cut_on_a_narrow_terminal(capsys, monkeypatch):
+    path = "/a/long/path/of/folders/" + "x" * 70 + ".cpython-311-x86_64-linux-gnu.so"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(tables, "_console", lambda: Console(force_terminal=True, width=80, color_system=None))
+    tables.show(("package", "comes from"), [("dynamic._native", path)])
+    shown = capsys.readouterr().out
+    assert path in "".join(line[17:].strip() for line in shown.splitlines()[2:])
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("unit", "interval", "verdict", "text"),
     [
