@@ -437,7 +437,7 @@ function paintPart(part, x, y, w, h) {
     g.append(made("text", { class: saved, x: at(x + w / 2), y: at(y + 0.6 * PAD + (row + 0.8) * LINE) }, line));
   });
   if (part.parts) g.append(made("text", { class: "knob l", x: at(x + 7), y: at(y + 0.6 * PAD + 0.8 * LINE) }, "+"));
-  if (hitsIn) g.append(made("text", { class: "s", x: at(x + w - 14), y: at(y + 0.6 * PAD + 0.8 * LINE) }, number(hitsIn)));
+  if (hitsIn) g.append(made("text", { class: "s", x: at(x + w - 14), y: at(y - 4) }, number(hitsIn))); // beside a name it would be a part of it
   return g;
 }
 
@@ -619,22 +619,37 @@ function legend(stage) {
   const list = html("ul", "", ...kinds, html("li", "", sample("forward r"), "result"));
   list.className = "legend";
   const keys = html("dl", "", ...KEYS.filter(([key]) => data.stages.length > 1 || !["[ ]", "n"].includes(key)).flatMap(([key, what]) => [html("dt", "", html("kbd", key)), html("dd", what)]));
-  return [html("h2", "How to read it"), list, html("p", "Data flow downwards. A box with + is closed: click its sign, or double-click it. Drag to move, turn the wheel to zoom."), html("h2", "Keys"), keys];
+  return [html("h2", "How to read it"), list, html("p", "Data flow downwards. A box with + is closed: click its sign, or double-click it. Drag to move; turn the wheel or pinch to zoom."), html("h2", "Keys"), keys];
 }
 
 // Search --------------------------------------------------------------------------------------------------------------
 
 let matches = [], current = -1;
 
+/** What a node or a group itself is, in the letters that a search compares. */
+function ownText(part) {
+  const { item } = part;
+  part.own ??= (item ? [item.key, item.label, item.spec, item.options, item.change || ""].join(" ") : part.title).toLowerCase();
+  return part.own;
+}
+
+/** The same with the lines of code that a node is from. */
 function textOf(part) {
   const code = (lines) => lines.map((line) => `${line} ${(data.code[line] || []).join(" ")}`).join(" ");
-  part.text ??= (part.item ? [part.item.key, part.item.label, part.item.spec, part.item.options, part.item.change || "", code(part.item.lines)].join(" ") : part.title).toLowerCase();
+  part.text ??= part.item ? `${ownText(part)} ${code(part.item.lines).toLowerCase()}` : ownText(part);
   return part.text;
+}
+
+/** The parts that have all words: those that are so themselves, or where no node is, those whose code has them. */
+function matching(words) {
+  const having = (text) => model.parts.filter((part) => words.every((word) => text(part).includes(word)));
+  const own = having(ownText);
+  return own.some((part) => part.item) ? own : having(textOf);
 }
 
 function search() {
   const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-  matches = words.length ? model.parts.filter((part) => words.every((word) => textOf(part).includes(word))) : [];
+  matches = words.length ? matching(words) : [];
   hits = new Set(matches);
   current = -1;
   list();

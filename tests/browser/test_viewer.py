@@ -135,6 +135,34 @@ def test_keys_alone_open_close_search_and_leave(opened):
     assert page.locator("#scene .hot").count() > 0
 
 
+def test_an_op_is_found_by_its_name_and_not_by_the_code_around_it(opened):
+    page = opened("large")
+
+    def found(words):
+        page.fill("#query", words)
+        page.wait_for_timeout(100)  # a search waits for the next frame
+        return page.text_content("#count"), page.locator("#hits li").all_inner_texts()
+
+    said, hits = found("tanh")
+    assert said.startswith("90 nodes of ")
+    assert all(" tanh " in hit for hit in hits if hit.startswith("%"))
+    said, hits = found("g.tanh(h")  # where no node is called so, the code is what was meant
+    assert not said.startswith("90 nodes")
+    assert any(" matmul " in hit for hit in hits)
+
+
+def test_how_many_match_in_a_group_stands_apart_from_its_name(opened):
+    page = opened("large", viewport={"width": 1280, "height": 844})
+    page.fill("#query", "tanh")
+    page.wait_for_timeout(100)
+    group = page.locator("#scene [aria-expanded=false]").filter(has_text="90").first
+    texts = group.locator("text")
+    boxes = [texts.nth(i).bounding_box() for i in range(texts.count())]
+    *named, count = boxes
+    assert texts.last.text_content() == "90"
+    assert all(count["y"] + count["height"] <= box["y"] + 2 for box in named)
+
+
 def test_a_group_opens_by_its_sign_and_stays_where_it_was(opened):
     page = opened("large", viewport={"width": 1280, "height": 844})
     group = page.locator("#scene [aria-expanded=false]").first
