@@ -2,7 +2,7 @@
 (() => {
 const { modes, base } = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
-const WIDTH = 220, LEVEL = 1.05;
+const WIDTH = "min(220px, 36vw)", LEVEL = 1.05;
 const short = (value, factor) => Number((value / factor).toPrecision(3)).toLocaleString("en-US");
 
 function seconds(value) {
@@ -18,7 +18,7 @@ function said(totals) {
   const other = least.name === base ? others[0] : totals.find((mode) => mode.name === base) || others[0];
   const times = other.total / least.total;
   if (times < LEVEL) return `${least.name} and ${other.name} take about as long.`;
-  return `${least.name === base ? "Stay" : "Compile with"} ${least.name}: in all ${Number(times.toPrecision(3))}× faster than ${other.name}.`;
+  return `${least.name === base ? "Stay" : "Use"} ${least.name}: in all ${Number(times.toPrecision(3))}× faster than ${other.name}.`;
 }
 
 function answer() {
@@ -33,7 +33,7 @@ function answer() {
     const [head, cell] = [document.createElement("th"), document.createElement("td")];
     head.scope = "row";
     head.textContent = name;
-    bar.style.width = `${Math.max(1, WIDTH * total / most)}px`;
+    bar.style.width = `max(1px, ${total / most} * ${WIDTH})`;
     cell.append(bar, seconds(total));
     row.append(head, cell);
     row.className = total === least ? "least" : "";

@@ -11,8 +11,8 @@ from compare.own.verdict import Measured
 from compare.records.cells import Time
 from graphs.drawing.page import scripted
 
-HEIGHT = 96
-"""The pixels of the frame without its rows, and of a row."""
+HEIGHT = 144
+"""The pixels of the frame without its rows on a phone, where its lines break, and of a row."""
 ROW = 26
 
 

@@ -22,13 +22,15 @@ HERE = "one process, built anew each time"
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
 BACKWARD = "The gradient of a line counts with that line, and not with backward()."
+SOURCE = "source"
+"""The column of words beside numbers."""
 SPARE = ("cached", "compiles")
 """Columns of the first table that a terminal without room for them leaves out."""
 ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
 SLOW = "the dynamic engine ran in Python, which takes longer than compiled; see graphduel doctor"
 IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --processes 0"
 
-_CELL = "padding:.25em 1.2em .25em 0;border-bottom:1px solid rgba(128,128,128,.35)"
+_CELL = "padding:.25em 1.2em .25em 0;white-space:nowrap;border-bottom:1px solid rgba(128,128,128,.35)"
 
 
 def table(result: Measured) -> list[tuple[str, ...]]:
@@ -111,7 +113,7 @@ def by_line(result: Measured) -> list[tuple[str, ...]]:
         body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
         rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
         whole = ("a step", *(text.seconds(row.step) for row in arms.values()), _whole(result))
-        return [("line", *arms, "source"), *body, rest, whole] if body else []
+        return [("line", *arms, SOURCE), *body, rest, whole] if body else []
     return []
 
 
@@ -207,16 +209,20 @@ def _table(table: Sequence[Sequence[str]]) -> str:
     """A table whose first row is its header; nothing of no rows."""
     if not table:
         return ""
-    head, *body = ["".join(_cell("td" if n else "th", c, i) for i, c in enumerate(row)) for n, row in enumerate(table)]
+    numbers = [place and title != SOURCE for place, title in enumerate(table[0])]
+    head, *body = [
+        "".join(_cell("td" if n else "th", c, number=bool(i)) for c, i in zip(row, numbers, strict=True))
+        for n, row in enumerate(table)
+    ]
     lines = "".join(f"<tr>{row}</tr>" for row in body)
     return (
-        '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
-        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
 
 
-def _cell(tag: str, value: str, place: int) -> str:
-    return f'<{tag} style="{_CELL};text-align:{"right" if place else "left"}">{escape(value)}</{tag}>'
+def _cell(tag: str, value: str, *, number: bool) -> str:
+    return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escape(value)}</{tag}>'
 
 
 def _of_base(result: Measured, mode: str) -> str:

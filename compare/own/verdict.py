@@ -154,7 +154,9 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
     fast, early = warm.leaders[0], first.leaders[0]
-    if fast not in first.values:
+    if early == DYNAMIC and fast != DYNAMIC:  # beside a framework its eager mode is what a user has
+        early = warm.base
+    if not {fast, early} <= set(first.values):
         return None  # its first run was ended at a limit
     if fast == early and warm.outcome == "wins":
         return BreakEven("at once", 1.0)
@@ -188,8 +190,10 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     base = warm.base
     if warm.outcome in ("alone", "not measured") or base not in warm.values:
         return ""
+    if base not in warm.leaders and warm.leaders[0] == DYNAMIC:
+        return f"use {DYNAMIC}, which compiles nothing"
     if base not in warm.leaders:
-        started = first.leaders[:1] == (base,)
+        started = first.leaders[:1] in ((base,), (DYNAMIC,))
         return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
     if warm.outcome == "wins":
         return f"stay {base}"

@@ -49,7 +49,7 @@ def test_more_runs_cost_more_and_the_answer_follows(result, tmp_path):
     (tmp_path / "cell.html").write_text(f"<!doctype html><html lang=en><title>t</title>{calculator(result)}", "utf-8")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
+        page = browser.new_page(viewport={"width": 390, "height": 800})
         page.goto((tmp_path / "cell.html").as_uri())
         frame = page.frame_locator("iframe")
         counts, answers = [], []
@@ -57,7 +57,9 @@ def test_more_runs_cost_more_and_the_answer_follows(result, tmp_path):
             frame.locator("#runs").fill(place)
             counts.append(frame.locator("#count").text_content())
             answers.append(frame.locator("tr").all_text_contents())
+        sizes = frame.locator("html").evaluate("e => [e.scrollWidth - innerWidth, e.scrollHeight - innerHeight]")
         browser.close()
+    assert sizes == [0, 0]  # all of it is seen on a phone
     assert counts == ["1", "10,000,000"]
     assert all(len(rows) == len(data_of(calculator(result))["modes"]) for rows in answers)
     assert answers[0] != answers[1]
