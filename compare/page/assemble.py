@@ -16,6 +16,7 @@ from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
 from compare.records.record import Failure, OfArms, Records, Run, of
+from compare.records.results import lost
 from compare.words import text
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ _PARITY = "parity"
 _AGAIN = "Run the comparison again into a directory of its own, or rebuild this report from the results beside it:"
 _GENERAL_LIMITS = (
     "One machine, one core, CPU only: ratios elsewhere, on a GPU above all, may differ in size and in sign.",
-    "Both engines share one op library in Python: this compares graph modes and does not rank frameworks.",
     "Intervals cover the noise between and inside the worker processes of this run, no other machine or day.",
     "The figures make no correction for the number of comparisons: one in twenty intervals may miss.",
 )
+_OURS = "Both engines share one op library in Python: this compares graph modes and does not rank frameworks."
 
 
 def page(
@@ -65,7 +66,7 @@ def page(
         ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
-        section("Limits", *_limits(records, judged, drawn.missing), _failures(of(records, Failure))),
+        section("Limits", *_limits(records, judged, drawn.missing), _failures(lost(records))),
     )
     machine = Folded(conditions.summary(records), (Bullets(conditions.sentences(records)),))
     held = [part for part in parts if part]
@@ -164,10 +165,14 @@ def _commands(name: str, run: Run | None) -> tuple[str, ...]:
     only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
     claim = f" --claim {settings['claim']}" if settings.get("claim") else ""
     named = settings.get("frameworks")
-    frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named else ""
+    frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named and not of_models else ""
     device = " --device cuda" if settings.get("device") == "cuda" else ""
+    chosen = settings.get("modes")
+    modes = f" --modes {','.join(chosen)}" if isinstance(chosen, list) and chosen else ""
+    against = f" --against {_quoted(settings['against'])}" if settings.get("against") else ""
+    asked = f"{quick}{only}{claim}{frameworks}{device}{modes}{against}"
     return (
-        f"graphduel run{quick}{only}{claim}{frameworks}{device} --out {_quoted(f'reports/{name}-again')}",
+        f"graphduel run{asked} --out {_quoted(f'reports/{name}-again')}",
         f"graphduel report {_quoted(f'reports/{name}')}",
     )
 
@@ -177,7 +182,7 @@ def _quoted(word: Any) -> str:
 
 
 def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
-    runs, failed = of(records, Run), len(of(records, Failure))
+    runs, failed = of(records, Run), len(lost(records))
     only, claim = (
         next((run.settings[name] for run in runs if run.settings.get(name)), None) for name in ("only", "claim")
     )
@@ -187,10 +192,12 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
         (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
-    limits = (*(said for happened, said in own if happened), *_left_out(records), *_GENERAL_LIMITS)
+    of_models = any(run.is_of_models for run in runs)
+    general = _GENERAL_LIMITS if of_models else (*_GENERAL_LIMITS, _OURS)
+    limits = (*(said for happened, said in own if happened), *_left_out(records), *general)
     open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
     unjudged = (f"{verdict.claim.id} {verdict.claim.title}: {'; '.join(verdict.reasons)}" for verdict in open_)
-    absent = (*unjudged, *missing)
+    absent = (*unjudged, *(() if of_models else missing))  # further figures are of our workloads
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 
 

@@ -74,14 +74,11 @@ def _sentences(rows: Sequence[ModelCosts]) -> Iterator[str]:
         f"{text.ratio(ratios[-1])}: it is faster in {faster}, slower in {slower}, and neither is shown in "
         f"{len(timed) - faster - slower}."
     )
-    paid = sorted(_runs(row.pays) for row in timed)
-    ends = [runs for runs in paid if runs < inf]
+    ends = sorted(runs for row in timed if (runs := _runs(row.pays)) < inf)
     if ends:
-        middle = paid[len(paid) // 2]
-        half = f"half of them within {ceil(middle):,} steps" if middle < inf else "fewer than half of them do"
         yield (
-            f"With the first call from a cold cache, compiling pays for itself in {len(ends)} of {len(timed)}: the "
-            f"first after {ceil(ends[0]):,} steps, {half}."
+            f"With the first call from a cold cache, compiling pays for itself in {len(ends)} of {len(timed)}, in the "
+            f"first of these after {ceil(ends[0]):,} steps and in the last after {ceil(ends[-1]):,}."
         )
 
 
@@ -151,7 +148,10 @@ def breaks(rows: Sequence[ModelCosts]) -> Section | None:
 
 
 def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | None:
-    """Claim by claim, the regimes of both sets, and whether they contradict each other; None without the other run."""
+    """Claim by claim, the regimes that both sets have, and whether they contradict each other.
+
+    None without the other run.
+    """
     if not small:
         return None
     ours = {verdict.claim.id: verdict for verdict in small}
@@ -159,21 +159,19 @@ def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | Non
     for verdict in judged:
         other = ours.get(verdict.claim.id)
         for regime in verdict.finding.regimes if other else ():
-            if other and regimes.REAL in regime.name:
-                near = _counterpart(regime, other)
-                rows.append(
-                    (verdict.claim.id, regime.name, _said(regime), _said(near) if near else "", _differ(regime, near))
-                )
+            if other and regimes.REAL in regime.name and (near := _counterpart(regime, other)):
+                agree = _contradict(regime.verdict, near.verdict)
+                rows.append((verdict.claim.id, regime.name, agree, _said(regime), _said(near)))
         if other:
             words = verdict.finding.verdict, other.finding.verdict
-            rows.append((verdict.claim.id, "the verdict", *words, _contradict(*words)))
-    apart = [f"{id}: {name}" for id, name, *_, said in rows if said == "contradict"]
+            rows.append((verdict.claim.id, "the verdict", _contradict(*words), *words))
+    apart = [f"{id}: {name}" for id, name, said, *_ in rows if said == "contradict"]
     sentence = (
         f"Real models contradict the workloads in {text.listed(apart)}."
         if apart
         else "Real models contradict the workloads in no regime where both are settled."
     )
-    headers = ("claim", "regime", "real models", "our workloads", "")
+    headers = ("claim", "regime", "verdicts", "real models", "our workloads")
     return section(
         "Where real models and our workloads differ", sentence, Table(headers, tuple(rows), "lllll"), name="beside"
     )
@@ -188,10 +186,6 @@ def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
 def _said(regime: Regime) -> str:
     value = "" if regime.value is None else f" ({text.ratio(regime.value)})"
     return f"{regime.verdict}{value}"
-
-
-def _differ(regime: Regime, other: Regime | None) -> str:
-    return _contradict(regime.verdict, other.verdict) if other else ""
 
 
 def _contradict(here: str, there: str) -> str:

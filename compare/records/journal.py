@@ -35,8 +35,7 @@ class Journal:
     @property
     def lost(self) -> list[Failure]:
         """The last failure of each job that has no record."""
-        last = {record.job: record for record in of(self.records, Failure)}
-        return [record for job, record in last.items() if job not in self.done]
+        return results.lost(self.records)
 
     @property
     def headers(self) -> list[Run]:

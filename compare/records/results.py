@@ -172,6 +172,13 @@ def done_jobs(records: Iterable[Record]) -> set[JobName]:
     return {record.job for record in records if not isinstance(record, Run | Failure)}
 
 
+def lost(records: Iterable[Record]) -> list[Failure]:
+    """The last failure of each job that has no record: one that a later start has made good is none."""
+    kept = list(records)
+    last = {record.job: record for record in kept if isinstance(record, Failure)}
+    return [record for job, record in last.items() if job not in done_jobs(kept)]
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
     write_atomic(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())

@@ -114,6 +114,8 @@ def test_the_page_has_a_row_a_model_and_judges_the_claims_about_costs(toys, tmp_
     assert all(f"| {name} |" in text.replace("\\", "") for name in ("toy_fixed", "toy_lengths"))
     assert "no such model" in text
     assert "graphduel run --suite models --only" in text
+    assert "crossover map" not in text  # nor other figures of our workloads among what was not measured
+    assert "share one op library" not in text
     c4 = outcome.verdicts[0].finding
     assert {regime.condition for regime in c4.regimes if "real models" in regime.condition} == {
         "first epoch, real models", "steady state, real models",
@@ -236,6 +238,7 @@ def test_verdicts_that_contradict_those_of_workloads_are_named():
     here = CLAIMS["C8"].judge([record for name in STRUCTURES for record in varying(name, 4.0)])
     section = shown.beside([here], [there])
     assert "contradict the workloads in C8" in str(section.blocks[0])
+    assert section.blocks[1].rows[-1][:3] == ("C8", "the verdict", "contradict")
     assert "in no regime" in str(shown.beside([here], [here]).blocks[0])
     assert shown.beside([here], []) is None
 

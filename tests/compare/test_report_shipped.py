@@ -12,7 +12,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["frameworks", "reference"])
+@pytest.mark.parametrize("name", ["frameworks", "models", "reference"])
 def test_a_shipped_report_draws_again_and_has_the_same_figures(name, tmp_path):
     drawn = tmp_path / name
     shutil.copytree(REPORTS / name, drawn)

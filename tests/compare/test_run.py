@@ -206,10 +206,12 @@ def test_nothing_measured_has_its_own_code(tmp_path):
 
 
 def test_a_failed_job_is_tried_again_on_resume_and_then_fine(tmp_path):
-    go(tmp_path, Machine(time_tiny=failing))
+    before, _ = go(tmp_path, Machine(time_tiny=failing))
+    assert len(results.lost(before.records)) == 3
     outcome, machine = go(tmp_path, resume=True)
     assert machine.labels == [f"time tiny/small, process {i}" for i in range(3)]
     assert outcome.exit_code == 0
+    assert results.lost(outcome.records) == []  # what a later start has made good is no limit of the run
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(tmp_path):

@@ -289,6 +289,7 @@ def test_the_picture_is_a_picture():
     [
         ("README.md", "| claim | verdict | effect", "reference"),
         ("docs/frameworks-claims.md", "| claim | our engines", "frameworks"),
+        ("docs/models.md", "| claim | verdict | effect", "models"),
     ],
 )
 def test_the_verdicts_of_a_page_are_those_of_the_report_that_is_kept(page, head, report):

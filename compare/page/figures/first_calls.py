@@ -42,7 +42,7 @@ def draw(summary: Summary) -> Drawing:
         _row(list(row), cell, arms, summary)
     figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
     figure.supylabel("time of one call (log scale)", fontsize=9.5)
-    figure.legend(handles=_key(summary), loc="outside upper center", ncols=style.columns(4))
+    figure.legend(handles=_key(summary), loc="outside upper center", ncols=style.columns(4 if columns > 2 else 2))
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 

@@ -32,8 +32,8 @@ _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between th
 
 
 def draw(summary: Summary) -> Drawing | None:
-    """The figure for this installation's engines; it depends on no measurement. None for a function of the user's."""
-    if any(run.is_own for run in of(summary.records, Run)):
+    """The figure for this installation's engines, whatever was measured; None where that was in no engine of ours."""
+    if any(run.is_own or run.is_of_models for run in of(summary.records, Run)):
         return None
     try:
         return drawing(engine_graphs())
