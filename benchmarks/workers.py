@@ -44,19 +44,30 @@ class Settings(NamedTuple):
     threads: int = 1
 
 
-def switches(processor: str) -> dict[str, str]:
-    """The variables by which NumPy, OpenBLAS, XLA, PyTorch, oneDNN and our own native code keep to a processor."""
+HELD = (
+    "GRAPHDUEL_NATIVE_TARGET", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "XLA_FLAGS",
+    "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA",
+)  # fmt: skip
+"""Variables that hold our native code, NumPy, OpenBLAS, XLA, PyTorch and oneDNN to a processor, or say its caches."""
+
+
+def switches(processor: str) -> dict[str, str | None]:
+    """The variables by which all libraries keep to a processor; on this one each finds out for itself, and has none.
+
+    XLA multiplies by YNNPACK, which asks the processor and no variable, so that it is left out where AVX2 is the most.
+    """
+    unset = dict.fromkeys(HELD)
     if processor == "this":
-        return {}
+        return unset
     core: Any = importlib.import_module("numpy._core._multiarray_umath")
     here = [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]]
     wider = [name for name in here if "AVX512" in name or name == "X86_V4"]
     apart = Path(gettempdir()) / f"torchinductor_{getuser()}_avx2"  # with the common cache results were wrong
-    return {
+    return unset | {
         "GRAPHDUEL_NATIVE_TARGET": "x86-64-v3",
         "NPY_DISABLE_CPU_FEATURES": " ".join(wider),
         "OPENBLAS_CORETYPE": "Haswell",
-        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2 --xla_cpu_experimental_ynn_fusion_type=",
         "ATEN_CPU_CAPABILITY": "avx2",
         "TORCHINDUCTOR_CACHE_DIR": str(apart),
         "ONEDNN_MAX_CPU_ISA": "AVX2",
@@ -119,10 +130,17 @@ def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[
 
 
 @contextmanager
-def told_threads(count: int, variables: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Processes started inside find so many threads in the variables of BLAS and of OpenMP, and these variables."""
+def told_threads(count: int, variables: Mapping[str, str | None] | None = None) -> Iterator[None]:
+    """Processes started inside find so many threads in the variables of BLAS and of OpenMP, and these variables.
+
+    A variable that is None is not there.
+    """
     before = dict(os.environ)
-    os.environ.update(dict.fromkeys(environment.THREAD_VARIABLES, str(count)) | dict(variables or {}))
+    for name, value in (dict.fromkeys(environment.THREAD_VARIABLES, str(count)) | dict(variables or {})).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     try:
         yield
     finally:

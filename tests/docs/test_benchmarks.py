@@ -176,7 +176,6 @@ def test_the_table_is_measured_printed_and_written(tmp_path):
 
 
 def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
-    assert switches("this") == {}
     seen = switches("avx2")
     assert seen["GRAPHDUEL_NATIVE_TARGET"] in target.TARGETS
     code = "from numpy._core import _multiarray_umath as m; print([n for n, on in m.__cpu_features__.items() if on])"
@@ -184,6 +183,16 @@ def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not any(word in done.stdout for word in ("AVX512_SKX", "AVX512_SPR", "X86_V4"))
     assert "GRAPHDUEL_NATIVE_TARGET" not in os.environ
+
+
+@pytest.mark.parametrize("processor", ["this", "avx2"])
+def test_no_arm_is_held_to_a_processor_by_what_the_environment_says(processor, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    monkeypatch.setenv("OPENBLAS_L2_SIZE", "1")
+    with told_threads(1, switches(processor)):
+        assert os.environ.get("OPENBLAS_CORETYPE") == {"this": None, "avx2": "Haswell"}[processor]
+        assert "OPENBLAS_L2_SIZE" not in os.environ
+    assert os.environ["OPENBLAS_CORETYPE"] == "Prescott"
 
 
 def test_every_arm_may_use_the_threads_that_the_table_asks_for():
