@@ -108,7 +108,15 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def is_internal(filename: str) -> bool:
     """Whether a source file belongs to the engines, or to what they call, rather than to the user."""
-    return filename.startswith(_INTERNAL)
+    return filename.startswith(_INTERNAL) or filename in _beside
+
+
+_beside = set[str]()
+
+
+def count_as_ours(file: str) -> None:
+    """From now on code of this source file runs the user's code for an engine: its lines are none of the user's."""
+    _beside.add(file)
 
 
 def user_frame(start: FrameType | None = None) -> FrameType | None:

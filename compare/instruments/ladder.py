@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+import numpy as np
 import optree
 
 import dynamic
@@ -183,7 +184,7 @@ def _planned(step: GraphStep) -> tuple[int, int]:
 
 def difference(result: Any, expected: Any) -> str | None:
     """In words, how far a rung that gave `result` is off where the tape gave `expected`; None if it agrees."""
-    dtypes = {str(leaf.dtype) for leaf in optree.tree_leaves(expected)}
+    dtypes = {str(np.asarray(leaf).dtype) for leaf in optree.tree_leaves(expected)}
     allowed = max((parity.TOLERANCES[d] for d in dtypes if d in parity.TOLERANCES), default=0.0)
     error = rounding.tree_error(result, expected)
     return None if error <= allowed else f"off from the tape's result by {error:.3g}, allowed {allowed:g}"

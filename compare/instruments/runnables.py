@@ -240,12 +240,15 @@ class FunctionRunnable(Runnable):
     @property
     def draws(self) -> list[list[np.ndarray]]:
         """The random numbers that each call draws in eager from the seed of the references; none of other functions."""
-        if self.training or not self.random:
+        if not self.random:
             return []
+        back = self.training.snapshot() if self.training else None
         drawn = []
         for index, call in enumerate(self.calls):
             with self.called(index):
                 drawn.append(self.engine.draws(self._run, call))
+        if back:
+            back()
         return drawn
 
     @cached_property

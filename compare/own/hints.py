@@ -32,15 +32,19 @@ SCAN = "write the loop as graphs.scan: one node, whatever the number of rounds"
 _LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
 
 
-def look(what: Job, case: Case) -> RewriteHints | None:
-    """The record of the hints for a function; None where nothing was found."""
+def look(what: Job, case: Case, *, scans: bool = True) -> RewriteHints | None:
+    """The record of the hints for a function; None where nothing was found.
+
+    `scans` tells that it can be written with functions of graphs, as a file of PyTorch's cannot: there a line whose
+    nodes are alike may as well be layers, or an optimizer's parameters.
+    """
     alone = cases.alone(case)
     graph, error = _traced(alone.loss, alone)
     hints = list(static_values(case))
     if isinstance(error, ControlFlowError):
         graph, still = _traced(static.converted(alone.loss), alone)
         hints.insert(0, branches(error, graph, still))
-    hints += loops(graph) if graph else ()
+    hints += loops(graph) if graph and scans else ()
     if not hints:
         return None
     return RewriteHints(

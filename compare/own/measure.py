@@ -213,7 +213,8 @@ def untimed(subject: Subject) -> list[Record]:
         record = _gate(job, case, question)
         if len(stages.admitted(question, [record])) < 2:
             return [record]
-        seen = [policies.look(job, case), hints.look(job, case), drawn.look(job, case) if question.apart else None]
+        found = hints.look(job, case, scans=not question.stands_in)
+        seen = [policies.look(job, case), found, drawn.look(job, case) if question.apart else None]
     return [record, *(extra for extra in seen if extra is not None)]
 
 

@@ -103,6 +103,7 @@ class _Functional:
             return self(params, *args)
 
         called.__name__ = getattr(self.f, "__name__", "f")
+        vars(called).update(vars(self.f) if hasattr(self.f, "__dict__") else {})
         return called
 
 

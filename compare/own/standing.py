@@ -11,6 +11,7 @@ import optree
 import dynamic
 from compare import engines
 from compare.engines.graphduel import standin
+from compare.engines.graphduel.functions import INSIDE
 from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors
 from compare.engines.graphduel.training import TrainingStep
@@ -24,6 +25,8 @@ from compare.own.question import Calls, Function, Question
 from compare.records.record import DYNAMIC
 from compare.workloads.base import Case
 from graphs import tree
+from static.convert.stage.places import putting_back
+from static.trace.converting import callee
 
 
 def called(question: Question) -> tuple[Function, Calls]:
@@ -37,10 +40,11 @@ def called(question: Question) -> tuple[Function, Calls]:
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     calls = numbers.take(question.numbers, kinds, function, calls)
     draws = numbers.draws(question.numbers)
+    replay = Replay(draws) if draws else None
     if is_training(function):
-        training = TrainingStep(function, calls, kinds)
+        training = TrainingStep(function, calls, kinds, replay)
         return training.made(), training.calls(calls)
-    return _standing(function, Replay(draws) if draws else None, loss=question.gradient is not False), calls
+    return _standing(function, replay, loss=question.gradient is not False), calls
 
 
 def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Function:
@@ -55,12 +59,14 @@ def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Funct
 
     @functools.wraps(function)
     def called(*args: Any) -> Any:
-        with moved(), replaying(replay), as_tensors(), differentiating():
-            value = function(*args)
+        with moved(), replaying(replay), as_tensors(), differentiating(), putting_back():
+            value = callee(function)(*args)
         if inside and not dynamic.is_grad_enabled():
             value = tree.tree_map(_detached, value)
         return loss_in(value) if loss else value
 
+    if inside:
+        vars(called)[INSIDE] = True
     return called
 
 

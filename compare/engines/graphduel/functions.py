@@ -12,10 +12,15 @@ import dynamic
 from graphs import tree
 
 
+INSIDE = "differentiates_inside"
+"""An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
+
+
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
     """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`."""
     if argnum is not None:
-        return engine.value_and_grad(f, argnum)
+        step = engine.value_and_grad(f, argnum)
+        return _arrays_of(step) if engine is dynamic and getattr(f, INSIDE, False) else step
     return _unrecorded(f) if engine is dynamic else _alone(f)
 
 
@@ -39,10 +44,20 @@ def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
     return output
 
 
+def _arrays_of(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that gives arrays, also where what is left of a graph inside makes tensors of its results."""
+
+    @functools.wraps(step)
+    def plain(*args: Any) -> Any:
+        return tree.tree_map(_array, step(*args))
+
+    return plain
+
+
 def tensor_of(leaf: Any) -> Any:
     """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
     return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 
 def _array(leaf: Any) -> Any:
-    return leaf.numpy() if isinstance(leaf, dynamic.Tensor) else leaf
+    return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf

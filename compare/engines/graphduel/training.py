@@ -15,6 +15,7 @@ import numpy as np
 
 import dynamic
 import graphs as g
+from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors, pulled
 from compare.engines.held import Kinds
 from compare.engines.reached import ReachedCode
@@ -24,10 +25,14 @@ from dynamic.nn.functional.normalization import moved
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
 from dynamic.optim.ruled import RuledOptimizer
+from graphs.errors import count_as_ours
 from graphs.ops.movement import identity
+from static.convert.stage.places import putting_back
 from static.trace.converting import callee
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, node_of
+
+count_as_ours(__file__)
 
 State = Mapping[str, Any]
 Attribute = tuple[Any, str]
@@ -35,10 +40,15 @@ Attribute = tuple[Any, str]
 
 
 class TrainingStep:
-    """A step, what it reaches, and its state as it is now. `holders` are the arguments by position that hold state."""
+    """A step, what it reaches, and its state as it is now. `holders` are the arguments by position that hold state.
 
-    def __init__(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds) -> None:
-        self.function = function
+    `replay` has the random numbers that it draws, if any.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds, replay: Replay | None = None
+    ) -> None:
+        self.function, self.replay = function, replay
         code = ReachedCode(function)
         values = [*kinds.leaves(list(calls)), *code.values]
         self.tensors = {
@@ -83,7 +93,8 @@ class TrainingStep:
             traced = current() is not None
             rates = [(held, dict(held)) for held in self.rates]  # a schedule changes them for the next step
             try:
-                return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
+                with replaying(self.replay):
+                    return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
             finally:
                 for held, before in rates:
                     held.update(before)
@@ -162,8 +173,6 @@ class _Traced:
         self.wanted = [name for name, tensor in training.tensors.items() if tensor.requires_grad]
         self.gradients = dict[str, Any]()
         self.sums = [list(groups) for groups in state["sums"]]
-        if callee(training.function) is not training.function:
-            raise UnsupportedError("a whole training step is traced as it is written; static is the mode for it")
 
     def _variable(self, value: Any) -> Symbol:
         return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
@@ -172,10 +181,10 @@ class _Traced:
         """What the step returns, and the state after it."""
         before = [(space, key, space[key]) for space, key, _ in self.training.places]
         try:
-            with moved() as moves, as_tensors(self._methods), self._optimizers():
+            with moved() as moves, as_tensors(self._methods), self._optimizers(), putting_back():
                 for space, key, name in self.training.places:
                     space[key] = self.symbols[name]
-                value = self.training.function(*call)
+                value = callee(self.training.function)(*call)
         finally:
             for space, key, tensor in before:
                 space[key] = tensor

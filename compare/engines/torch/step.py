@@ -35,7 +35,6 @@ class TorchStep:
         elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
         asked = self.argnum if not elsewhere else None
         flat = [[_apart(leaf, wanted=i == asked) for leaf in leaves] for i, (leaves, _) in enumerate(trees)]
-        value = self.run(*(optree.tree_unflatten(tree, leaves) for (_, tree), leaves in zip(trees, flat, strict=True)))
         wanted: list[Any] = [
             optree.tree_unflatten(tree, list(map(self._parts, leaves)))
             for (_, tree), leaves in zip(trees, flat, strict=True)
@@ -45,8 +44,12 @@ class TorchStep:
         alone = bool(wanted) and holding in ([], [self.argnum])
         asked_of: Any = wanted[self.argnum] if alone else [wanted[i] for i in holding]
         parts, structure = optree.tree_flatten(asked_of)
+        plain = [leaf for leaves in flat for leaf in leaves if not _requires(leaf)]
+        value = self.run(*(optree.tree_unflatten(tree, leaves) for (_, tree), leaves in zip(trees, flat, strict=True)))
         self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
         gradients: Any = optree.tree_unflatten(structure, _gradients(value, parts, may_be_none=not elsewhere))
+        for leaf in filter(_requires, plain):  # the function has asked for it: no other call does
+            leaf.requires_grad_(False)
         return _detached(value), gradients
 
     def _requires(self, leaf: Any) -> bool:

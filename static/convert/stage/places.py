@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, MutableSet
+from contextlib import contextmanager
 from types import CellType, FunctionType
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -196,6 +197,16 @@ class Region(Block):
         for write in reversed(self._writes.values()):
             write.place.put(write.before)
         return changed
+
+
+@contextmanager
+def putting_back() -> Iterator[None]:
+    """Inside, what converted code changes is put back at the end: nothing lasts that a graph would have to repeat."""
+    with Region(is_conditional()) as region:
+        try:
+            yield
+        finally:
+            region.undo()
 
 
 class Regions:

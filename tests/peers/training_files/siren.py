@@ -25,13 +25,13 @@ class SineLayer(nn.Module):
 model = nn.Sequential(SineLayer(2, 32, is_first=True), SineLayer(32, 32), nn.Linear(32, 1))
 
 
-def loss(coords, ground_truth):
-    return ((model(coords) - ground_truth) ** 2).mean()
-
-
 def get_mgrid(sidelen):
     steps = torch.linspace(-1, 1, steps=sidelen)
     return torch.stack(torch.meshgrid(steps, steps, indexing="ij"), dim=-1).reshape(-1, 2)
+
+
+def loss(coords, ground_truth):
+    return ((model(coords) - ground_truth) ** 2).mean()
 
 
 inputs = [(get_mgrid(8), torch.randn(64, 1)) for _ in range(2)]
