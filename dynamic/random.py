@@ -197,10 +197,27 @@ def normal(
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, or with `p`, and 0 otherwise."""
-    shares = input._data if p is None else np.full(input.shape, p)
-    if (p is None and input.dtype.kind != "f") or not np.all((shares >= 0) & (shares <= 1)):
+    shares = input if p is None else p
+    if (p is None and input.dtype.kind != "f") or not _are_shares(shares):
         raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
-    return _drawn_by(made(_numpy(generator).random(input.shape) < shares, input.dtype), input)
+    return _drawn_by(made(_happened(input.shape, shares, generator), input.dtype), input)
+
+
+def _are_shares(p: Any) -> bool:
+    """Whether probabilities are from 0 to 1; of those that only a run knows it cannot be told."""
+    shares = _held(p)
+    return not isinstance(shares, (np.ndarray, float, int)) or bool(np.all((shares >= 0) & (shares <= 1)))
+
+
+def _happened(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Array:
+    """Which of so many happen, each with a probability."""
+    happened: Array = _numpy(generator).random(shape) < _held(p)
+    return happened
+
+
+def _held(value: Any) -> Any:
+    """The array of a tensor; anything else as it is."""
+    return value._data if isinstance(value, Tensor) else value
 
 
 def _drawn_by(numbers: Tensor, *parameters: Tensor) -> Tensor:
@@ -222,16 +239,21 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
+    return made(_picked(input, num_samples, replacement, generator))
+
+
+def _picked(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Array:
+    """The indices that `multinomial` draws."""
     weights = np.asarray(input._data, np.float64)
     _check_weights(weights, num_samples, replacement, input.dtype)
     draw = _numpy(generator).random((*weights.shape[:-1], num_samples if replacement else weights.shape[-1]))
     if not replacement:  # the first of exponential clocks that run at the speeds of the weights
         with np.errstate(divide="ignore"):
             times = np.where(weights > 0, -np.log1p(-draw) / weights, np.inf)
-        return made(np.argsort(times, axis=-1, kind="stable")[..., :num_samples])
+        return np.argsort(times, axis=-1, kind="stable")[..., :num_samples]
     ends = np.cumsum(weights, axis=-1)
-    indices = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
-    return made(indices.astype(np.int64))
+    indices: Array = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
+    return indices.astype(np.int64)
 
 
 def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) -> None:
@@ -262,10 +284,9 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with a probability and 0 otherwise, in place."""
-    shares = p._data if isinstance(p, Tensor) else np.asarray(p)
-    if not np.all((shares >= 0) & (shares <= 1)):
+    if not _are_shares(p):
         raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
-    return _filled(self, _numpy(generator).random(self.shape) < shares)
+    return _filled(self, _happened(self.shape, p, generator))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:

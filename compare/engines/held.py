@@ -10,6 +10,9 @@ import optree
 
 from compare.engines.reached import ReachedCode, outermost
 
+PLAIN = ":plain"
+"""Ends the name of a tensor that is an attribute of a module, and neither a parameter nor a buffer."""
+
 
 @dataclass(frozen=True)
 class Kinds:
@@ -43,6 +46,16 @@ class Kinds:
         alone = {id(value): value for value in reached if isinstance(value, self.tensor) and id(value) not in theirs}
         return {**inside, **{str(i): tensor for i, tensor in enumerate(alone.values())}}
 
+    def state(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """Of these the floats that a training step changes: parameters, buffers, and what else requires a gradient."""
+        held = self.held(function, calls)
+        registered = {name for name in held if "." in name and not name.endswith(PLAIN)}
+        return {
+            name: tensor
+            for name, tensor in held.items()
+            if tensor.dtype.kind == "f" and (name in registered or tensor.requires_grad)
+        }
+
     def _of(self, module: Any) -> Iterator[tuple[str, Any]]:
         """Parameters, buffers, and tensors that are plain attributes of a module or of one inside it."""
         registered = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -51,4 +64,4 @@ class Kinds:
         for path, inner in module.named_modules():
             for name, value in vars(inner).items():
                 if isinstance(value, self.tensor) and id(value) not in theirs:
-                    yield f"{path}.{name}:plain", value
+                    yield f"{path}.{name}{PLAIN}", value

@@ -12,7 +12,7 @@ import dynamic
 from compare import engines
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.functions import INSIDE
-from compare.engines.graphduel.replayed import Replay, replaying
+from compare.engines.graphduel.replayed import Repeated, Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors
 from compare.engines.graphduel.training import TrainingStep
 from compare.engines.reached import ReachedCode, is_training, names_of
@@ -40,7 +40,7 @@ def called(question: Question) -> tuple[Function, Calls]:
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     calls = numbers.take(question.numbers, kinds, function, calls)
     draws = numbers.draws(question.numbers)
-    replay = Replay(draws) if draws else None
+    replay = Replay(draws) if draws else None if question.numbers else Repeated(question.seed)
     if is_training(function):
         training = TrainingStep(function, calls, kinds, replay)
         return training.made(), training.calls(calls)

@@ -142,7 +142,7 @@ def _overwritten(symbol: Symbol, result: Any) -> None:
     if result.node.spec != symbol.node.spec:
         raise GraphError(located(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
     _thread.forbidden[owner] = GraphError(
-        located("memory that was changed in place is read under another name; leave inplace=True out")
+        located("memory that was changed in place is read under another name; read it anew, or leave inplace=True out")
     )
     builder.overwritten.append(owner)
 
@@ -163,9 +163,14 @@ def _check_allowed(builder: Builder, node: Node) -> None:
 
 def memory(node: Node) -> Node:
     """The node in whose memory a value lies: that which it is a view of, or itself."""
-    while node.inputs and (node.op.view or node.op is identity) and node.op.name != "part":
+    while node.inputs and (node.op.view or _passes_on(node)) and node.op.name != "part":
         node = node.inputs[0]
     return node
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether it is what its input is; a copy of a constant is its own, as that may be shared."""
+    return node.op is identity and node.inputs[0].op is not CONSTANT
 
 
 def current() -> Builder | None:

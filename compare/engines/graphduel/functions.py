@@ -11,7 +11,6 @@ import numpy as np
 import dynamic
 from graphs import tree
 
-
 INSIDE = "differentiates_inside"
 """An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
 

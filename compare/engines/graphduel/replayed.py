@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from compare.errors import UnsupportedError
 
 Draws = Sequence[Sequence[np.ndarray]]
 """For each of several calls, what it draws in order."""
+
+
+Draw = Callable[[np.random.Generator], np.ndarray]
 
 
 class Replay:
@@ -25,8 +29,9 @@ class Replay:
         """The next number is the first of a call."""
         self._calls, self._position = self._draws, 0
 
-    def next(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The next numbers. Raises UnsupportedError where no call drew such."""
+    def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
+        """The next numbers, whatever `draw` would draw. Raises UnsupportedError where no call drew such."""
+        del draw
         place = self._position
         self._calls = [call for call in self._calls if len(call) > place and call[place].shape == shape]
         if not self._calls:
@@ -39,28 +44,51 @@ class Replay:
 
     def random(self, size: Any = (), dtype: Any = np.float64) -> np.ndarray:
         """From 0 to 1; of a mask, what is below any share where it is set."""
-        return self._of(size).astype(dtype)
+        return self._of(size, lambda chance: chance.random(_shape(size))).astype(dtype)
 
     def standard_normal(self, size: Any = ()) -> np.ndarray:
         """Of mean 0 and deviation 1."""
-        return self._of(size)
+        return self._of(size, lambda chance: np.asarray(chance.standard_normal(_shape(size))))
 
-    standard_exponential = standard_normal
+    def standard_exponential(self, size: Any = ()) -> np.ndarray:
+        """Of mean 1."""
+        return self._of(size, lambda chance: np.asarray(chance.standard_exponential(_shape(size))))
 
     def integers(self, low: int, high: int, size: Any = (), dtype: Any = np.int64) -> np.ndarray:
         """As they were drawn, from whichever range."""
-        return self._of(size).astype(dtype)
+        return self._of(size, lambda chance: chance.integers(low, high, _shape(size))).astype(dtype)
 
     def permutation(self, count: int) -> np.ndarray:
         """As it was drawn."""
-        return self._of((count,))
+        return self._of((count,), lambda chance: chance.permutation(count))
 
-    def kept(self, shape: tuple[int, ...]) -> np.ndarray:
-        """What dropout keeps."""
-        return self._of(shape).astype(bool)
+    def kept(self, shape: tuple[int, ...], p: float) -> np.ndarray:
+        """What dropout keeps, of which it drops a share p."""
+        return self._of(shape, lambda chance: chance.random(shape) >= p).astype(bool)
 
-    def _of(self, size: Any) -> np.ndarray:
-        return self.next((size,) if isinstance(size, int) else tuple(map(int, size)))
+    def _of(self, size: Any, draw: Draw) -> np.ndarray:
+        return self.next(_shape(size), lambda chance: np.asarray(draw(chance)))
+
+
+class Repeated(Replay):
+    """Where nothing was drawn elsewhere: each call draws what the first one of its shapes drew here, in every mode."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = np.random.default_rng(seed)
+        self._drawn: dict[Any, np.ndarray] = {}
+        super().__init__([])
+
+    def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
+        """The numbers that were drawn at this place."""
+        place = self._position, shape
+        self._position += 1
+        if place not in self._drawn:
+            self._drawn[place] = draw(self._chance)
+        return self._drawn[place]
+
+
+def _shape(size: Any) -> tuple[int, ...]:
+    return (size,) if isinstance(size, int) else tuple(map(int, size))
 
 
 @contextmanager
@@ -69,19 +97,41 @@ def replaying(replay: Replay | None) -> Iterator[None]:
     if replay is None:
         yield
         return
+    from dynamic import random
     from dynamic.nn.functional import dropping
-    from dynamic.random import default_generator
 
     def kept(x: Any, p: float, together: tuple[int, ...]) -> np.ndarray:
         shape = [1 if i - len(x.shape) in together else size for i, size in enumerate(x.shape)]
-        return replay.kept(tuple(shape))
+        return replay.kept(tuple(shape), p)
 
-    space, own = vars(default_generator), default_generator.numpy
-    drops = vars(dropping)
-    before = drops["_kept"]
+    def happened(shape: tuple[int, ...], p: Any, _: Any) -> np.ndarray:
+        return replay.next(shape, lambda chance: own_happened(shape, p, _drawing(chance))).astype(bool)
+
+    def picked(input: Any, count: int, replacement: bool, _: Any) -> np.ndarray:
+        shape = (*input.shape[:-1], count)
+        return replay.next(shape, lambda chance: own_picked(input, count, replacement, _drawing(chance)))
+
+    own_happened, own_picked = random._happened, random._picked
+    stands_in = {"numpy": replay, "_kept": kept, "_happened": happened, "_picked": picked}
+    own = {"numpy": random.default_generator.numpy, "_kept": dropping._kept}
+    own |= {"_happened": own_happened, "_picked": own_picked}
     replay.begin()
-    space["numpy"], drops["_kept"] = replay, kept
     try:
+        _put(stands_in)
         yield
     finally:
-        space["numpy"], drops["_kept"] = own, before
+        _put(own)
+
+
+def _drawing(chance: np.random.Generator) -> Any:
+    """A generator of our engine's that draws by NumPy's."""
+    return SimpleNamespace(numpy=chance)
+
+
+def _put(draws: Mapping[str, Any]) -> None:
+    """Let our engine draw by these, each where it looks for one of that name."""
+    from dynamic import random
+    from dynamic.nn.functional import dropping
+
+    for space in (vars(random.default_generator), vars(dropping), vars(random)):
+        space.update({name: draw for name, draw in draws.items() if name in space})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 
 import dynamic
+from compare.engines.graphduel.making import Known, Views, making_symbols
 from dynamic.changing import Changing
 from graphs import ops
-from graphs.errors import NotDifferentiableError
+from graphs.errors import NotDifferentiableError, count_as_ours
 from graphs.torch.function_methods import FunctionMethods
 from graphs.torch.methods import Conversions, TorchNames
+from static.convert.stage.conversion import running
 from static.trace.differentiate import pull_back
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, node_of, reading_all
 
+count_as_ours(__file__)
+
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _NEW = ("new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
+_AUGMENTED = ("__iadd__", "__isub__", "__imul__", "__itruediv__")
+_DRAWN = ("bernoulli", "multinomial", "uniform_", "normal_", "bernoulli_", "exponential_", "random_")
 
 
 def _methods() -> dict[str, Any]:
@@ -37,7 +43,7 @@ def _methods() -> dict[str, Any]:
     return {
         **named,
         **changing,
-        **{name: getattr(dynamic.Tensor, name) for name in _NEW},
+        **{name: getattr(dynamic.Tensor, name) for name in _NEW + _DRAWN},
         "numel": lambda symbol: int(symbol.size),
         "nelement": lambda symbol: int(symbol.size),
         "clone": lambda symbol, **_: ops.identity(symbol),
@@ -48,20 +54,37 @@ def _methods() -> dict[str, Any]:
     }
 
 
+def _augmented(name: str, holds: Callable[[Symbol], bool]) -> Callable[..., Any]:
+    """`x += y`, under all names of x. Where code is converted that is the conversion's, but for what a step `holds`."""
+    change = vars(Changing)[name]
+
+    def method(symbol: Symbol, other: Any) -> Any:
+        return NotImplemented if running() and not holds(symbol) else change(symbol, other)
+
+    return method
+
+
 @contextmanager
-def as_tensors(more: Mapping[str, Any] = _NONE) -> Iterator[None]:
-    """Inside a trace, symbols have these methods, and `more` before them; outside of one nothing changes."""
+def as_tensors(more: Mapping[str, Any] = _NONE, holds: Callable[[Symbol], bool] = lambda _: False) -> Iterator[None]:
+    """Inside a trace, symbols have these methods, and `more` before them; outside of one nothing changes.
+
+    `holds` tells of a symbol whether it stands for a parameter or a buffer.
+    """
     builder = current()
     if builder is None:
         yield
         return
-    methods = {**_methods(), **more}
+    known = Known(builder)
+    assign = more.get("_assign", vars(Symbol)["_assign"])
+    augmented = {name: _augmented(name, holds) for name in _AUGMENTED}
+    methods = {**_methods(), **augmented, **known.methods(Symbol), **more, **Views(known, assign).methods}
     before: dict[str, Any] = {name: vars(Symbol).get(name) for name in methods}
     builder.saving += 1  # what is traced may be differentiated inside
     for name, method in methods.items():
         setattr(Symbol, name, method)
     try:
-        yield
+        with making_symbols():
+            yield
     finally:
         builder.saving -= 1
         for name, method in before.items():

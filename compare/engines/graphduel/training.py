@@ -20,12 +20,11 @@ from compare.engines.graphduel.tensors import as_tensors, pulled
 from compare.engines.held import Kinds
 from compare.engines.reached import ReachedCode
 from compare.errors import UnsupportedError
-from dynamic.changing import Changing
 from dynamic.nn.functional.normalization import moved
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
 from dynamic.optim.ruled import RuledOptimizer
-from graphs.errors import count_as_ours
+from graphs.errors import ControlFlowError, count_as_ours, located
 from graphs.ops.movement import identity
 from static.convert.stage.places import putting_back
 from static.trace.converting import callee
@@ -51,9 +50,7 @@ class TrainingStep:
         self.function, self.replay = function, replay
         code = ReachedCode(function)
         values = [*kinds.leaves(list(calls)), *code.values]
-        self.tensors = {
-            name: tensor for name, tensor in kinds.held(function, calls).items() if tensor.dtype.kind == "f"
-        }
+        self.tensors = kinds.state(function, calls)
         self.optimizers = _ruled(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
         self.holders = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
@@ -181,7 +178,7 @@ class _Traced:
         """What the step returns, and the state after it."""
         before = [(space, key, space[key]) for space, key, _ in self.training.places]
         try:
-            with moved() as moves, as_tensors(self._methods), self._optimizers(), putting_back():
+            with moved() as moves, as_tensors(self._methods, self._holds), self._optimizers(), putting_back():
                 for space, key, name in self.training.places:
                     space[key] = self.symbols[name]
                 value = callee(self.training.function)(*call)
@@ -203,12 +200,10 @@ class _Traced:
         """What a symbol can do here: have a gradient, be differentiated, and change."""
         return {
             "backward": self._backward_of(),
-            "item": lambda symbol: symbol,
             "grad": property(self._gradient, self._set_gradient),
             "data": property(lambda symbol: symbol, _set_data),
             "requires_grad": property(lambda symbol: self._name(symbol) in self.wanted, lambda _, __: None),
             "_assign": self._assign_of(),
-            **{name: vars(Changing)[name] for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__")},
         }
 
     def _assign_of(self) -> Callable[..., Symbol]:
@@ -218,6 +213,9 @@ class _Traced:
             return sound(symbol, result) if self._name(symbol) is None else _rebound(symbol, result)
 
         return assign
+
+    def _holds(self, symbol: Symbol) -> bool:
+        return self._name(symbol) is not None
 
     def _name(self, symbol: Symbol) -> str | None:
         return next((name for name, held in self.symbols.items() if held is symbol), None)
@@ -307,7 +305,14 @@ def _slots(sums: Mapping[str, Any], optimizer: RuledOptimizer) -> Mapping[str, A
 
 
 def _rebound(symbol: Symbol, value: Any) -> Symbol:
-    """The symbol of a parameter, with another value."""
+    """The symbol of a parameter, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
+    if current() is not symbol.builder:
+        raise ControlFlowError(
+            located(
+                "a parameter changes where only the run knows whether that is reached; change it in any case, by "
+                "torch.where(condition, new, parameter)"
+            )
+        )
     symbol.node = g.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
     return symbol
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from dynamic.grad_mode import no_grad
-from dynamic.inplace import assign
+from dynamic.inplace import assign, is_view
 from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
@@ -145,7 +145,7 @@ def group_norm(
 ) -> Array:
     """Each group of channels of each example of f[N, C, ...] brought to mean 0 and variance 1."""
     check_dtypes(input, weight, bias)
-    return ops.group_norm(input, num_groups, weight, bias, eps=eps)
+    return _owning(ops.group_norm(input, num_groups, weight, bias, eps=eps))
 
 
 def instance_norm(
@@ -175,7 +175,12 @@ def instance_norm(
         mean, variance = (ops.mean(f(input, axis=axes), axis=0) for f in (ops.mean, ops.var))
         _move("instance_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("instance_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
-    return ops.instance_norm(input, weight, bias, eps=eps)
+    return _owning(ops.instance_norm(input, weight, bias, eps=eps))
+
+
+def _owning(result: Array) -> Array:
+    """A tensor in memory of its own, as PyTorch's is: an activation after a norm changes it in place."""
+    return ops.identity(result) if isinstance(result, Tensor) and is_view(result._data) else result
 
 
 def normalize(input: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:

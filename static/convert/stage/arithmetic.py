@@ -64,7 +64,8 @@ def augmented(name: str, value: Any, other: Any) -> Any:
     if hasattr(type(value), f"__i{method}__"):
         check_write(value)
     result = in_place(value, other)
-    return changed_in_place(value, result) if is_symbol(value) and not value.weak else result
+    is_new = is_symbol(value) and not value.weak and result is not value
+    return changed_in_place(value, result) if is_new else result
 
 
 def _check_sequences(name: str, left: Any, right: Any) -> None:
