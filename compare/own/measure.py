@@ -17,6 +17,7 @@ from typing import Any
 
 from compare import engines, steps
 from compare.engines import Engine, cases
+from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
 from compare.errors import InputsError, described
 from compare.instruments import ladder, memory, parity, parts, rounding
@@ -221,7 +222,11 @@ def untimed(subject: Subject) -> list[Record]:
 def _gate(job: Job, case: Case, question: Question) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
     if question.stands_in:
-        return parity.check(job, case, job.arms, limit=question.limit, references=standing.references(case, question))
+        references = standing.references(case, question)
+        record = parity.check(job, case, job.arms, limit=question.limit, references=references)
+        for row in record.arms.values():
+            row.reason = row.reason and as_named(row.reason)
+        return record
     record = parity.check(job, case, job.arms, limit=question.limit)
     disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
     if disagreeing and _differs_from_itself(job.arms[0], case):

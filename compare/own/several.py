@@ -14,7 +14,7 @@ from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.runnables import TOLERANCE
 from compare.own import origin, run
-from compare.own.question import SIZE, Question, arms_of, asked_of
+from compare.own.question import SIZE, Question, asked_of
 from compare.own.result import Result
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Record, Run, Setting, of
@@ -22,8 +22,6 @@ from compare.run.progress import Reporter
 
 OURS = ("dynamic", "static", "static-converted", "static-native")
 """The modes of our engine that stand beside those of a framework, unless others are asked for."""
-TRAINING = ("dynamic", "static", "static-native")
-"""Those of a whole training step, which is traced as it is written."""
 
 
 def questions(
@@ -81,12 +79,10 @@ def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Res
     """
     first, *others = asked
     if not others:
-        return run.compared(first, reporter())
+        return _alone(first, reporter())
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
         leading = run.compared(replace(first, numbers=folder), reporter())
         records = list(leading.records[1:])
-        if _settings(leading)["trains"]:
-            others = [_of_training(question) for question in others]
         for question in others:
             records += _beside(replace(question, numbers=folder), reporter())
     settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked]}
@@ -95,10 +91,12 @@ def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Res
     return Result(leading.name, modes, (start, *records))
 
 
-def _of_training(question: Question) -> Question:
-    """The question about a whole training step: the usual modes are those that such a step has."""
-    usual = question.arms == arms_of(named(OWN), OURS)
-    return replace(question, arms=arms_of(named(OWN), TRAINING)) if usual else question
+def _alone(question: Question, reporter: Reporter) -> Result:
+    try:
+        return run.compared(question, reporter)
+    except CompareError as error:
+        error.args = (as_named(str(error)),) if question.stands_in else error.args
+        raise
 
 
 def _settings(result: Result) -> dict[str, Setting]:

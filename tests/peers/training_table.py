@@ -20,6 +20,8 @@ from compare.own.several import OURS
 
 FOLDER = Path(__file__).parent / "training_files"
 MODES = ("torch-eager", "torch-compile", "dynamic", "static-exact", *OURS[2:])
+SEVERAL_CORES = "threads"
+"""The rung that a machine of one core has not."""
 BRIEF = ("--processes", "0", "--seconds", "0.01")
 
 
@@ -59,7 +61,7 @@ def row_of(path: Path, modes: Sequence[str] = ()) -> Row:
     steady = verdict["steady"]["values"] if verdict else {}
     refused = verdict.get("refused", {"all": done.stderr.strip().rpartition("\n")[2]})
     ladders = [record for record in answer["records"] if record["kind"] == "ladder"]
-    rungs = [rung for record in ladders for rung in record["rungs"].values()]
+    rungs = [rung for record in ladders for name, rung in record["rungs"].items() if name != SEVERAL_CORES]
     ladder = bool(rungs) and all(rung["status"] == "ok" for rung in rungs)
     timed = tuple(mode for mode in MODES if mode in steady)
     return Row(path.stem, function, timed, refused, ladder, done.returncode, done.stdout + done.stderr)

@@ -23,7 +23,7 @@ _NAMED = (
         r"torch\2.\1 is missing in our engine",
     ),
     (
-        re.compile(r"'(Tensor|Parameter)' object has no attribute '(\w+)'"),
+        re.compile(r"'(Tensor|Parameter|Symbol)' object has no attribute '(\w+)'"),
         r"torch.Tensor.\2 is missing in our engine",
     ),
 )

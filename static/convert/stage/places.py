@@ -203,6 +203,7 @@ class Region(Block):
 def putting_back() -> Iterator[None]:
     """Inside, what converted code changes is put back at the end: nothing lasts that a graph would have to repeat."""
     with Region(is_conditional()) as region:
+        region._is_graph = True  # what symbols stand for is the graph's, and stays
         try:
             yield
         finally:

@@ -52,6 +52,50 @@ def missing(x, y):
 
 inputs = [(torch.randn(6, 4), torch.randint(0, 2, (6,))) for _ in range(2)]
 """
+DECIDING = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def step(x, y):
+    optimizer.zero_grad()
+    loss = ((model(x) - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if loss > 0:
+                parameter -= parameter.grad
+    return loss.item()
+
+inputs = [(torch.randn(6, 4), torch.randn(6, 2))]
+"""
+KEEPING = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm, self.drop = nn.Linear(4, 4), nn.InstanceNorm1d(4), nn.Dropout(0.5)
+
+    def forward(self, x):
+        self.penalty = x.square().mean()
+        return torch.relu_(self.norm(self.drop(self.linear(x)).view(-1, 4, 1).expand(-1, 4, 3) * torch.arange(3.0)))
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+def step(x):
+    optimizer.zero_grad()
+    loss = model(x).sum() + model.penalty
+    loss += loss
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+inputs = [(torch.randn(6, 4),) for _ in range(2)]
+"""
 QUICK = ["--processes", "0", "--seconds", "0.05"]
 
 
@@ -122,6 +166,78 @@ def test_a_training_step_is_one_graph_of_our_engine_alone(file):
     done, answer = compared(file, "step", "--engines", "graphduel", "--modes", "dynamic,static")
     assert done.exit_code in (0, 3), done.output
     assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact"}
+
+
+def test_a_step_that_draws_and_keeps_attributes_is_converted(tmp_path):
+    path = tmp_path / "keeping.py"
+    path.write_text(KEEPING, "utf-8")
+    before = sorted(tmp_path.iterdir())
+    done, answer = compared(path, "step", "--engines", "graphduel", "--modes", "dynamic,static,static-converted")
+    assert done.exit_code in (0, 3), done.output
+    assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact", "static-converted"}
+    assert "training.py" not in done.output  # nothing of ours is a line of the user's
+    assert sorted(tmp_path.iterdir()) == [*sorted([*before, tmp_path / "answer.json"])]
+
+
+def test_a_parameter_that_only_a_run_decides_to_change_is_refused_with_the_line(tmp_path):
+    path = tmp_path / "deciding.py"
+    path.write_text(DECIDING, "utf-8")
+    done, answer = compared(path, "step", "--engines", "graphduel", "--modes", "dynamic,static-converted")
+    assert "a parameter changes where only the run knows" in answer["verdict"]["refused"]["static-converted"], (
+        done.output
+    )
+    line = DECIDING[: DECIDING.index("parameter -=")].count("\n") + 1
+    assert f"(deciding.py:{line})" in answer["verdict"]["refused"]["static-converted"]
+
+
+def test_a_name_that_a_neighbour_lacks_is_named_with_its_line(tmp_path):
+    (tmp_path / "beside.py").write_text("import torch\nwidth = torch.sparse_coo_tensor([[0]], [1.0], (2,))\n", "utf-8")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import torch\nfrom beside import width\ndef loss(x): return x.sum()\ninputs = [(torch.ones(2),)]\n"
+    )
+    done, _ = compared(path, "loss", "--engines", "graphduel")
+    assert done.exit_code != 0
+    assert "torch.sparse_coo_tensor is missing in our engine" in done.output
+    assert "mine.py:2" in done.output or "beside.py:2" in done.output
+
+
+def test_an_extension_of_pytorchs_is_refused_by_its_name(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from torch.utils import cpp_extension\ndef loss(x): return x.sum()\ninputs = [(1,)]\n")
+    done, _ = compared(path, "loss", "--engines", "graphduel")
+    assert done.exit_code != 0
+    assert "cpp_extension is missing in our engine" in done.output
+    assert "mine.py:1" in done.output
+
+
+def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
+    """The numbers are left by our own engine here, and one of them is changed after."""
+    program = (
+        "import sys, numpy as np; from pathlib import Path; from dataclasses import replace\n"
+        "from compare.own import several, standing, numbers, measure\n"
+        "from compare.own.case import case_of\n"
+        "from compare import engines\n"
+        "question, = several.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "question.started()\n"
+        "function, calls = standing.called(question)\n"
+        "case = case_of(function, calls, None, None)\n"
+        "step = engines.step('dynamic', case)\n"
+        "stored = {'tolerance': np.array(1e-4)}\n"
+        "for i, example in enumerate(case.examples):\n"
+        "    value, gradients = step(*example)\n"
+        "    stored[f'value:{i}:0'] = np.asarray(value) * float(sys.argv[3])\n"
+        "    stored |= {f'gradient:{i}:{j}': np.asarray(gradients[k]) for j, k in enumerate(sorted(gradients))}\n"
+        "np.savez(Path(sys.argv[2], 'expected.npz'), **stored)\n"
+        "question = replace(question, numbers=sys.argv[2])\n"
+        "record = measure._gate(question.job_of('parity', question.arms), case, question)\n"
+        "print(*[row.status for row in record.arms.values()])\n"
+    )
+    root = Path(__file__).parents[3]
+    for factor, status in (("1", "ok"), ("1.01", "disagree")):
+        command = [sys.executable, "-c", program, f"{file}:loss", str(tmp_path), factor]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+        assert ran.stdout.split() == [status, status], ran.stderr
 
 
 @pytest.mark.slow

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from compare.claims import conditions
-from compare.own import page, several, show
+from compare.own import page, show
 from compare.own.claims import judge
-from compare.own.question import asked_of
 from compare.own.verdict import Measured
 from compare.page import markdown
 from compare.records.breakdowns import Ladder, LineCost, Rung, SourceLines, SourceLinesArm
@@ -132,10 +131,3 @@ def test_words_stand_left_and_numbers_right_in_a_notebook():
     shown = show.html(BOTH)
     assert re.search(r"text-align:left[^>]*>loss\.backward", shown)
     assert re.search(r"text-align:right[^>]*>\d+ µs", shown)
-
-
-def test_a_training_step_has_the_usual_modes_but_the_converted_one():
-    usual = asked_of("graphduel", "f.py:step", "", several.OURS)
-    assert several._of_training(usual).arms == ("dynamic", "static-exact", "static-native")
-    chosen = asked_of("graphduel", "f.py:step", "", ["dynamic", "static-converted"])
-    assert several._of_training(chosen) == chosen
