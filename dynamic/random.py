@@ -200,7 +200,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     shares = input if p is None else p
     if (p is None and input.dtype.kind != "f") or not _are_shares(shares):
         raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
-    return _drawn_by(made(_happened(input.shape, shares, generator), input.dtype), input)
+    return _drawn_by(made(happened_by(input.shape, shares, generator), input.dtype), input)
 
 
 def _are_shares(p: Any) -> bool:
@@ -209,10 +209,10 @@ def _are_shares(p: Any) -> bool:
     return not isinstance(shares, (np.ndarray, float, int)) or bool(np.all((shares >= 0) & (shares <= 1)))
 
 
-def _happened(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Array:
+def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Array:
     """Which of so many happen, each with a probability."""
-    happened: Array = _numpy(generator).random(shape) < _held(p)
-    return happened
+    happens: Array = _numpy(generator).random(shape) < _held(p)
+    return happens
 
 
 def _held(value: Any) -> Any:
@@ -239,10 +239,10 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
-    return made(_picked(input, num_samples, replacement, generator))
+    return made(picked_by(input, num_samples, replacement, generator))
 
 
-def _picked(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Array:
+def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Array:
     """The indices that `multinomial` draws."""
     weights = np.asarray(input._data, np.float64)
     _check_weights(weights, num_samples, replacement, input.dtype)
@@ -286,7 +286,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """Fill with 1 with a probability and 0 otherwise, in place."""
     if not _are_shares(p):
         raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
-    return _filled(self, _happened(self.shape, p, generator))
+    return _filled(self, happened_by(self.shape, p, generator))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:

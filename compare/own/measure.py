@@ -214,8 +214,8 @@ def untimed(subject: Subject) -> list[Record]:
         record = _gate(job, case, question)
         if len(stages.admitted(question, [record])) < 2:
             return [record]
-        found = hints.look(job, case, scans=not question.stands_in)
-        seen = [policies.look(job, case), found, drawn.look(job, case) if question.apart else None]
+        rewrites = hints.look(job, case, scans=not question.stands_in)
+        seen = [policies.look(job, case), rewrites, drawn.look(job, case) if question.apart else None]
     return [record, *(extra for extra in seen if extra is not None)]
 
 

@@ -84,11 +84,11 @@ def _elements(symbol: Symbol) -> Any:
     return [_elements(row) for row in symbol] if symbol.shape else symbol
 
 
-class Views:
+class SymbolParts:
     """The symbols that are parts of others, by which these change as well. `assign` changes one that is no part."""
 
-    def __init__(self, known: Known, assign: Callable[[Symbol, Any], Any]) -> None:
-        self._known, self._root = known, assign
+    def __init__(self, constants: Known, assign: Callable[[Symbol, Any], Any]) -> None:
+        self._known, self._root = constants, assign
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
 
     @property

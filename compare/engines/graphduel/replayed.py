@@ -111,10 +111,10 @@ def replaying(replay: Replay | None) -> Iterator[None]:
         shape = (*input.shape[:-1], count)
         return replay.next(shape, lambda chance: own_picked(input, count, replacement, _drawing(chance)))
 
-    own_happened, own_picked = random._happened, random._picked
-    stands_in = {"numpy": replay, "_kept": kept, "_happened": happened, "_picked": picked}
-    own = {"numpy": random.default_generator.numpy, "_kept": dropping._kept}
-    own |= {"_happened": own_happened, "_picked": own_picked}
+    own_happened, own_picked = random.happened_by, random.picked_by
+    stands_in = {"numpy": replay, "_kept": kept, "happened_by": happened, "picked_by": picked}
+    own = {"numpy": random.default_generator.numpy, "_kept": vars(dropping)["_kept"]}
+    own |= {"happened_by": own_happened, "picked_by": own_picked}
     replay.begin()
     try:
         _put(stands_in)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.making import Known, Views, making_symbols
+from compare.engines.graphduel.making import Known, SymbolParts, making_symbols
 from dynamic.changing import Changing
 from graphs import ops
 from graphs.errors import NotDifferentiableError, count_as_ours
@@ -74,10 +74,10 @@ def as_tensors(more: Mapping[str, Any] = _NONE, holds: Callable[[Symbol], bool] 
     if builder is None:
         yield
         return
-    known = Known(builder)
+    constants = Known(builder)
     assign = more.get("_assign", vars(Symbol)["_assign"])
     augmented = {name: _augmented(name, holds) for name in _AUGMENTED}
-    methods = {**_methods(), **augmented, **known.methods(Symbol), **more, **Views(known, assign).methods}
+    methods = {**_methods(), **augmented, **constants.methods(Symbol), **more, **SymbolParts(constants, assign).methods}
     before: dict[str, Any] = {name: vars(Symbol).get(name) for name in methods}
     builder.saving += 1  # what is traced may be differentiated inside
     for name, method in methods.items():
