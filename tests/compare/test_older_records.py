@@ -52,7 +52,7 @@ SHIPPED = sorted((Path(__file__).parents[2] / "reports").glob("*/results.jsonl*"
 
 
 def test_the_reports_that_are_shipped_are_known():
-    assert [path.parent.name for path in SHIPPED] == ["frameworks", "reference"]
+    assert [path.parent.name for path in SHIPPED] == ["frameworks", "models", "reference"]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
@@ -60,7 +60,7 @@ def test_every_line_of_a_shipped_report_is_read(path):
     said = []
     records = results.read(path, said.append)
     assert said == []
-    assert len(records) > 400
+    assert len(records) > 300
 
 
 @pytest.mark.parametrize(
