@@ -182,3 +182,13 @@ def test_layers_refuse_other_axes():
     for layer, axes in ((nn.BatchNorm3d(2), 4), (nn.InstanceNorm3d(2), 3), (nn.Conv3d(2, 1, 1), 3)):
         with pytest.raises(GraphError, match="axes"):
             layer(torch.ones(*(2,) * axes))
+
+
+@pytest.mark.parametrize("norm", [nn.InstanceNorm2d(4), nn.GroupNorm(2, 4, affine=False)], ids=str)
+def test_an_activation_in_place_changes_what_a_norm_without_weights_gives(norm):
+    gradients = []
+    for inplace in (False, True):
+        x = torch.tensor(np.random.default_rng(0).standard_normal((2, 4, 3, 3)), requires_grad=True)
+        (F.relu(norm(x * 2), inplace=inplace) ** 3).sum().backward()
+        gradients.append(number(x.grad))
+    same(*gradients, rtol=1e-12)
