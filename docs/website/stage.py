@@ -20,7 +20,7 @@ FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "reports/*
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^(```\w+) file=(\S+)$", re.MULTILINE)
 """Code that the page asks to save under a name, which the site shows as its title."""
-LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
+LINK = re.compile(r"(?<!\\\]\()(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 
 
 def lay_out(pages: Path = PAGES) -> None:

@@ -72,6 +72,8 @@ def test_a_link_in_code_stays_and_one_to_nothing_is_an_error():
         "`[a](nothing.md)` [b](https://example.org)",
         [],
     )
+    written_out = r"layer[choice\](x)"  # brackets that a page says, which are no link
+    assert stage.rewritten(written_out, page) == (written_out, [])
     with pytest.raises(FileNotFoundError, match=r"nothing\.md"):
         stage.rewritten("[a](nothing.md)", page)
 
