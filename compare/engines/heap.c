@@ -12,17 +12,24 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-static atomic_long live, peak, blocks;
+static atomic_long live, least, rise, blocks; /* `least` is the least since the restart, `rise` the most above it */
+
+static void changed(long bytes)
+{
+    long now = atomic_fetch_add(&live, bytes) + bytes, before = atomic_load(&least);
+    while (now < before && !atomic_compare_exchange_weak(&least, &before, now))
+        ;
+    long above = now - before, most = atomic_load(&rise);
+    while (above > most && !atomic_compare_exchange_weak(&rise, &most, above))
+        ;
+}
 
 static void *counted(void *block)
 {
-    if (block == NULL)
-        return NULL;
-    long size = (long)malloc_usable_size(block);
-    long now = atomic_fetch_add(&live, size) + size, most = atomic_load(&peak);
-    atomic_fetch_add(&blocks, 1);
-    while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
-        ;
+    if (block != NULL) {
+        changed((long)malloc_usable_size(block));
+        atomic_fetch_add(&blocks, 1);
+    }
     return block;
 }
 
@@ -34,7 +41,7 @@ void *aligned_alloc(size_t align, size_t size) { return memalign(align, size); }
 void free(void *block)
 {
     if (block != NULL)
-        atomic_fetch_sub(&live, (long)malloc_usable_size(block));
+        changed(-(long)malloc_usable_size(block));
     __libc_free(block);
 }
 
@@ -42,9 +49,11 @@ void *realloc(void *block, size_t size)
 {
     long before = block == NULL ? 0 : (long)malloc_usable_size(block);
     void *moved = __libc_realloc(block, size);
-    if (moved != NULL || size == 0)
-        atomic_fetch_sub(&live, before);
-    return counted(moved);
+    if (moved == NULL && size != 0)
+        return NULL; /* the block stays */
+    changed((moved == NULL ? 0 : (long)malloc_usable_size(moved)) - before);
+    atomic_fetch_add(&blocks, moved != NULL);
+    return moved;
 }
 
 int posix_memalign(void **block, size_t align, size_t size)
@@ -54,11 +63,12 @@ int posix_memalign(void **block, size_t align, size_t size)
 }
 
 long graphduel_heap_live(void) { return atomic_load(&live); }
-long graphduel_heap_peak(void) { return atomic_load(&peak); }
+long graphduel_heap_rise(void) { return atomic_load(&rise); }
 long graphduel_heap_blocks(void) { return atomic_load(&blocks); }
 
 void graphduel_heap_restart(void)
 {
-    atomic_store(&peak, atomic_load(&live));
+    atomic_store(&least, atomic_load(&live));
+    atomic_store(&rise, 0);
     atomic_store(&blocks, 0);
 }

@@ -21,10 +21,10 @@ SOURCE = Path(__file__).with_name("heap.c")
 
 
 class Heap(NamedTuple):
-    """Bytes that are in use now, the most there were since `restart`, and the blocks taken since then."""
+    """Bytes that are in use now, and since `restart` how far they rose above the least before, and the blocks taken."""
 
     live: int
-    peak: int
+    rise: int
     blocks: int
 
 
@@ -57,7 +57,7 @@ def read() -> Heap | None:
     counter = _counter()
     if counter is None:
         return None
-    return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_peak(), counter.graphduel_heap_blocks())
+    return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_rise(), counter.graphduel_heap_blocks())
 
 
 def live() -> int:
@@ -68,17 +68,20 @@ def live() -> int:
 
 
 def peak(call: Callable[[], object]) -> int | None:
-    """The bytes that a call reaches above what was there before it; None where this process does not count."""
+    """How far the bytes in use rise in a call; None where this process does not count.
+
+    They rise from the least before: a training step that starts by dropping the gradients of the step before needs
+    room for its own.
+    """
     gc.collect()
     restart()
-    before = read()
     call()
-    after = read()
-    return after.peak - before.live if before and after else None
+    counted = read()
+    return counted.rise if counted else None
 
 
 def restart() -> None:
-    """Count peak and blocks from now on."""
+    """Count rise and blocks from now on."""
     if counter := _counter():
         counter.graphduel_heap_restart()
 
@@ -88,6 +91,6 @@ def _counter() -> ctypes.CDLL | None:
     loaded = ctypes.CDLL(None)
     if not hasattr(loaded, "graphduel_heap_live"):
         return None
-    for name in ("live", "peak", "blocks"):
+    for name in ("live", "rise", "blocks"):
         getattr(loaded, f"graphduel_heap_{name}").restype = ctypes.c_long
     return loaded

@@ -19,7 +19,7 @@ Each framework runs in processes of its own, one thread on one core, in float32,
 One source: each workload is executed once more over the framework's functions. Results are waited for.
 An arm is compared with the eager arm of its framework. An arm that differs from the float64 reference is not timed.
 Cold: the first process finds no compiled code. Warm: later ones find what it left; the rules see these alone.
-Memory is bytes from malloc, counted alike for all: the peak of a step above what was there before it."""
+Memory is bytes from malloc, counted alike for all: how far they rise in a step."""
 QUESTION = (
     "The same claims about other frameworks: their eager arm stands for dynamic, their compiled arms for static, and "
     "the rule of each claim is the one above. ✓ is the verdict that our engines have, ✗ another one; ? is open."

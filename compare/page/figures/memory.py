@@ -24,7 +24,7 @@ _CAPTION = (
 _COUNTED = {
     "NumPy": "Counted are the bytes of NumPy's buffers, as NumPy tells tracemalloc; structure is bytes of Python "
     "objects, and resident growth is what the system gave the process.",
-    "malloc": "Counted are the bytes that malloc gave: the peak is what a step takes above what was there before it.",
+    "malloc": "Counted are the bytes that malloc gave: the peak is how far they rise in a step.",
 }
 """What a record counts, by its word for it."""
 
