@@ -213,5 +213,6 @@ CLAIM = Claim(
         "accelerators, where dispatch overlaps with the kernels",
         "more than one thread",
         "code generators below NumPy's kernels",
+        "deployment: a graph can leave Python as ONNX, a tape cannot; docs/onnx.md has onnxruntime's time beside ours",
     ),
 )
