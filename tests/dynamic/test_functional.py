@@ -226,7 +226,7 @@ TRACED = {
 }  # fmt: skip
 
 
-@together("name", TRACED, quick=20)
+@together("name", TRACED)
 def test_gradients_and_traces(name):
     function, args = TRACED[name]
     check_grads(function, args)

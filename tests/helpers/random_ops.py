@@ -273,9 +273,10 @@ ELEMENTWISE = [
     Kind("silu", g.silu, lambda x: x * sigmoid(x)),
     Kind("softplus", g.softplus, lambda x: np.log1p(np.exp(x))),
     Kind("stop_gradient", lambda x: g.stop_gradient(x) * x, lambda x: x * x),
-    Kind("where", lambda x, y: g.where(x > y, x, y * 2), lambda x, y: np.where(x > y, x, y * 2),
+    # functions, not operators: those of tensors promote as PyTorch's, those of symbols as NumPy's
+    Kind("where", lambda x, y: g.where(g.greater(x, y), x, y * 2), lambda x, y: np.where(x > y, x, y * 2),
          broadcastable, 2, edge=apart, jumps=True),
-    Kind("logic", lambda x, y: g.where(g.logical_and(x > 0, ~(y <= x)), x, y),
+    Kind("logic", lambda x, y: g.where(g.logical_and(x > 0, ~g.less_equal(y, x)), x, y),
          lambda x, y: np.where((x > 0) & (y > x), x, y), broadcastable, 2, edge=lambda x, y: x * (y - x), jumps=True),
 ]  # fmt: skip
 

@@ -68,6 +68,7 @@ def together(
 
 def _in_two(test: Callable[..., Any], quick: set[int], count: int) -> Callable[..., Any]:
     rest = [at for at in range(count) if at not in quick]
+    assert rest, f"all of the {count} cases are quick: leave out `quick`"
     parts = [pytest.param(sorted(quick), id="some"), pytest.param(rest, id="rest", marks=pytest.mark.slow)]
     return pytest.mark.parametrize("places", parts)(test)
 
