@@ -12,7 +12,7 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-static atomic_long live, least, rise, blocks; /* `least` is the least since the restart, `rise` the most above it */
+static atomic_long live, least, rise; /* `least` is the least since the restart, `rise` the most above it */
 
 static void changed(long bytes)
 {
@@ -26,10 +26,8 @@ static void changed(long bytes)
 
 static void *counted(void *block)
 {
-    if (block != NULL) {
+    if (block != NULL)
         changed((long)malloc_usable_size(block));
-        atomic_fetch_add(&blocks, 1);
-    }
     return block;
 }
 
@@ -52,7 +50,6 @@ void *realloc(void *block, size_t size)
     if (moved == NULL && size != 0)
         return NULL; /* the block stays */
     changed((moved == NULL ? 0 : (long)malloc_usable_size(moved)) - before);
-    atomic_fetch_add(&blocks, moved != NULL);
     return moved;
 }
 
@@ -64,11 +61,9 @@ int posix_memalign(void **block, size_t align, size_t size)
 
 long graphduel_heap_live(void) { return atomic_load(&live); }
 long graphduel_heap_rise(void) { return atomic_load(&rise); }
-long graphduel_heap_blocks(void) { return atomic_load(&blocks); }
 
 void graphduel_heap_restart(void)
 {
     atomic_store(&least, atomic_load(&live));
     atomic_store(&rise, 0);
-    atomic_store(&blocks, 0);
 }

@@ -15,17 +15,8 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 SOURCE = Path(__file__).with_name("heap.c")
-
-
-class Heap(NamedTuple):
-    """Bytes that are in use now, and since `restart` how far they rose above the least before, and the blocks taken."""
-
-    live: int
-    rise: int
-    blocks: int
 
 
 def library(folder: Path) -> Path | None:
@@ -52,19 +43,11 @@ def environment(folder: Path) -> dict[str, str]:
     return {"LD_PRELOAD": " ".join(filter(None, (str(built), os.environ.get("LD_PRELOAD"))))} if built else {}
 
 
-def read() -> Heap | None:
-    """The counts of this process; None where it does not count."""
-    counter = _counter()
-    if counter is None:
-        return None
-    return Heap(counter.graphduel_heap_live(), counter.graphduel_heap_rise(), counter.graphduel_heap_blocks())
-
-
 def live() -> int:
     """The bytes in use now, garbage collected first; 0 where this process does not count."""
     gc.collect()
-    counted = read()
-    return counted.live if counted else 0
+    counter = _counter()
+    return int(counter.graphduel_heap_live()) if counter else 0
 
 
 def peak(call: Callable[[], object]) -> int | None:
@@ -74,16 +57,11 @@ def peak(call: Callable[[], object]) -> int | None:
     room for its own.
     """
     gc.collect()
-    restart()
-    call()
-    counted = read()
-    return counted.rise if counted else None
-
-
-def restart() -> None:
-    """Count rise and blocks from now on."""
-    if counter := _counter():
+    counter = _counter()
+    if counter:
         counter.graphduel_heap_restart()
+    call()
+    return int(counter.graphduel_heap_rise()) if counter else None
 
 
 @cache
@@ -91,6 +69,6 @@ def _counter() -> ctypes.CDLL | None:
     loaded = ctypes.CDLL(None)
     if not hasattr(loaded, "graphduel_heap_live"):
         return None
-    for name in ("live", "rise", "blocks"):
+    for name in ("live", "rise"):
         getattr(loaded, f"graphduel_heap_{name}").restype = ctypes.c_long
     return loaded

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compare.claims import CLAIMS, conditions
-from compare.claims.base import OPEN, SMALLEST_EFFECT, Verdict
+from compare.claims.base import OPEN, SMALLEST_EFFECT, Regime, Verdict
 from compare.claims.evidence import Evidence, Read, cells, first_run, steady
 from compare.errors import ResultsError
 from compare.page import beside, sparkline, terms, verdicts
@@ -200,7 +200,7 @@ def _regimes(columns: Sequence[RunColumn]) -> Iterator[Table | None]:
 def _regime_rows(columns: Sequence[RunColumn], id: str) -> Iterator[dict[str, str]]:
     judged = [column.verdicts[id] for column in columns]
     for name in dict.fromkeys(regime.name for verdict in judged for regime in verdict.finding.regimes):
-        words = [word for verdict in judged if (word := _word(verdict, name))]
+        words = [regime.verdict for verdict in judged if (regime := _regime(verdict, name))]
         settled = {word for word in words if word not in OPEN}
         is_open = len(words) < 2 or bool(set(words) & set(OPEN))
         yield {
@@ -210,14 +210,14 @@ def _regime_rows(columns: Sequence[RunColumn], id: str) -> Iterator[dict[str, st
         }
 
 
-def _word(verdict: Verdict, name: str) -> str:
-    return next((regime.verdict for regime in verdict.finding.regimes if regime.name == name), "")
+def _regime(verdict: Verdict, name: str) -> Regime | None:
+    return next((regime for regime in verdict.finding.regimes if regime.name == name), None)
 
 
 def _cell(verdict: Verdict, name: str) -> str:
     effect = verdict.finding.effect
     unit = effect.unit if effect else "ratio"
-    regime = next((regime for regime in verdict.finding.regimes if regime.name == name), None)
+    regime = _regime(verdict, name)
     return " ".join(filter(None, (verdicts.marked(regime), verdicts.value_of(regime, unit)))) if regime else ""
 
 

@@ -28,7 +28,7 @@ count_as_ours(__file__)
 Array = np.ndarray[Any, Any]
 
 
-class Known:
+class ConstantValues:
     """The values in a graph that follow from constants alone."""
 
     def __init__(self, builder: Builder) -> None:
@@ -87,8 +87,8 @@ def _elements(symbol: Symbol) -> Any:
 class SymbolParts:
     """The symbols that are parts of others, by which these change as well. `assign` changes one that is no part."""
 
-    def __init__(self, constants: Known, assign: Callable[[Symbol, Any], Any]) -> None:
-        self._known, self._root = constants, assign
+    def __init__(self, constants: ConstantValues, assign: Callable[[Symbol, Any], Any]) -> None:
+        self._constants, self._root = constants, assign
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
 
     @property
@@ -112,7 +112,7 @@ class SymbolParts:
         """A key with arrays for symbols whose values are known."""
         if isinstance(key, tuple):
             return tuple(map(self._plain, key))
-        value = self._known.value(key) if isinstance(key, Symbol) else None
+        value = self._constants.value(key) if isinstance(key, Symbol) else None
         return key if value is None else value
 
     def _set(self, symbol: Symbol, key: Any, value: Any) -> None:

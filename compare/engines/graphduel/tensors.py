@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.making import Known, SymbolParts, making_symbols
+from compare.engines.graphduel.making import ConstantValues, SymbolParts, making_symbols
 from dynamic.changing import Changing
 from graphs import ops
 from graphs.errors import NotDifferentiableError, count_as_ours
@@ -74,7 +74,7 @@ def as_tensors(more: Mapping[str, Any] = _NONE, holds: Callable[[Symbol], bool] 
     if builder is None:
         yield
         return
-    constants = Known(builder)
+    constants = ConstantValues(builder)
     assign = more.get("_assign", vars(Symbol)["_assign"])
     augmented = {name: _augmented(name, holds) for name in _AUGMENTED}
     methods = {**_methods(), **augmented, **constants.methods(Symbol), **more, **SymbolParts(constants, assign).methods}
