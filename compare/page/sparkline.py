@@ -15,8 +15,8 @@ from compare.stats import Interval
 from compare.words import text
 
 _WIDTH, _HEIGHT, _EDGE = 160, 42, 6
-_LABELS = 36
-"""What the axis takes on the right."""
+_LABELS = 46
+"""What the axis takes on the right: `1/1.15×` fits."""
 _MOST = 40
 _WIDEST = 16.0
 """The ratio that the scale shows on each side of a tie; what lies beyond stands at the edge."""
