@@ -50,8 +50,9 @@ def _control(records: Records) -> Evidence | None:
 def sentences(records: Records) -> tuple[str, ...]:
     """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
     own = [run.settings for run in of(records, Run) if "function" in run.settings]
-    suite = not own  # a function of the user's has no control
-    alone = any(settings.get("framework") and not settings.get("engines") for settings in own)
+    models = any(run.is_of_models for run in of(records, Run))
+    suite = not own and not models  # neither a function of the user's nor real models have a control
+    alone = models or any(settings.get("framework") and not settings.get("engines") for settings in own)
     return (
         *([] if alone else [tape.sentence(records)]),
         *_machine(_environments(records)),

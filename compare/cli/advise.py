@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("function", metavar="[FILE.py:FUNCTION]", required=False, shell_complete=complete.functions)
 @options.INPUTS
-@options.GRADIENT
+@options.gradient("Predict")
 @click.option(
     "--calibration",
     type=options.FILE,

@@ -20,7 +20,7 @@ SUFFIXES = ".svg, .html, .dot, .mmd, .json, .model-explorer.json, .png or .pdf"
 @click.command()
 @options.FUNCTION
 @options.INPUTS
-@options.GRADIENT
+@options.gradient("Show")
 @options.default(
     "--engine",
     type=click.Choice(["static", "dynamic", "both"]),

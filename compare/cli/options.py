@@ -89,11 +89,12 @@ ONLY = click.option(
 )  # fmt: skip
 SEED = default("--seed", type=click.IntRange(0), default=0, help="Set the random order of the measurements.")
 RESUME = click.option("--resume", is_flag=True, help="Continue the run in --out, and keep what it has measured.")
-GRADIENT = click.option(
-    "--gradient/--no-gradient",
-    default=None,
-    help="Compare gradients with respect to argument 0.  [default: if they exist]",
-)
+
+
+def gradient(verb: str) -> Callable[[Command], Command]:
+    """Whether a command does with gradients what it does with values: `Compare`, `Show`."""
+    words = f"{verb} gradients with respect to argument 0.  [default: if they exist]"
+    return click.option("--gradient/--no-gradient", default=None, help=words)
 
 
 def _of_model(ctx: click.Context, param: click.Parameter, written: str) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     help="End a process that makes no progress for so long, and a mode whose first pass takes longer.",
 )  # fmt: skip
 @options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Run the framework on this device.")
-@options.GRADIENT
+@options.gradient("Compare")
 @click.option(
     "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
 )

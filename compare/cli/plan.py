@@ -24,7 +24,7 @@ MOST_BUFFERS = 30
 @click.command()
 @click.argument("file", metavar="FILE.csv|FILE.py:FUNCTION", shell_complete=complete.functions)
 @options.INPUTS
-@options.GRADIENT
+@options.gradient("Compare")
 @options.out("Write the offsets to this file, or the map of a function: .svg or .html.", options.FILE)
 @options.default("--alignment", type=click.IntRange(1), default=1, help="Make every offset a multiple of this number.")
 @options.default("--time-limit", type=Seconds(0), default=0.0, help="Search this many seconds for a better plan.")

@@ -65,7 +65,7 @@ def selftest(
 
 def _show(rates: Selftest) -> None:
     from compare.page import tables
-    from compare.selftest import page
+    from compare.selftest import Trials, page
 
     for table in (page.rates_table(rates), page.coverage_table(rates)):
         if table:
@@ -74,5 +74,5 @@ def _show(rates: Selftest) -> None:
     for failure in rates.failures:
         echo(f"failed: {failure}", err=True)
     if not rates.whole:
-        echo("Few comparisons: the intervals of these rates are wide. Leave out --quick for narrow ones.")
+        echo(f"Few comparisons: these rates have wide intervals. --comparisons {Trials.comparisons} gives narrow ones.")
     echo(f"Targets: {rates.outcome}, in {rates.seconds:.0f} s.")

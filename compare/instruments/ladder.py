@@ -64,9 +64,7 @@ def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], 
 RUNGS: Mapping[str, RungDefinition] = {
     TAPE: RungDefinition(None, "the dynamic engine as it is", _tape),
     "pool": RungDefinition(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
-    REPLAY: RungDefinition(
-        TAPE, "the same kernels in a fixed graph: nothing recorded", _compiled(pipeline.REPLAY, False)
-    ),
+    REPLAY: RungDefinition(TAPE, "the same kernels, but nothing is recorded", _compiled(pipeline.REPLAY, False)),
     "simplify": RungDefinition(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
     "plan": RungDefinition("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
     "restructure": RungDefinition(

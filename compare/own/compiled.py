@@ -50,7 +50,7 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     if errors:
         yield f"Outputs and gradients agree with {against} to {_error(max(errors))}."
     if record.gradients:
-        yield f"Gradients are those in {record.gradients}."
+        yield f"Gradients are of {record.gradients}."
     if record.conditioning > TOLERANCE:
         yield (
             f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "

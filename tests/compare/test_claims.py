@@ -248,6 +248,8 @@ def test_what_the_system_does_not_tell_is_not_said():
     )
     own = {**START, "settings": {"function": "f"}}
     assert len(conditions.sentences(typed([{**own, "environment": {}}]))) == 2
+    models = {**START, "settings": {"preset": "models"}}  # a framework's: no tape of ours ran, and no control
+    assert conditions.sentences(typed([{**models, "environment": {}}])) == silent[1:2]
 
 
 MANY = Cited("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")

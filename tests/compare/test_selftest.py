@@ -375,7 +375,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
     assert written["settings"]["comparisons"] == 8
     assert "5% slower" in done.stdout
     assert "1,048,576 bytes" in done.stdout
-    assert "the intervals of these rates are wide" in done.stdout
+    assert "--comparisons 200 gives narrow ones" in done.stdout
     assert str(os.sep) not in json.dumps(written["environment"])
     told = (tmp_path / "a" / "selftest.md").read_text()
     row = next(line for line in told.splitlines() if line.startswith("| 5% slower"))

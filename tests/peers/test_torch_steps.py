@@ -230,7 +230,7 @@ def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(a
     assert (told.undoubled, told.random) == (None, False)
     assert 0 < parity.arms["eager"].output_error < 1e-5
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
-    assert "Gradients are those in 6 parameters" in " ".join(repr(found).split())
+    assert "Gradients are of 6 parameters" in " ".join(repr(found).split())
 
 
 def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called_it(fresh):
