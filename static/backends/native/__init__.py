@@ -6,8 +6,8 @@ A graph goes through these files in this order:
     program      the scheduled graph as Python that calls NumPy's kernels, and segments: runs of native nodes
     binding      sizes and addresses: where values lie (`frames`), which kernels run on them (`work`), as `recipes`
     groups       a recipe becomes loop IR (`ir`): groups by rows (`rows`) and `steps`, with `functions` for each op;
-                 `products` in tiles, `convolutions` and `pooling` over windows, `picking` by positions, `copies`
-                 turned in registers
+                 `products` in tiles, `convolutions` with their `weight_gradients` over windows that are `spread`,
+                 `pooling`, `picking` by positions, `copies` turned in registers
     emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
     cores        a long kernel as several calls, which the threads of a `pool` share
     step         the segment as one function that Python calls: a table of addresses and a list of kernels; `refusals`

@@ -1,18 +1,13 @@
-"""Convolution and its adjoints as products of which one operand is read through its windows, and never unfolded.
+"""Convolution and its adjoint in the elements as products of which one operand is read through its windows.
 
-An element that a tap meets lies as far from the first of its window wherever that is. So windows that lie side by side
-are a row of the right matrix for each tap of each channel, read where they are: the product has a term a tap. Where
-windows reach beyond the elements, or begin some elements apart, one example is first *spread*: copied between zeros,
-with the elements of each residue of the strides side by side. That copies an element once, and not once a tap.
+It is never unfolded: the product has a term a tap, which begins where the tap meets its first element.
 
     convolution          weight [features, channels and taps] times windows [channels and taps, places]
     convolution_input    the same of the cotangents, for each residue of the strides of the elements
-    convolution_weight   windows [channels and taps, places] times cotangents [places, features], example by example
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -20,180 +15,12 @@ from typing import NamedTuple
 
 from graphs.ops.windows import Window
 from static.backends.native import functions
-from static.backends.native.copies import turn
 from static.backends.native.flow import Work
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
+from static.backends.native.ir import LANES, Index, LoopBuilder, LoopKernel
 from static.backends.native.laid import LaidArray, row_major
-from static.backends.native.products import LONGEST, ROWS, Matrix, Product, ProductLoops, Term, tile
+from static.backends.native.products import Matrix, Product, ProductLoops, Term
+from static.backends.native.spread import Sliding, Spread, Strided, Strides, copied, sliding, times
 from static.backends.native.target import Target
-
-Strides = tuple[int, ...]
-Terms = Sequence[tuple[Index, int]]
-MOST_ROWS = 36  # of windows that are written out: several tiles for each channel, so that none is cut short
-
-
-# What windows meet ---------------------------------------------------------------------------------------------------
-
-
-class Sliding(NamedTuple):
-    """Windows along an axis: elements, windows, and how many elements apart these begin.
-
-    `reaches` has an element for each tap: which one it meets in the first window. What lies outside is 0.
-    """
-
-    size: int
-    places: int
-    stride: int
-    reaches: tuple[int, ...]
-
-
-class SpreadAxis(NamedTuple):
-    """An axis of the copy: its residues of `split`, the number of the first element of each, and how many there are."""
-
-    size: int
-    split: int
-    residues: tuple[int, ...]
-    low: int
-    extent: int
-
-    @classmethod
-    def of(cls, axis: Sliding, split: int) -> SpreadAxis:
-        """What the windows along an axis meet, with so many residues apart."""
-        starts = [reach // split for reach in axis.reaches]
-        extent = (axis.places - 1) * (axis.stride // split) + max(starts) - min(starts) + 1
-        return cls(axis.size, split, tuple(sorted({reach % split for reach in axis.reaches})), min(starts), extent)
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether this is a part of the elements as they lie."""
-        return self.split == 1 and self.low >= 0 and self.low + self.extent <= self.size
-
-    def inside(self, residue: int) -> range:
-        """Which elements of the copy are elements of the source."""
-        first = max(0, -((self.low * self.split + residue) // self.split))
-        stop = min(self.extent, -(-(self.size - residue) // self.split) - self.low)
-        return range(first, max(first, stop))
-
-
-class Spread(NamedTuple):
-    """The channels of an example as their windows meet them: where they lie (`steps` for channel and axes), or copied.
-
-    `split` tells whether elements that are a stride apart lie side by side in a copy.
-    """
-
-    windows: tuple[Sliding, ...]
-    channels: int
-    steps: Strides
-    split: bool
-
-    @property
-    def axes(self) -> list[SpreadAxis]:
-        """The axes of the copy."""
-        return [SpreadAxis.of(axis, axis.stride if self.split else 1) for axis in self.windows]
-
-    @property
-    def is_copied(self) -> bool:
-        """Whether there is a copy: elements are no neighbours, or windows reach beyond them."""
-        sizes = [axis.size for axis in self.windows]
-        pairs = zip(sizes, self.steps[1:], row_major(sizes), strict=True)
-        is_dense = all(size == 1 or step == dense for size, step, dense in pairs)
-        return bool(self.channels) and not (is_dense and all(axis.is_inside for axis in self.axes))
-
-    @property
-    def extents(self) -> list[int]:
-        """The sizes of the axes along which windows move, as they lie."""
-        return [axis.extent for axis in self.axes] if self.is_copied else [axis.size for axis in self.windows]
-
-    @property
-    def channel(self) -> int:
-        """Elements between channels."""
-        residues = math.prod(len(axis.residues) for axis in self.axes)
-        return residues * math.prod(self.extents) if self.is_copied else self.steps[0]
-
-    @property
-    def elements(self) -> int:
-        """Elements of the copy."""
-        return self.channels * self.channel if self.is_copied else 0
-
-    @property
-    def along(self) -> Strides:
-        """Elements between windows that are neighbours along each axis."""
-        strides = [1 if self.split else axis.stride for axis in self.windows]
-        return tuple(s * step for s, step in zip(strides, row_major(self.extents), strict=True))
-
-    def taps(self) -> list[int]:
-        """Where each tap of the first window lies in a channel."""
-        strides = row_major(self.extents)
-        if not self.is_copied:
-            by_axis = [[r * s for r in axis.reaches] for axis, s in zip(self.windows, strides, strict=True)]
-            return [sum(along) for along in zip(*by_axis, strict=True)]
-        axes, whole = self.axes, math.prod(self.extents)
-        places = []
-        for reaches in zip(*(axis.reaches for axis in self.windows), strict=True):
-            number = place = 0
-            for axis, reach, stride in zip(axes, reaches, strides, strict=True):
-                number = number * len(axis.residues) + axis.residues.index(reach % axis.split)
-                place += (reach // axis.split - axis.low) * stride
-            places.append(number * whole + place)
-        return places
-
-    def clear(self, b: LoopBuilder, copy: Parameter) -> None:
-        """Write zeros, which stay where windows reach beyond the elements."""
-        if all(len(axis.inside(residue)) == axis.extent for axis in self.axes for residue in axis.residues):
-            return
-        zero = b.constant(0.0, Type(copy.type.dtype, LANES))
-        b.vectors(self.elements, lambda i, active: b.store(b.access(copy, [(i, 1)], 1, active), zero))
-
-    def fill(self, b: LoopBuilder, source: Parameter, at: Terms, copy: Parameter) -> None:
-        """Copy the elements of an example, which begins at these terms."""
-        axes, strides = self.axes, row_major(self.extents)
-        for number, residues in enumerate(itertools.product(*(axis.residues for axis in axes))):
-            ranges = [axis.inside(residue) for axis, residue in zip(axes, residues, strict=True)]
-            first = [
-                (inside.start + axis.low) * axis.split + residue
-                for axis, inside, residue in zip(axes, ranges, residues, strict=True)
-            ]
-            read = sum(i * step for i, step in zip(first, self.steps[1:], strict=True))
-            write = sum(inside.start * stride for inside, stride in zip(ranges, strides, strict=True))
-            _copied(
-                b,
-                (self.channels, *map(len, ranges)),
-                _Strided(source, (self.steps[0], *_times(self.steps[1:], [axis.split for axis in axes])), read, at),
-                _Strided(copy, (self.channel, *strides), number * math.prod(self.extents) + write),
-            )
-
-
-class _Strided(NamedTuple):
-    """An array of a kernel: elements between neighbours along each axis, and where the first lies."""
-
-    base: Parameter
-    strides: Strides
-    offset: int = 0
-    at: Terms = ()
-
-    def access(self, b: LoopBuilder, counters: Sequence[Index], active: int) -> Access:
-        """Elements along the last axis."""
-        terms = [*self.at, *zip(counters, self.strides, strict=True)]
-        return b.access(self.base, terms, self.strides[-1] if active > 1 else 1, active, self.offset)
-
-
-def _copied(b: LoopBuilder, sizes: Sequence[int], source: _Strided, target: _Strided) -> None:
-    """The loops that copy an array of these sizes to another."""
-
-    def row(counters: Sequence[Index]) -> None:
-        def vector(i: Index, active: int) -> None:
-            b.store(target.access(b, (*counters, i), active), b.load(source.access(b, (*counters, i), active)))
-
-        b.vectors(sizes[-1], vector)
-
-    b.nest(sizes[:-1], row)
-
-
-def _times(left: Sequence[int], right: Sequence[int]) -> Strides:
-    return tuple(a * b for a, b in zip(left, right, strict=True))
-
-
-# Convolution ---------------------------------------------------------------------------------------------------------
 
 
 class Convolution(NamedTuple):
@@ -291,8 +118,8 @@ class Convolution(NamedTuple):
             product.run(counters)
             if not self._is_direct:
                 at = list(zip(counters, self.out, strict=False))
-                laid = _Strided(flat, (self._flat, *spread.along))
-                _copied(b, (self.rows, *self._counts), laid, _Strided(out, self.out[2:], 0, at))
+                laid = Strided(flat, (self._flat, *spread.along))
+                copied(b, (self.rows, *self._counts), laid, Strided(out, self.out[2:], 0, at))
 
         b.nest(self.batch, example)
         return b.kernel()
@@ -301,7 +128,7 @@ class Convolution(NamedTuple):
 def convolved(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
     """The recipe of x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
     sizes, counts, dense = x.shape[2:], out.shape[2:], row_major(out.shape)
-    windows = _sliding(sizes, counts, window)
+    windows = sliding(sizes, counts, window)
     rows, channels = weight.shape[0] // groups, weight.shape[1]
     recipe = Convolution(
         functions.dtype_of(out.dtype),
@@ -317,17 +144,9 @@ def convolved(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window, g
     return [(recipe, [weight.place, x.place, out.place])] if math.prod(out.shape) else []
 
 
-def _sliding(sizes: Sequence[int], counts: Sequence[int], window: Window) -> tuple[Sliding, ...]:
-    """The windows of each axis; their taps are those of all axes, in row-major order."""
-    reaches = [[tap * dilation - before for tap in range(length)] for length, _, before, _, dilation in window]
-    by_axis = zip(*itertools.product(*reaches), strict=True)
-    strides = [part[1] for part in window]
-    return tuple(Sliding(*numbers) for numbers in zip(sizes, counts, strides, by_axis, strict=True))
-
-
 def _taps(chosen: Sequence[Sequence[int]], steps: Sequence[int]) -> Iterator[int]:
     """Where the weights of these taps of each axis lie, in row-major order."""
-    return (sum(_times(tap, steps)) for tap in itertools.product(*chosen))
+    return (sum(times(tap, steps)) for tap in itertools.product(*chosen))
 
 
 class _Residue(NamedTuple):
@@ -372,9 +191,9 @@ def convolved_back(g: LaidArray, weight: LaidArray, out: LaidArray, window: Wind
             tuple(_taps(taps, weight.steps[2:])),
             (features * weight.steps[0], weight.steps[1], weight.steps[0]),
             (g.steps[0], features * g.steps[1], *g.steps[1:]),
-            (dense[0], channels * dense[1], dense[1], *_times(dense[2:], strides)),
+            (dense[0], channels * dense[1], dense[1], *times(dense[2:], strides)),
         )
-        offset = sum(_times(firsts, dense[2:])) * out.dtype.itemsize
+        offset = sum(times(firsts, dense[2:])) * out.dtype.itemsize
         work.append((recipe, [weight.place, g.place, (out.which, out.offset + offset)]))
     return work if math.prod(out.shape) else []
 
@@ -382,219 +201,3 @@ def convolved_back(g: LaidArray, weight: LaidArray, out: LaidArray, window: Wind
 def is_covered(window: Window) -> bool:
     """Whether a tap meets every element, wherever it lies between two strides."""
     return all({t * part[4] % part[1] for t in range(part[0])} == set(range(part[1])) for part in window)
-
-
-# The gradient of the weight ------------------------------------------------------------------------------------------
-
-
-class WeightGradient(NamedTuple):
-    """A recipe: the sum over examples and windows of what each tap of each channel meets, times each cotangent.
-
-    The strides of `source` are for example, group, channel and axes, those of `cotangent` for example, group, feature
-    and axes. The result lies in row-major order, `taps` of all channels after each other.
-    """
-
-    dtype: str
-    examples: int
-    groups: int
-    features: int
-    channels: int
-    windows: tuple[Sliding, ...]
-    source: Strides
-    cotangent: Strides
-    out: Strides
-
-    @property
-    def operations(self) -> int:
-        """About how many operations a call takes: a vector at a time."""
-        return self.examples * self.groups * self._rows * math.prod(self._counts) * (self._width // LANES)
-
-    @property
-    def spread(self) -> Spread:
-        """How an example lies when it is multiplied."""
-        return Spread(self.windows, self.channels, self.source[2:], split=False)
-
-    @property
-    def _counts(self) -> Strides:
-        return tuple(axis.places for axis in self.windows)
-
-    @property
-    def _taps(self) -> int:
-        return len(self.windows[0].reaches)
-
-    @property
-    def _rows(self) -> int:
-        return self.channels * self._taps
-
-    @property
-    def _width(self) -> int:
-        """The features in whole vectors."""
-        return -(-self.features // LANES) * LANES
-
-    @property
-    def _chunk(self) -> int:
-        """The windows along the first axis that are summed by themselves: a panel of cotangents stays in the cache."""
-        return max(1, min(self._counts[0], LONGEST // math.prod(self._counts[1:])))
-
-    def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """The dtype and elements of each buffer: turned cotangents, the result turned, and a spread example."""
-        del target  # the same on every machine
-        turned = self._chunk * math.prod(self._counts[1:]) * self._width
-        wanted = [turned, self._rows * self._width, self.spread.elements]
-        return [(self.dtype, elements) for elements in wanted if elements]
-
-    def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the source, the cotangents, the result, and scratch."""
-        b = LoopBuilder([self.dtype] * (3 + len(self.scratch(target))))
-        _WeightLoops(self, target, b).run()
-        return b.kernel()
-
-
-class _WeightLoops:
-    def __init__(self, recipe: WeightGradient, target: Target, b: LoopBuilder) -> None:
-        self.recipe, self.target, self.b = recipe, target, b
-        self.source, self.cotangent, self.out, self.turned, self.totals, *copy = b.parameters
-        self.spread, self.counts = recipe.spread, recipe._counts
-        self.copy = copy[0] if copy else self.source
-        self.type, self.width = Type(recipe.dtype, LANES), recipe._width
-        self.places, self.channel = self.spread.taps(), self.spread.channel
-
-    def run(self) -> None:
-        if self.spread.is_copied:
-            self.spread.clear(self.b, self.copy)
-        self.b.loop(self.recipe.groups, 1, (), lambda group, _: self._group(group))
-
-    def _group(self, group: Index) -> None:
-        recipe, b = self.recipe, self.b
-        zero = b.constant(0.0, self.type)
-        b.vectors(recipe._rows * self.width, lambda i, _: b.store(b.access(self.totals, [(i, 1)]), zero))
-        b.loop(recipe.examples, 1, (), lambda example, _: self._example(example, group))
-
-        def read(feature: Index, row: Index, features: int, rows: int, active: int) -> Access:
-            terms = [(feature, 1), (row, self.width)]
-            return b.access(self.totals, terms, 1, active, features + rows * self.width)
-
-        def write(feature: Index, row: Index, features: int, rows: int, active: int) -> Access:
-            terms = [*zip((group, feature), recipe.out, strict=True), (row, 1)]
-            return b.access(self.out, terms, 1, active, features * recipe.out[1] + rows)
-
-        turn(b, recipe.features, recipe._rows, read, write, self.target, down=self.width > recipe._rows)
-
-    def _example(self, example: Index, group: Index) -> None:
-        at = list(zip((example, group), self.recipe.source, strict=False))
-        if self.spread.is_copied:
-            self.spread.fill(self.b, self.source, at, self.copy)
-        self.at = [] if self.spread.is_copied else at
-        size, chunk = self.counts[0], self.recipe._chunk
-        whole = size // chunk * chunk
-        self.b.loop(whole, chunk, (), lambda first, _: self._windows(example, group, first, chunk))
-        if size > whole:
-            self._windows(example, group, whole, size - whole)
-
-    def _windows(self, example: Index, group: Index, first: Index, count: int) -> None:
-        """Add what the windows from a first one of the first axis on give."""
-        self.first, self.sizes = first, (count, *self.counts[1:])
-        self._turn([*zip((example, group), self.recipe.cotangent, strict=False), (first, self.recipe.cotangent[3])])
-        vectors, rows = tile(self._unit * len(self.places), self.width, self.recipe.dtype, self.target)
-        panel = vectors * LANES
-        whole = self.width // panel * panel
-        self.b.loop(whole, panel, (), lambda feature, _: self._panel(feature, vectors, rows))
-        if self.width > whole:
-            self._panel(whole, (self.width - whole) // LANES, rows)
-
-    def _turn(self, at: Terms) -> None:
-        """Copy cotangents so that the features of a window lie side by side."""
-        recipe, b = self.recipe, self.b
-        steps, feature = recipe.cotangent[3:], recipe.cotangent[2]
-        is_dense = steps == row_major(self.counts)
-        outer, size = ((), math.prod(self.sizes)) if is_dense else (self.sizes[:-1], self.sizes[-1])
-        step = 1 if is_dense else steps[-1]
-        strides = row_major((*self.sizes, self.width))[: len(outer)]
-
-        def matrix(counters: Sequence[Index]) -> None:
-            source = [*at, *zip(counters, steps, strict=False)]
-            target = list(zip(counters, strides, strict=True))
-
-            def read(window: Index, column: Index, windows: int, columns: int, active: int) -> Access:
-                terms = [*source, (window, step), (column, feature)]
-                return b.access(self.cotangent, terms, step, active, windows * step + columns * feature)
-
-            def write(window: Index, column: Index, windows: int, columns: int, active: int) -> Access:
-                terms = [*target, (window, self.width), (column, 1)]
-                return b.access(self.turned, terms, 1, active, windows * self.width + columns)
-
-            turn(b, size, recipe.features, read, write, self.target, down=feature > self.width)
-
-        b.nest(outer, matrix)
-
-    @functools.cached_property
-    def _unit(self) -> int:
-        """The channels whose windows are written out: so many that tiles are as full as can be."""
-        taps = len(self.places)
-        most = tile(ROWS * taps, self.width, self.recipe.dtype, self.target)[1]
-        units = range(1, min(self.recipe.channels, max(1, MOST_ROWS // taps)) + 1)
-        return min(units, key=lambda unit: -(-unit * taps // most) / unit)
-
-    def _panel(self, feature: Index, vectors: int, rows: int) -> None:
-        channels = self.recipe.channels
-        whole = channels // self._unit * self._unit
-        self.b.loop(whole, self._unit, (), lambda c, _: self._tiles(c, self._unit, feature, vectors, rows))
-        if channels > whole:
-            self._tiles(whole, channels - whole, feature, vectors, rows)
-
-    def _tiles(self, channel: Index, channels: int, feature: Index, vectors: int, rows: int) -> None:
-        """The taps of some channels, a few in each tile."""
-        offsets = [c * self.channel + place for c in range(channels) for place in self.places]
-        each = -(-len(offsets) // -(-len(offsets) // rows))
-        for start in range(0, len(offsets), each):
-            self._tile(channel, start, offsets[start : start + each], feature, vectors)
-
-    def _tile(self, channel: Index, start: int, offsets: Sequence[int], feature: Index, vectors: int) -> None:
-        spots = [(r, v) for r in range(len(offsets)) for v in range(vectors)]
-
-        def total(r: int, v: int) -> Access:
-            terms = [(channel, len(self.places) * self.width), (feature, 1)]
-            return self.b.access(self.totals, terms, 1, LANES, (start + r) * self.width + v * LANES)
-
-        parts = self._sums(channel, offsets, feature, vectors)
-        for (r, v), part in zip(spots, parts, strict=True):
-            self.b.store(total(r, v), self.b.op("add", self.b.load(total(r, v)), part))
-
-    def _sums(self, channel: Index, offsets: Sequence[int], feature: Index, vectors: int) -> Sequence[Value]:
-        """What the windows of a tile add up to."""
-        b, along = self.b, self.spread.along
-        strides = row_major((*self.sizes, self.width))[:-1]
-
-        def multiply(counters: Sequence[Index], totals: Sequence[Value]) -> Sequence[Value]:
-            terms = [*zip(counters, strides, strict=True), (feature, 1)]
-            across = [b.load(b.access(self.turned, terms, 1, LANES, v * LANES)) for v in range(vectors)]
-            place = [*self.at, (self.first, along[0]), (channel, self.channel), *zip(counters, along, strict=True)]
-            sums = []
-            for r, offset in enumerate(offsets):
-                down = b.splat(b.load(b.access(self.copy, place, 0, 1, offset), 1), LANES)
-                sums += [b.op("fma", down, x, totals[r * vectors + v]) for v, x in enumerate(across)]
-            return sums
-
-        def nest(counters: tuple[Index, ...], totals: Sequence[Value]) -> Sequence[Value]:
-            if len(counters) == len(self.sizes):
-                return multiply(counters, totals)
-            return b.loop(self.sizes[len(counters)], 1, totals, lambda i, carried: nest((*counters, i), carried))
-
-        return nest((), [b.constant(0.0, self.type)] * (len(offsets) * vectors))
-
-
-def weight_gradient(x: LaidArray, g: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
-    """The recipe of x [N, C, *sizes] and g [N, F, *counts] -> [F, C / groups, *window]."""
-    features, channels, dense = g.shape[1] // groups, out.shape[1], row_major(out.shape)
-    recipe = WeightGradient(
-        functions.dtype_of(out.dtype),
-        x.shape[0],
-        groups,
-        features,
-        channels,
-        _sliding(x.shape[2:], g.shape[2:], window),
-        (x.steps[0], channels * x.steps[1], *x.steps[1:]),
-        (g.steps[0], features * g.steps[1], *g.steps[1:]),
-        (features * dense[0], dense[0]),
-    )
-    return [(recipe, [x.place, g.place, out.place])] if math.prod(out.shape) else []

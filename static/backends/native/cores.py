@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native.convolutions import Convolution, WeightGradient
+from static.backends.native.convolutions import Convolution
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Flow, Location, Work
 from static.backends.native.groups import Group
@@ -26,6 +26,7 @@ from static.backends.native.products import Product
 from static.backends.native.rows import WIDE
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.backends.native.target import Target
+from static.backends.native.weight_gradients import WeightGradient
 
 CHUNK, MOST = 1 << 13, 64  # elements of a chunk that has sums of its own, at least, and how many there are, at most
 SUMMED = 4 * CHUNK  # elements of a group from which on there are such chunks

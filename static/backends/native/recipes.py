@@ -17,7 +17,7 @@ from graphs.ops.movement import concat, reshape
 from graphs.ops.picking import scatter
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
-from static.backends.native import convolutions, functions, grouping, picking, pooling
+from static.backends.native import convolutions, functions, grouping, picking, pooling, weight_gradients
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
@@ -166,7 +166,7 @@ def _convolution(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> W
     if node.op is convolution:
         return convolutions.convolved(x, y, out, window, groups)
     if node.op is convolution_weight:
-        return convolutions.weight_gradient(x, y, out, window, groups)
+        return weight_gradients.weight_gradient(x, y, out, window, groups)
     work = convolutions.convolved_back(x, y, out, window, groups)
     return work if convolutions.is_covered(window) or not math.prod(out.shape) else [*_zeros(out), *work]
 
