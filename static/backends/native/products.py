@@ -2,8 +2,8 @@
 
 A tile is some rows by some vectors of columns, with an accumulator each, as many as there are registers. The tile
 decides how fast a product is and not what it gives, so that all machines give the same bits. A long k is cut: then the
-chain goes through the result. Where rows of the right matrix lie far apart its panel is packed first, and where its
-columns do not lie side by side the whole of it is turned: once for all products of a segment where it is an argument.
+chain goes through the result. Where rows of the right matrix lie far apart the first tile of a panel packs it. Where
+columns do not lie side by side the whole matrix is turned: once for all products of a segment where it is an argument.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from static.backends.native.copies import turn
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
 from static.backends.native.target import Target
 
-LONGEST = 256  # of k in one go: what a panel of the right matrix then takes stays in the first-level cache
+LONGEST, PANEL = 256, 96 << 8  # of k in one go, and bytes of a panel of the right matrix: a first-level cache holds it
 ROWS, VECTORS = 16, 4  # of a tile at most
 MOST_TERMS = 16  # of a k that are written out where they could be a loop's turns
 CHAINS = 8  # multiplications that have to be under way at once: two begin in a cycle, and each takes four
@@ -97,7 +97,8 @@ class Product(NamedTuple):
     def panel(self, target: Target) -> Panel:
         """How the product is cut on a target."""
         vectors, rows = tile(self.rows, self.columns, self.dtype, target)
-        pieces = max(1, min(self.inner, -(-self.inner * len(self.terms) // LONGEST)))
+        longest = min(LONGEST, PANEL // (vectors * LANES * int(self.dtype[1:])))
+        pieces = max(1, min(self.inner, -(-self.inner * len(self.terms) // longest)))
         return Panel(vectors, rows, max(1, -(-self.inner // pieces)))
 
     def lower(self, target: Target) -> LoopKernel:
@@ -142,7 +143,10 @@ class _Piece(NamedTuple):
 
 
 class _Tile(NamedTuple):
-    """A tile: its first row and column, rows, vectors, the lanes of the last of these, and the part of k."""
+    """A tile: its first row and column, rows, vectors, the lanes of the last of these, and the part of k.
+
+    The first of a panel packs: what it reads of the right matrix it writes to scratch, where the others read it.
+    """
 
     row: Index
     column: Index
@@ -150,6 +154,7 @@ class _Tile(NamedTuple):
     vectors: int
     lanes: int
     piece: _Piece
+    packs: bool = False
 
 
 class ProductLoops:
@@ -208,28 +213,17 @@ class ProductLoops:
             self._panel(whole, -(-rest // LANES), rest % LANES or LANES, piece)
 
     def _panel(self, column: Index, vectors: int, lanes: int, piece: _Piece) -> None:
-        if self.packs:
-            self._pack(column, vectors, lanes, piece)
         whole = self.recipe.rows // self.rows * self.rows
+        packed = self.rows if self.packs else 0
+        if packed:
+            self._tile(_Tile(0, column, self.rows, vectors, lanes, piece, packs=True))
 
         def turn(row: Index, _: Sequence[Value]) -> None:
             self._tile(_Tile(row, column, self.rows, vectors, lanes, piece))
 
-        self.b.loop(whole, self.rows, (), turn)
+        self.b.loop(whole, self.rows, (), turn, packed)
         if self.recipe.rows > whole:
             self._tile(_Tile(whole, column, self.recipe.rows - whole, vectors, lanes, piece))
-
-    def _pack(self, column: Index, vectors: int, lanes: int, piece: _Piece) -> None:
-        """Copy a panel of the right matrix to scratch, one row after the other."""
-        width = vectors * LANES
-
-        def turn(k: Index, _: Sequence[Value]) -> None:
-            for v in range(vectors):
-                active = lanes if v == vectors - 1 else LANES
-                loaded = self.b.load(self._right(k, piece.first, column, v, active, self.recipe.terms[0].right))
-                self.b.store(self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES), loaded)
-
-        self.b.loop(piece.length, 1, (), turn)
 
     def _right(
         self, k: Index, first: Index, column: Index, vector: int, active: int, more: int,
@@ -264,18 +258,24 @@ class ProductLoops:
 
         return self.b.loop(count, 1, totals, turn)
 
+    def _across(self, tile: _Tile, k: Index, term: Term, row: tuple[Index, int]) -> list[Value]:
+        """The vectors of a row of the right matrix."""
+        width, actives = tile.vectors * LANES, [LANES] * (tile.vectors - 1) + [tile.lanes]
+        packed = [
+            self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES) for v in range(self.packs * tile.vectors)
+        ]
+        if self.packs and not tile.packs:
+            return [self.b.load(access) for access in packed]
+        first, column = tile.piece.first, tile.column
+        loaded = [self.b.load(self._right(k, first, column, v, a, term.right, [row])) for v, a in enumerate(actives)]
+        for access, vector in zip(packed, loaded, strict=False):
+            self.b.store(access, vector)
+        return loaded
+
     def _add(self, tile: _Tile, k: Index, term: Term, row: tuple[Index, Term], totals: Sequence[Value]) -> list[Value]:
         """One more term, of a row of terms that lie so far apart."""
         further, apart = row
-        left = self.recipe.left
-        if self.packs:
-            width = tile.vectors * LANES
-            accesses = [self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES) for v in range(tile.vectors)]
-        else:
-            actives = [tile.lanes if v == tile.vectors - 1 else LANES for v in range(tile.vectors)]
-            first, beside = tile.piece.first, [(further, apart.right)]
-            accesses = [self._right(k, first, tile.column, v, a, term.right, beside) for v, a in enumerate(actives)]
-        across = [self.b.load(access) for access in accesses]
+        left, across = self.recipe.left, self._across(tile, k, term, (further, apart.right))
         terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row)]
         terms += [(tile.piece.first, left.column), (k, left.column), (further, apart.left)]
         products = []
