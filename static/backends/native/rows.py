@@ -133,16 +133,13 @@ class RowLoops:
         return carried
 
     def _wide(self, start: Index, stop: int) -> list[Value]:
-        """What wide vectors reduce, in 16 lanes. Each is computed in parts that take four registers, one by one."""
+        """What wide vectors reduce, in 16 lanes. Each is computed in parts that take four registers."""
         lanes = min(WIDE, 4 * self.context.target.lanes)
         count, size, fixed = WIDE // lanes, len(self.carried), self._spread(lanes)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
-            following: list[Value] = []
-            for i in range(count):
-                chunk = _Chunk(start, shifted(counter, i * lanes), lanes, lanes)
-                following += self._vector(chunk, carried[i * size : (i + 1) * size], fixed)
-            return following
+            chunks = [_Chunk(start, shifted(counter, i * lanes), lanes, lanes) for i in range(count)]
+            return self._together(chunks, carried, fixed)
 
         totals = self.b.loop(stop, WIDE, self._starts(lanes) * count, turn)
         return [self._halved(n, totals[i::size]) for i, n in enumerate(self.carried)]
@@ -173,21 +170,31 @@ class RowLoops:
 
     def _vector(self, chunk: _Chunk, totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
         """The steps on one vector of elements. Gives the totals with it."""
-        reduced = dict(zip(self.carried, totals, strict=True))
-        values = dict(fixed)
+        return self._together([chunk], totals, fixed)
+
+    def _together(self, chunks: Sequence[_Chunk], totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
+        """The steps on vectors, each step on all of them. Gives the totals of the first, of the second, and so on."""
+        count = len(self.carried)
+        rows = [dict(zip(self.carried, totals[i * count : (i + 1) * count], strict=True)) for i in range(len(chunks))]
+        values = [dict(fixed) for _ in chunks]
         for n in self.numbers:
-            step = self.context.steps[n]
-            args = [self._argument(arg, chunk, values) for arg in step.args]
-            if not step.over:
-                values["step", n] = functions.compute(self.b, step.name, step.dtype, args)
-                self._write(n, values["step", n], chunk)
-                continue
-            value = operations.cast(self.b, args[0], step.dtype)
-            if n in reduced:
-                reduced[n] = self.context.joined(n, reduced[n], self._active(n, value, chunk))
-            else:
-                self._add(n, value, chunk)
-        return list(reduced.values())
+            for chunk, reduced, computed in zip(chunks, rows, values, strict=True):
+                self._step(n, chunk, reduced, computed)
+        return [total for reduced in rows for total in reduced.values()]
+
+    def _step(self, n: int, chunk: _Chunk, reduced: dict[int, Value], values: dict[Argument, Value]) -> None:
+        """One step on one vector."""
+        step = self.context.steps[n]
+        args = [self._argument(arg, chunk, values) for arg in step.args]
+        if not step.over:
+            values["step", n] = functions.compute(self.b, step.name, step.dtype, args)
+            self._write(n, values["step", n], chunk)
+            return
+        value = operations.cast(self.b, args[0], step.dtype)
+        if n in reduced:
+            reduced[n] = self.context.joined(n, reduced[n], self._active(n, value, chunk))
+        else:
+            self._add(n, value, chunk)
 
     def _argument(self, arg: Argument, chunk: _Chunk, values: dict[Argument, Value]) -> Value:
         """The value of an argument; what an earlier stage has computed lies where that has put it."""

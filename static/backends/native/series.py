@@ -26,6 +26,15 @@ def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Valu
     return total
 
 
+def _paired(b: LoopBuilder, x: Value, square: Value, coefficients: Sequence[float]) -> Value:
+    """The same of an odd number of coefficients in pairs, by powers of x * x: fewer operations wait for each other."""
+    first, *rest = (b.constant(coefficient, x.type) for coefficient in coefficients)
+    total: Value = first
+    for high, low in zip(rest[::2], rest[1::2], strict=True):
+        total = b.op("fma", total, square, b.op("fma", high, x, low))
+    return total
+
+
 def _clamped(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
     """x in a range; NaN stays."""
     for name, limit in (("lt", low), ("gt", high)):
@@ -34,7 +43,7 @@ def _clamped(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
     return x
 
 
-_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+_EXP = (1.3814320560e-3, 8.3688511712e-3, 4.1668401091e-2, 1.6666519523e-1, 4.9999993373e-1)  # |x| < log(2) / 2
 _EXP_TWICE = (0.0885554776, 0.2679954171, 0.6666916609, 1.3333135843, 1.9999996424, 2.0, 1.0)  # |x| < log(2) / 4
 _LOG2 = -0.693359375, 2.12194440e-4  # - log(2), in two parts: products of the first with small integers are exact
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
@@ -47,17 +56,17 @@ def _reduced(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
     n = b.op("sub", shifted, magic)
     r = b.op("fma", n, b.constant(_LOG2[0], x.type), x)
     r = b.op("fma", n, b.constant(_LOG2[1], x.type), r)
-    p = b.op("fma", _polynomial(b, r, _EXP), b.op("mul", r, r), r)
+    square = b.op("mul", r, r)
+    p = b.op("fma", _paired(b, r, square, _EXP), square, r)
     return b.op("bits", shifted, type=Type("i4", x.type.lanes)), b.op("add", p, b.constant(1.0, x.type))
 
 
 def _exp(b: LoopBuilder, x: Value) -> Value:
     """e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be too large or small for a normal float32."""
     shifted, p = _reduced(b, _clamped(b, x, -_LARGE, 88.8))
-    whole = shifted.type
-    n = b.op("sub", shifted, b.constant(0x4B400000, whole))
-    half = b.op("ashr", n, b.constant(1, whole))
-    for part in (half, b.op("sub", n, half)):
+    whole = shifted.type  # bits above the exponent's are shifted out, so that those of the magic number do not matter
+    half = b.op("ashr", shifted, b.constant(1, whole))
+    for part in (half, b.op("sub", shifted, half)):
         bits = b.op("add", b.op("shl", part, b.constant(23, whole)), b.constant(127 << 23, whole))
         p = b.op("mul", p, b.op("bits", bits, type=x.type))
     return p
@@ -72,8 +81,7 @@ def _tanh(b: LoopBuilder, x: Value) -> Value:
     magic = b.constant(_MAGIC, type)
     shifted = b.op("fma", limited, b.constant(2 * math.log2(math.e), type), magic)
     n = b.op("sub", shifted, magic)
-    r = b.op("fma", n, b.constant(_LOG2[0] / 2, type), limited)
-    r = b.op("fma", n, b.constant(_LOG2[1] / 2, type), r)
+    r = b.op("fma", n, b.constant(-math.log(2) / 2, type), limited)  # n is small: one constant is enough
     exponent = b.op("shl", b.op("bits", shifted, type=whole), b.constant(23, whole))
     scale = b.op("bits", b.op("add", exponent, b.constant(127 << 23, whole)), type=type)
     raised = b.op("fma", scale, _polynomial(b, r, _EXP_TWICE), unit)
