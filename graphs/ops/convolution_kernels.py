@@ -5,8 +5,10 @@ But that copies an element as often as there are taps. Unfolded over all axes bu
 row of the window has taps, and each row of the window is a product with a *shifted* part of the same copy, which is no
 copy itself. Rows that lie a stride apart are made neighbours, so that a shift is a plain slice.
 
-    columns   [groups, channels / groups * taps, examples * windows]           all axes: few channels, or few windows
+    columns   [groups, channels / groups * taps, examples * windows]           all axes: few windows
     strips    [examples, stride, channels * taps of a row, rows * windows of a row]       all axes but the first
+
+Where a row of the window has too few terms for a product, strips are unfolded over all axes after one of size 1.
 
 A few examples are unfolded at a time, so that a copy is still in the cache of a core when it is multiplied.
 """
@@ -20,34 +22,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphs.dims import Shape
 from graphs.op import Array
 from graphs.ops.windows import Window, counts, taps
 
-COLUMNS = 1 << 20
-STRIPS = 1 << 19
-"""Bytes of unfolded input at a time, as measured: strips are read beside a result that is added to."""
+UNFOLDED = 1 << 20
+"""Bytes of unfolded input at a time, as measured: with fewer the calls take longer than the cache saves."""
 FEWEST_TERMS = 16
 FEWEST_WINDOWS = 64
 """A product over fewer terms, or with fewer columns, is slower for each multiplication than a copy is."""
+TURNED_TERMS = 128
+TURNED_WINDOWS = 1 << 9
+"""A product over so many terms gains what it takes to turn cotangents; with longer rows that misses the cache."""
 
 Part = tuple[int, int, int, int, int]
 
 
 def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
     """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
+    windows, features = counts(x.shape[2:], window), weight.shape[0] // groups
     if out is None:
-        out = np.empty((x.shape[0], weight.shape[0], *counts(x.shape[2:], window)), np.result_type(x, weight))
-    if not _shifts(x.shape[1] // groups, counts(x.shape[2:], window), window):
+        out = np.empty((x.shape[0], weight.shape[0], *windows), np.result_type(x, weight))
+    if math.prod(windows) < FEWEST_WINDOWS:
         matrix = _matrix(weight, groups)
         for block, columns in _columns(x, window, groups):
             target = out[block].swapaxes(0, 1)
             target[...] = np.matmul(matrix, columns).reshape(target.shape)
         return out
     result = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-    rows = _rows(weight, groups)
+    x, window = _by_rows(x, window, groups)
+    rows = _rows(weight, window[0][0], groups)
     for block, shifted in _strips(x, window, groups):
-        target = result[block].reshape(-1, groups, weight.shape[0] // groups, shifted[0].shape[-1])
+        target = result[block].reshape(-1, groups, features, shifted[0].shape[-1])
         np.matmul(rows[0], shifted[0], out=target)
         for row, strip in zip(rows[1:], shifted[1:], strict=True):
             target += np.matmul(row, strip)
@@ -60,20 +65,22 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
     """x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight."""
     if out is None:
         out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
-    if not _shifts(x.shape[1] // groups, g.shape[2:], window):
-        matrix = np.zeros((groups, g.shape[1] // groups, math.prod(out.shape[1:])), out.dtype)
+    features, terms = g.shape[1] // groups, math.prod(out.shape[1:])
+    if math.prod(g.shape[2:]) < FEWEST_WINDOWS:
+        matrix = np.zeros((groups, features, terms), out.dtype)
         for block, columns in _columns(x, window, groups):
             matrix += np.matmul(_by_feature(g[block], groups), columns.swapaxes(1, 2))
         out[...] = matrix.reshape(out.shape)
         return out
-    rows = np.zeros((window[0][0], groups, g.shape[1] // groups, math.prod(out.shape[1:]) // window[0][0]), out.dtype)
+    x, window = _by_rows(x, window, groups)
+    length = window[0][0]
+    totals = np.zeros((length, groups, terms // length, features), out.dtype)
     for block, shifted in _strips(x, window, groups):
-        cotangents = g[block].reshape(-1, groups, g.shape[1] // groups, shifted[0].shape[-1])
-        for row, strip in zip(rows, shifted, strict=True):
-            for cotangent, example in zip(cotangents, strip.swapaxes(2, 3), strict=True):
-                row += np.matmul(cotangent, example)
-    by_row = rows.reshape(window[0][0], *out.shape[:2], *out.shape[3:])
-    out[...] = np.moveaxis(by_row, 0, 2)
+        cotangents = _turned(g[block].reshape(-1, groups, features, shifted[0].shape[-1]), terms)
+        for total, strip in zip(totals, shifted, strict=True):
+            total += np.add.reduce(np.matmul(strip, cotangents), 0)
+    by_row = totals.reshape(length, groups, out.shape[1], math.prod(part[0] for part in window[1:]), features)
+    out[...] = by_row.transpose(1, 4, 2, 0, 3).reshape(out.shape)
     return out
 
 
@@ -88,7 +95,7 @@ def convolution_input(
     out[...] = 0
     channels, taps_of = out.shape[1], math.prod(part[0] for part in window)
     matrix = _matrix(weight, groups).swapaxes(1, 2)
-    for block in _blocks(g.shape[0], channels * taps_of * math.prod(g.shape[2:]) * out.itemsize, COLUMNS):
+    for block in _blocks(g.shape[0], channels * taps_of * math.prod(g.shape[2:]) * out.itemsize, UNFOLDED):
         target = out[block].swapaxes(0, 1)
         columns = np.matmul(matrix, _by_feature(g[block], groups))
         columns = columns.reshape(channels, taps_of, *target.shape[1:2], *g.shape[2:])
@@ -100,10 +107,20 @@ def convolution_input(
 # Which way ----------------------------------------------------------------------------------------------------------
 
 
-def _shifts(channels: int, windows: Shape, window: Window) -> bool:
-    """Whether rows of the window are shifts; `channels` are those of a group, `windows` the counts of the result."""
-    terms = channels * math.prod(part[0] for part in window[1:])
-    return terms >= FEWEST_TERMS and math.prod(windows) >= FEWEST_WINDOWS
+def _by_rows(x: Array, window: Window, groups: int) -> tuple[Array, Window]:
+    """x and the window with axes of which the first is one to shift along, and the others are to unfold over.
+
+    That is the first of their own, or an axis of size 1 before it, where a row of the window has too few terms.
+    """
+    if x.shape[1] // groups * math.prod(part[0] for part in window[1:]) >= FEWEST_TERMS:
+        return x, window
+    return x[:, :, np.newaxis], ((1, 1, 0, 0, 1), *window)
+
+
+def _turned(cotangents: Array, terms: int) -> Array:
+    """[..., features, windows] as [..., windows, features]: contiguous where the product gains more than that costs."""
+    turned = cotangents.swapaxes(-1, -2)
+    return np.ascontiguousarray(turned) if terms >= TURNED_TERMS and turned.shape[-2] <= TURNED_WINDOWS else turned
 
 
 def _is_convolution(g: Array, weight: Array, window: Window, groups: int) -> bool:
@@ -128,7 +145,7 @@ def _columns(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, Arr
     batch, channels, *sizes = x.shape
     size, windows = math.prod(part[0] for part in window), counts(sizes, window)
     buffer: Array = None
-    for block in _blocks(batch, channels * size * math.prod(windows) * x.itemsize, COLUMNS):
+    for block in _blocks(batch, channels * size * math.prod(windows) * x.itemsize, UNFOLDED):
         part = x[block].swapaxes(0, 1)
         if buffer is None or buffer.shape[2] != part.shape[1]:
             buffer = np.zeros((channels, size, part.shape[1], *windows), x.dtype)
@@ -164,7 +181,7 @@ def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list
     strip = ((stride, stride, before, rows * stride - sizes[0] - before, 1), *others)
     in_row, width = math.prod(part[0] for part in others), math.prod(windows[1:])
     buffer: Array = None
-    for block in _blocks(batch, channels * in_row * stride * rows * width * x.itemsize, STRIPS):
+    for block in _blocks(batch, channels * in_row * stride * rows * width * x.itemsize, UNFOLDED):
         part = x[block]
         if buffer is None or len(buffer) != len(part):
             buffer = np.zeros((len(part), stride, channels, in_row, rows, *windows[1:]), x.dtype)
@@ -176,11 +193,12 @@ def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list
         yield block, [flat[:, phase, ..., start : start + windows[0] * width] for phase, start in starts]
 
 
-def _rows(weight: Array, groups: int) -> Array:
-    """The weight as [rows of the window, groups, features / groups, channels / groups * taps of a row]."""
-    first = np.ascontiguousarray(np.moveaxis(weight, 2, 0))
-    features, length = weight.shape[0] // groups, weight.shape[2]
-    return first.reshape(length, groups, features, math.prod(weight.shape[1:]) // length)
+def _rows(weight: Array, length: int, groups: int) -> Array:
+    """The weight as [length, groups, features / groups, channels / groups * taps of a row], of that many rows."""
+    channels = weight.shape[1]
+    by_row = weight.reshape(groups, weight.shape[0] // groups, channels, length, math.prod(weight.shape[2:]) // length)
+    first = np.ascontiguousarray(by_row.transpose(3, 0, 1, 2, 4))
+    return first.reshape(*first.shape[:3], channels * first.shape[4])
 
 
 class _Residue(NamedTuple):

@@ -86,7 +86,8 @@ def test_both_ways_to_unfold_give_the_same_convolutions(drawn, data):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution_kernels, "FEWEST_TERMS", fewest)
             patch.setattr(convolution_kernels, "FEWEST_WINDOWS", fewest)
-            patch.setattr(convolution_kernels, "STRIPS", block)
+            patch.setattr(convolution_kernels, "TURNED_TERMS", fewest)
+            patch.setattr(convolution_kernels, "UNFOLDED", block)
             apart = np.empty((*x.shape, 2))[..., 0]  # an array with gaps, as a slice of another one is
             results.append(
                 (
