@@ -8,7 +8,7 @@ there and `window_pick` reads it: each is the other's gradient. So are `window_s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from graphs.ops.elementwise import add, divide, floor_divide, multiply, remainde
 from graphs.ops.families import composite
 from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, shape_of
-from graphs.ops.windows import Padding, PerAxis, Window, counts, taps, window_of
+from graphs.ops.windows import Padding, PerAxis, Taps, Window, counts, is_tiled, is_whole, taps, window_of
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -44,26 +44,51 @@ def _windowed(shape: Shape, window: Window) -> Shape:
 # Kernels ----------------------------------------------------------------------------------------------------------
 
 
+def _begun(x: Array, window: Window, value: Any, out: Array) -> tuple[Array, Taps]:
+    """A result that holds what the first tap of each window meets, or the value everywhere; and the taps to follow."""
+    shape, each = _windowed(x.shape, window), taps(_sizes(x, window), window)
+    (_, there, here), *others = each
+    if not is_whole(there, shape):
+        return filled(shape, x.dtype, value, out), each
+    out = np.empty(shape, x.dtype) if out is None else out
+    out[...] = x[here]
+    return out, others
+
+
 def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
     """The sum of each window over the last axes: [..., *sizes] -> [..., *counts]."""
-    out = filled(_windowed(x.shape, window), x.dtype, 0, out)
-    for _, there, here in taps(_sizes(x, window), window):
+    out, others = _begun(x, window, 0, out)
+    for _, there, here in others:
         out[there] += x[here]
     return out
 
 
 def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value added to every element of its window: the adjoint of window_sum."""
-    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out, add_to = _gathering(g, sizes, window, out)
     for _, there, here in taps(sizes, window):
-        out[here] += g[there]
+        add_to(out[here], g[there])
     return out
+
+
+def _gathering(
+    g: Array, sizes: tuple[int, ...], window: Window, out: Array
+) -> tuple[Array, Callable[[Array, Array], Any]]:
+    """An array of elements, and what adds values of windows there: it writes them if each element is in one window."""
+    shape = (*g.shape[: g.ndim - len(sizes)], *sizes)
+    if is_tiled(sizes, window):
+        return np.empty(shape, g.dtype) if out is None else out, np.copyto
+    return filled(shape, g.dtype, 0, out), _add_to
+
+
+def _add_to(target: Array, values: Array) -> None:
+    target += values
 
 
 def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
     """The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient."""
-    out = filled(_windowed(x.shape, window), x.dtype, lowest(x.dtype), out)
-    for _, there, here in taps(_sizes(x, window), window):
+    out, others = _begun(x, window, lowest(x.dtype), out)
+    for _, there, here in others:
         target = out[there]
         np.maximum(target, x[here], out=target)
     return out
@@ -76,9 +101,11 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
     """The first tap of each window of x that is its maximum, which is given; no tap where all are padding."""
     kind = _tap_dtype(window)
-    out = filled(peak.shape, kind, np.iinfo(kind).max, out)
     each = taps(_sizes(x, window), window)
-    for number, there, here in each:
+    last, there, _ = each[-1]
+    is_left = is_whole(there, peak.shape)  # the maximum is at the last tap, then, where it is at none before
+    out = filled(peak.shape, kind, last if is_left else np.iinfo(kind).max, out)
+    for number, there, here in each[:-1] if is_left else each:
         # The tap's number where it is the maximum and the largest number elsewhere: bits are faster than a mask.
         candidate = np.negative((x[here] != peak[there]).astype(kind)) | kind.type(number)
         np.minimum(out[there], candidate, out=out[there])
@@ -96,9 +123,9 @@ def _chosen(values: Array, tap: Array, number: int) -> Array:
 
 def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Window, out: Array = None) -> Array:
     """Each value of g added at the chosen tap of its window: the adjoint of window_pick."""
-    out = filled((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype, 0, out)
+    out, add_to = _gathering(g, sizes, window, out)
     for number, there, here in taps(sizes, window):
-        out[here] += _chosen(g[there], tap[there], number)
+        add_to(out[here], _chosen(g[there], tap[there], number))
     return out
 
 

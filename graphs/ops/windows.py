@@ -17,6 +17,7 @@ from graphs.errors import ShapeError
 
 Window = tuple[tuple[int, int, int, int, int], ...]
 Index = tuple[Any, ...]
+Taps = Sequence[tuple[int, Index, Index]]
 PerAxis = int | Sequence[int]
 Padding = int | str | Sequence[int | Sequence[int]]
 
@@ -84,6 +85,22 @@ def taps(sizes: tuple[int, ...], window: Window) -> tuple[tuple[int, Index, Inde
     return tuple(
         (number, (..., *(there for there, _ in pairs)), (..., *(here for _, here in pairs)))
         for number, pairs in enumerate(itertools.product(*axes))
+    )
+
+
+def is_whole(there: Index, shape: Shape) -> bool:
+    """Whether slices of the last axes, as `taps` gives them, leave out none of the windows."""
+    slices = there[1:]
+    return all(part == slice(0, count) for part, count in zip(slices, shape[len(shape) - len(slices) :], strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def is_tiled(sizes: tuple[int, ...], window: Window) -> bool:
+    """Whether each element is in one window and no other."""
+    return all(
+        (before, dilation) == (0, 1) and length == stride and _count(size, part) * length == size
+        for size, part in zip(sizes, window, strict=True)
+        for length, stride, before, _, dilation in (part,)
     )
 
 
