@@ -243,7 +243,19 @@ clip: Op = elementwise(
 
 def _relu(x: Array, out: Array = None) -> Array:
     """max(x, 0); gradient 0 at 0."""
-    return np.maximum(x, 0, out=out)
+    zeros = _ZEROS.get(x.dtype)
+    if zeros is None or x.size < _MANY or not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
+        return np.maximum(x, 0, out=out)
+    # Beside zeros, since NumPy compares two arrays three times as fast as an array and a number.
+    out = np.empty_like(x) if out is None else out
+    flat, result, whole = x.reshape(-1), out.reshape(-1), x.size - x.size % len(zeros)
+    np.maximum(flat[:whole].reshape(-1, len(zeros)), zeros, out=result[:whole].reshape(-1, len(zeros)))
+    np.maximum(flat[whole:], zeros[: x.size - whole], out=result[whole:])
+    return out
+
+
+_ZEROS = {dtype: np.zeros(8192, dtype) for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
+_MANY = 4096  # elements
 
 
 def _sigmoid(x: Array, out: Array = None) -> Array:

@@ -111,6 +111,19 @@ def test_batch_norm_by_the_batch_and_by_given_statistics(shape):
     np.testing.assert_allclose(graphs.batch_norm(x), normal)
 
 
+@pytest.mark.parametrize("size", [4095, 4096, 8191, 8192, 8193, 20000])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_relu_of_many_elements_is_that_of_each(size, dtype):
+    x = np.resize(np.array([-2, 3, 0, -1, 5], dtype), (2, size))
+    if x.dtype.kind == "f":
+        x[:, -3:] = nan, inf, -inf
+    for laid in (x, x[:, ::-1], x[:, 1:]):
+        np.testing.assert_array_equal(graphs.relu(laid), np.where(laid < 0, np.zeros((), dtype), laid), strict=True)
+        into = np.empty((*laid.shape, 2), dtype)[..., 0]
+        graphs.relu.kernel(laid, out=into)
+        np.testing.assert_array_equal(into, graphs.relu(laid))
+
+
 def test_group_and_instance_norm():
     x = values(2, 4, 3)
     grouped = x.reshape(2, 2, 6)
