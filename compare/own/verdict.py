@@ -217,7 +217,7 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
         or _about_the_limit(contest, less)
         or f"{leaders} cannot be told apart",
     }[contest.outcome]
-    return f"{where}, {outcome}{f': {compared}' if compared else ''}"
+    return f"{where}, {outcome}{f', and {compared}' if compared else ''}"
 
 
 def _without_interval(contest: Contest, less: str) -> str:
@@ -228,7 +228,7 @@ def _without_interval(contest: Contest, less: str) -> str:
         return ""
     seen = f"{leader} {less.format(text.ratio(ratios[other].estimate))} {other}"
     if contest.processes < LEAST:
-        return f"{seen} in {text.counted(contest.processes, 'process')}; an interval needs {LEAST}"
+        return f"{seen} in {text.counted(contest.processes, 'process')} (an interval needs {LEAST})"
     return f"{seen} in what was measured, but processes differ too much for an interval"
 
 

@@ -154,7 +154,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     found = verdict(records)
     assert found.steady.outcome == found.first.outcome == "cannot tell"
     count = "1 process" if processes == 1 else "2 processes"
-    assert f"Once warm, static-exact is 5× faster than dynamic in {count}; an interval needs 3." in found.sentence
+    assert f"Once warm, static-exact is 5× faster than dynamic in {count} (an interval needs 3)." in found.sentence
     assert found.to_dict()["of_base"]["static-exact"][1:] == [None, None]
     json.dumps(found.to_dict(), allow_nan=False)
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
@@ -173,7 +173,7 @@ def test_two_modes_may_lead_together():
     found = judged(3, 1, static_symbolic=1.01)
     assert found.steady.outcome == "tie"
     assert set(found.steady.leaders) == {"static-exact", "static-symbolic"}
-    assert "tie within 5%: static-exact is 3× faster than dynamic." in found.sentence
+    assert "tie within 5%, and static-exact is 3× faster than dynamic." in found.sentence
     assert found.sentence.startswith("Compile it with static-exact")
     assert found.break_even.verdict == "after"
 
