@@ -13,6 +13,7 @@ from compare.own import compiled, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
+from compare.records.cells import Parity
 from compare.records.own import RewriteHints
 from compare.records.record import Failure, Records, Run, grouped, of
 from compare.words import text
@@ -164,15 +165,17 @@ def hints_of(result: Measured) -> list[str]:
 
 
 def notes_of(result: Measured) -> list[str]:
-    """One process, dynamic in Python, effects allowed, why modes were not timed, what failed; each reason once."""
-    why = grouped(result.verdict.refused.items(), lambda pair: pair[1])
-    refused = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
+    """One process, dynamic in Python, effects allowed, what the gate says of modes, what failed; each reason once."""
+    rows = [pair for record in of(result.records, Parity) for pair in record.arms.items()]
+    excused = [(arm, row.reason) for arm, row in rows if row.status == "ok" and row.reason]
+    why = grouped([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
+    gate = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
     slow = [SLOW] if tape.in_python(result.records) else []
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
     alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] == HERE else []
-    return [*slow, *alone, *effects, *refused, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
+    return [*slow, *alone, *effects, *gate, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
 
 
 def settings_of(records: Records) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from compare.own.question import SIZE
 from compare.own.result import Result
 from compare.own.verdict import verdict
 from compare.page import verdicts
-from compare.records.cells import Time
+from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Run, of
 from tests.helpers import own_functions as own
@@ -242,6 +242,17 @@ def test_a_result_by_a_tape_in_python_says_so():
     assert show.heading(slow).endswith("; dynamic in Python, not compiled")
     for told in (repr(slow), slow._repr_html_()):
         assert show.SLOW in " ".join(told.split())
+
+
+def test_what_the_gate_allowed_beyond_its_tolerance_is_said():
+    records = typed(cell("mine", {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}, "given"))
+    settings = {"gradient": True, "inputs": 1, "processes": 3, "where": "fresh workers"}
+    records = [Run("r", "2030-01-02", settings), *records]
+    assert show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records))) == []
+    for record in of(records, Parity):
+        record.arms["static-exact"].reason = "ill-conditioned: rounding alone moves its result by up to 0.0023"
+    told = show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records)))
+    assert told == ["static-exact: ill-conditioned: rounding alone moves its result by up to 0.0023"]
 
 
 def replace_tape(found, tape):
