@@ -30,7 +30,7 @@ from dynamic.tensor import Tensor
 from dynamic.walk import Way
 from graphs import dispatch, promotion, reverse
 from graphs.op import Attrs, Op
-from graphs.ops.linalg import SMALL, matmul
+from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
 from graphs.ops.slicing import place
 from graphs.ops.sums import MANY, summed
@@ -65,6 +65,8 @@ def _connect() -> None:
         divide=np.divide,
         multiply=np.multiply,
         small=SMALL,
+        turned_ratio=TURNED_RATIO,
+        turned_work=TURNED_WORK,
         place=place.kernel,
     )
 

@@ -30,15 +30,18 @@ is_ours(PyObject *array)
            && PyArray_BASE(ARRAY(array)) == NULL && PyArray_NBYTES(ARRAY(array)) >= reuse_from;
 }
 
-/* What `matrix_product` in graphs/ops/linalg.py chooses for two arrays. */
+/* What `matrix_product` in graphs/ops/linalg.py chooses for two arrays; itself where it may turn the product round. */
 static PyObject *
 chosen_product(PyObject *x, PyObject *y)
 {
     if (!IS_ARRAY(x) || !IS_ARRAY(y) || PyArray_NDIM(ARRAY(x)) != 2 || PyArray_NDIM(ARRAY(y)) != 2
-        || dtype_of(x) != dtype_of(y) || PyArray_DIM(ARRAY(x), 0) * PyArray_DIM(ARRAY(y), 1) > small)
+        || dtype_of(x) != dtype_of(y))
         return matmul;
+    npy_intp rows = PyArray_DIM(ARRAY(x), 0), inner = PyArray_DIM(ARRAY(x), 1), columns = PyArray_DIM(ARRAY(y), 1);
+    if (rows <= inner / turned_ratio && rows * inner * columns >= turned_work && !PyArray_IS_C_CONTIGUOUS(ARRAY(y)))
+        return product;
     int number = PyArray_TYPE(ARRAY(x));
-    return number == NPY_FLOAT || number == NPY_DOUBLE ? dot : matmul;
+    return rows * columns <= small && (number == NPY_FLOAT || number == NPY_DOUBLE) ? dot : matmul;
 }
 
 /* 1 / y for a number by which many are divided, if that is 1, 2, 4, ...: a product with it has the same bits, in half the

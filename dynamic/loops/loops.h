@@ -66,6 +66,7 @@ extern PyObject *product, *matmul, *dot;    /* the kernel of a matrix product, a
 extern PyObject *divide, *multiply;         /* of NumPy */
 extern PyObject *place, *shape_and_key;     /* the kernel that puts zeros around a slice, and its options' names */
 extern Py_ssize_t small;                    /* elements of the result that the second is chosen for */
+extern Py_ssize_t turned_ratio, turned_work;  /* from which on the kernel may turn it: graphs/ops/linalg.py */
 extern PyObject *numbers, *broken;          /* numbers as arrays; what the interpreter explains better */
 extern PyObject *clock_, *count;            /* inplace.clock, and what it counts with */
 extern PyObject *nothing;                   /* {} */

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from graphs import promotion
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
@@ -108,13 +110,44 @@ def _share(x: Array, length: Array) -> Array:
     return divide(x, where(equal(length, 0), 1, length))
 
 
+_FEW = 512  # numbers: of so many NumPy has the logarithm as soon, one by one
+
+
+def _has_lanes(x: Array) -> bool:
+    """Whether NumPy takes several numbers of an array at a time where it has exponentials, logarithms and maxima."""
+    return type(x) is np.ndarray and x.dtype.char in "fd"
+
+
+def _logaddexp(x: Array, y: Array, out: Array = None) -> Array:
+    """log(exp(x) + exp(y)), without overflow."""
+    if type(x) is not type(y):  # a number beside an array is of its dtype
+        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
+    if not (_has_lanes(x) and _has_lanes(y)) or max(x.size, y.size) <= _FEW:
+        return np.logaddexp(x, y, out=out)
+    with np.errstate(invalid="ignore"):  # of two equal infinities
+        apart = np.subtract(x, y)
+    share = np.exp(np.negative(np.abs(apart, out=apart), out=apart), out=apart)
+    if (same := np.isnan(share)).any():  # equal infinities, or a NaN, which is the larger of the two
+        share[same] = 1
+    larger = x.clip(y, math.inf) if y.ndim == 0 else np.maximum(x, y)
+    return np.add(larger, _log1p_of_share(share), out=out)
+
+
+def _log1p_of_share(x: Array) -> Array:
+    """log(1 + x) for x from 0 to 1, which is changed: with what the sum has rounded off, as `np.log1p` takes longer."""
+    total = np.add(x, 1)
+    logarithm = np.log(total)
+    lost = np.subtract(x, np.subtract(total, 1), out=x)
+    return np.add(logarithm, np.divide(lost, total, out=lost), out=logarithm)
+
+
 logaddexp: Op = elementwise(
     "logaddexp",
-    np.logaddexp,
+    _logaddexp,
     lambda g, x, y: multiply(g, sigmoid(subtract(x, y))),
     lambda g, x, y: multiply(g, sigmoid(subtract(y, x))),
+    dtype=ufunc_dtype(np.logaddexp),
     flops=20,
-    doc="log(exp(x) + exp(y)), without overflow.",
 )
 
 # Trigonometry -----------------------------------------------------------------------------------------------
@@ -243,19 +276,9 @@ clip: Op = elementwise(
 
 def _relu(x: Array, out: Array = None) -> Array:
     """max(x, 0); gradient 0 at 0."""
-    zeros = _ZEROS.get(x.dtype)
-    if zeros is None or x.size < _MANY or not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
+    if not _has_lanes(x):
         return np.maximum(x, 0, out=out)
-    # Beside zeros, since NumPy compares two arrays three times as fast as an array and a number.
-    out = np.empty_like(x) if out is None else out
-    flat, result, whole = x.reshape(-1), out.reshape(-1), x.size - x.size % len(zeros)
-    np.maximum(flat[:whole].reshape(-1, len(zeros)), zeros, out=result[:whole].reshape(-1, len(zeros)))
-    np.maximum(flat[whole:], zeros[: x.size - whole], out=result[whole:])
-    return out
-
-
-_ZEROS = {dtype: np.zeros(8192, dtype) for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
-_MANY = 4096  # elements
+    return x.clip(0, math.inf, out)  # NumPy's maximum of an array and a number takes four times as long
 
 
 def _sigmoid(x: Array, out: Array = None) -> Array:

@@ -11,7 +11,7 @@ from graphs import dims
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
-from graphs.ops.linalg import SMALL, matmul
+from graphs.ops.linalg import SMALL, matmul, may_turn
 
 # What the kernels of these call themselves.
 _REDUCERS: dict[Op, np.ufunc] = {
@@ -46,8 +46,10 @@ def _product(node: Node) -> Any:
     """What the kernel of matmul chooses, and so its bits: of memory that lies otherwise `dot` makes copies."""
     if not is_dot(node):
         return np.matmul
-    is_fixed = isinstance(node.spec.size, int)
-    return node.op.kernel if not is_fixed else np.matmul if node.spec.size > SMALL else np.ndarray.dot
+    x, y = (i.shape for i in node.inputs)
+    if not all(isinstance(size, int) for size in (*x, *y)) or may_turn(x, y):
+        return node.op.kernel
+    return np.matmul if node.spec.size > SMALL else np.ndarray.dot
 
 
 def _is_method(node: Node, out: bool) -> bool:

@@ -10,14 +10,16 @@ import numpy as np
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
 from graphs.ops.control import part, scan_op
-from graphs.ops.elementwise import clip, relu, round, sigmoid, where
+from graphs.ops.elementwise import clip, logaddexp, relu, round, sigmoid, where
 from graphs.ops.movement import concat, permute_dims, reshape
 from graphs.ops.slicing import setitem
 from graphs.spec import TupleSpec
 from static.passes.iteration_space import is_view, result
 
 # Kernels that are no ufuncs, and the operands of which they have read an element before they write it.
-_READ_FIRST = {relu: (0,), sigmoid: (0,), clip: (0, 1, 2), round: (0,), where: (2,), setitem: (0,)}
+_READ_FIRST = {
+    relu: (0,), sigmoid: (0,), logaddexp: (0, 1), clip: (0, 1, 2), round: (0,), where: (2,), setitem: (0,),
+}  # fmt: skip
 
 
 class BufferPlace(NamedTuple):

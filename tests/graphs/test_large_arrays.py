@@ -1,0 +1,137 @@
+"""Kernels that take another way where arrays are large: the values are the same, to rounding, edges included."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.special
+
+import dynamic
+import graphs as g
+import static
+from graphs.ops.linalg import TURNED_RATIO, TURNED_WORK, may_turn
+from static.passes import pipeline
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 88.0, -88.0, 1e30, -1e30, 1e-40], np.float32)
+PAIRS = np.stack([pair.reshape(-1) for pair in np.meshgrid(SPECIAL, SPECIAL)])
+
+
+def units_off(actual, exact, *parts):
+    """How far off, in units in the last place of the exact value or, where it is a sum, of the largest of its parts."""
+    largest = np.max(np.abs(np.broadcast_arrays(exact, *parts)), axis=0)
+    return np.max(np.abs(actual - exact) / np.spacing(largest.astype(actual.dtype)))
+
+
+# logaddexp ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("y", [0.0, -3.5, np.linspace(30, -30, 5000, dtype=np.float32)], ids=["0", "number", "array"])
+@pytest.mark.parametrize("count", [500, 5000])
+def test_logaddexp_is_near_the_truth(y, count):
+    x = np.linspace(-30, 30, 5000, dtype=np.float32)[::-1][:count]
+    y = y if isinstance(y, float) else y[:count]
+    result = g.logaddexp(x, y)
+    assert result.dtype == np.float32
+    assert units_off(result, np.logaddexp(x.astype("d"), y), np.maximum(x, y)) < 6
+
+
+def test_logaddexp_of_float64_is_numpys_to_the_last_bits():
+    x, y = np.random.default_rng(0).normal(0, 30, (2, 40, 50))
+    assert units_off(g.logaddexp(x, y), np.logaddexp(x, y), np.maximum(x, y)) < 4
+
+
+def test_logaddexp_of_infinities_and_nan_is_numpys_and_warns_of_nothing():
+    x, y = np.tile(PAIRS, 10)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(g.logaddexp(x, y), expected, 6e-7)
+
+
+def test_logaddexp_broadcasts_and_may_be_written_over_an_operand():
+    x, y = np.linspace(-9, 9, 1200, dtype=np.float32).reshape(30, 40), np.linspace(-2, 2, 40, dtype=np.float32)
+    expected = g.logaddexp(x, y)
+    np.testing.assert_allclose(expected, np.logaddexp(x, y), 1e-6, 1e-6)
+    over = x.copy()
+    assert g.logaddexp.kernel(over, y, out=over) is over
+    np.testing.assert_array_equal(over, expected)
+    exe = static.compile(lambda x, y: g.logaddexp(g.logaddexp(x * 2, y), x), x, y, passes=pipeline.SIMPLIFY)
+    np.testing.assert_array_equal(exe(x, y), g.logaddexp(g.logaddexp(x * 2, y), x))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16"])
+def test_logaddexp_of_other_dtypes_is_numpys(dtype):
+    x = np.arange(1000).astype(dtype)
+    np.testing.assert_array_equal(g.logaddexp(x, x), np.logaddexp(x, x), strict=True)
+
+
+# relu and erf -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16"])
+def test_relu_is_the_maximum_with_0(dtype):
+    with np.errstate(over="ignore"):
+        x = (np.tile(SPECIAL, 100) if dtype[0] == "f" else np.arange(-50, 50)).astype(dtype)
+    np.testing.assert_array_equal(g.relu(x), np.maximum(x, 0), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 1 << 15, (1 << 15) + 1, 100_000])
+def test_erf_of_several_blocks(dtype, count):
+    x = np.linspace(-5, 5, count, dtype=dtype)
+    assert units_off(g.special.erf(x), scipy.special.erf(x.astype("d"))) < 8
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+SHAPES = [(16, 512, 128), (2, 2048, 40), (64, 784, 256), (3, 24, 8), (64, 64, 64), (1, 900, 300)]
+LAYOUTS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
+}
+
+
+def product_of(shape, dtype, left, right):
+    rng, (rows, inner, columns) = np.random.default_rng(0), shape
+    x, y = rng.normal(size=(rows, inner)).astype(dtype), rng.normal(size=(inner, columns)).astype(dtype)
+    return LAYOUTS[left](x), LAYOUTS[right](y)
+
+
+@pytest.mark.diagonal("shape", "left", "right", "dtype")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_any_layout_are_near_the_truth_and_lie_in_rows(shape, left, right, dtype):
+    x, y = product_of(shape, dtype, left, right)
+    exact, tolerance = x.astype("d") @ y.astype("d"), 1e-4 if dtype == "float32" else 1e-12
+    result, out = g.matmul(x, y), np.empty((shape[0], shape[2]), dtype)
+    np.testing.assert_allclose(result, exact, tolerance, tolerance)
+    assert result.flags.c_contiguous
+    assert g.matmul.kernel(x, y, out) is out
+    np.testing.assert_array_equal(out, result)
+
+
+def test_which_products_are_turned_round():
+    assert may_turn((16, 512), (512, 128))
+    assert not may_turn((64, 64 * TURNED_RATIO - 1), (64 * TURNED_RATIO - 1, 999))
+    assert not may_turn((2, 64), (64, TURNED_WORK // 128 - 1))
+    assert not may_turn((1, 999), (999, 999))  # a vector, for which BLAS has another function
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_both_engines_have_the_same_bits_of_a_product_with_a_transpose(shape):
+    x, y = product_of(shape, "float32", "rows", "columns")
+    w = np.ascontiguousarray(y.T)
+
+    def loss(x, w):
+        return g.sum(g.square(x @ g.matrix_transpose(w)))
+
+    expected = dynamic.value_and_grad(loss, argnums=(0, 1))(x, w)
+    exe = static.compile(static.value_and_grad(loss, argnums=(0, 1)), x, w, passes=pipeline.SIMPLIFY)
+    for actual, wanted in zip((exe(x, w)[0], *exe(x, w)[1]), (expected[0], *expected[1]), strict=True):
+        np.testing.assert_array_equal(actual, wanted)
