@@ -178,7 +178,7 @@ from graphs.ops.slicing import (
     getitem as getitem, place as place,
 )
 from graphs.ops.softmax import (
-    softmax_gradient as softmax_gradient,
+    log_softmax_gradient as log_softmax_gradient, softmax_gradient as softmax_gradient,
 )
 from graphs.ops.sorting import (
     unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
@@ -404,10 +404,10 @@ __all__ = [
     'cumulative_prod', 'cumulative_sum', 'e', 'elu', 'erfcinv', 'erfcx', 'expand_dims', 'extreme_along_axis', 'finfo',
     'flat_index', 'fold_in', 'fori_loop', 'from_dlpack', 'gammainc', 'gammaincc', 'gammaln', 'gelu', 'getitem',
     'huber_loss', 'i0e', 'i1', 'i1e', 'identity', 'iinfo', 'index', 'inf', 'interpolate', 'isdtype', 'l1_loss',
-    'leaky_relu', 'linear', 'linear_recurrence', 'matrix_transpose', 'mse_loss', 'nan', 'newaxis', 'nll_loss',
-    'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem', 'silu', 'smooth_l1_loss',
-    'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch', 'take_along_axis', 'uint16',
-    'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse', 'unique_values', 'unstack',
-    'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick', 'window_place',
-    'window_spread', 'window_sum', 'zeta',
+    'leaky_relu', 'linear', 'linear_recurrence', 'log_softmax_gradient', 'matrix_transpose', 'mse_loss', 'nan',
+    'newaxis', 'nll_loss', 'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem',
+    'silu', 'smooth_l1_loss', 'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch',
+    'take_along_axis', 'uint16', 'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse',
+    'unique_values', 'unstack', 'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick',
+    'window_place', 'window_spread', 'window_sum', 'zeta',
 ]

@@ -300,8 +300,8 @@ def _along_rows(attrs: Attrs) -> bool:
 _ALONG_AXES = (
     *("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumulative_sum", "cumulative_prod"),
     *("linear_recurrence", "sort", "argsort", "flip", "roll", "concat", "stack", "take_along_axis"),
-    *("softmax", "log_softmax", "softmax_gradient", "logcumsumexp", "cumulative_argmax", "cumulative_argmin"),
-    "extreme_along_axis",
+    *("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient", "logcumsumexp", "cumulative_argmax"),
+    *("cumulative_argmin", "extreme_along_axis"),
 )
 _UNCHANGED = ("astype", "identity", "stop_gradient")
 # Ops on the matrices along the last two axes, of one operand; each matrix of a batch is worked out by itself.

@@ -25,7 +25,7 @@ from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axe
 from graphs.ops.sums import summed
 from graphs.spec import TensorSpec
 
-__all__ = ["log_softmax", "softmax", "softmax_gradient"]
+__all__ = ["log_softmax", "log_softmax_gradient", "softmax", "softmax_gradient"]
 
 
 _largest = reducer(np.maximum, np.dtype(np.float64))
@@ -97,11 +97,11 @@ log_softmax: Op = _along(
     "log_softmax",
     _log_softmax,
     _log_softmax_parts,
-    lambda g, out, axis: subtract(g, multiply(exp(out), _total(g, axis))),
+    lambda g, out, axis: log_softmax_gradient.apply((g, out), {"axis": axis}),
 )
 
 
-# The gradient of softmax --------------------------------------------------------------------------------------------
+# The gradients of these ---------------------------------------------------------------------------------------------
 
 
 def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> Prepared:
@@ -123,20 +123,38 @@ def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array =
     return np.multiply(product, y, product)
 
 
-softmax_gradient: Op = Op(
+def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
+    """The cotangent of x from that of y = log_softmax(x): g - exp(y) sum(g), in one new array."""
+    total = summed(g, axis, keepdims=True)
+    share = np.asarray(np.exp(y, out))
+    return np.subtract(g, np.multiply(share, total, share), share)
+
+
+def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Callable[..., Any], flops: int) -> Op:
+    """An op `op(g, y, axis=-1)` on a cotangent and on what it is the cotangent of."""
+    return Op(
+        name, kernel, _infer_gradient, rules=rules, prepare=checked(_prepare_gradient, _infer_gradient),
+        cost=flops, family="composed", parts=parts,
+    )  # fmt: skip
+
+
+softmax_gradient: Op = _gradient(
     "softmax_gradient",
     _softmax_gradient,
-    _infer_gradient,
-    rules=(
-        lambda g, y, axis: softmax_gradient.apply((g, y), {"axis": axis}),  # it is linear in g, and symmetric
-        lambda g, x, y, axis: subtract(
-            multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
-        ),
+    lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
+    lambda g, y, axis: softmax_gradient.apply((g, y), {"axis": axis}),  # it is linear in g, and symmetric
+    lambda g, x, y, axis: subtract(
+        multiply(g, subtract(x, _total(multiply(x, y), axis))), multiply(x, _total(multiply(g, y), axis))
     ),
-    prepare=checked(_prepare_gradient, _infer_gradient),
-    cost=4,
-    family="composed",
-    parts=lambda g, y, axis: multiply(subtract(g, _total(multiply(g, y), axis)), y),
+    flops=4,
+)
+log_softmax_gradient: Op = _gradient(
+    "log_softmax_gradient",
+    _log_softmax_gradient,
+    lambda g, y, axis: subtract(g, multiply(exp(y), _total(g, axis))),
+    lambda g, y, axis: subtract(g, _total(multiply(g, exp(y)), axis)),
+    lambda g, x, y, axis: negative(multiply(multiply(g, exp(y)), _total(x, axis))),
+    flops=13,
 )
 
 

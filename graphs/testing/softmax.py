@@ -27,9 +27,11 @@ _LABELLED: dict[str, tuple[Sizes, int]] = {
 _ALONG = joined(
     calls(_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *case: ((v.ints(*case).astype(float),), {}))
 )
+_GRADIENT = calls(_AXES, lambda v, shape, options: ((v.real(shape), v.real(shape)), options))
 SOFTMAX: dict[str, Maker] = {
     "softmax": _ALONG,
     "log_softmax": _ALONG,
-    "softmax_gradient": calls(_AXES, lambda v, shape, options: ((v.real(shape), v.real(shape)), options)),
+    "softmax_gradient": _GRADIENT,
+    "log_softmax_gradient": _GRADIENT,
     "nll_loss": calls(_LABELLED, lambda v, shape, n: ((v.real((*shape, n)), v.ints(shape, 0, n)), {})),
 }

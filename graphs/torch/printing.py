@@ -321,6 +321,7 @@ _NAMES: Mapping[str, str] = {
     "layer_norm": "NativeLayerNormBackward0",
     "linear": "AddmmBackward0",
     "log1p": "Log1PBackward0",
+    "log_softmax_gradient": "LogSoftmaxBackwardDataBackward0",
     "matrix_transpose": "TransposeBackward0",
     "max_pool2d": "MaxPool2DWithIndicesBackward0",
     "moveaxis": "PermuteBackward0",

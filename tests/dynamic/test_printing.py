@@ -178,6 +178,8 @@ NAMES: list[tuple[str, dict[str, Any], str, Expression]] = [
     ("log_softmax", {"axis": 0}, "LogSoftmaxBackward0", lambda t, m, v, b: m.log_softmax(0)),
     ("softmax_gradient", {"axis": 0}, "SoftmaxBackwardDataBackward0",
      lambda t, m, v, b: t.autograd.grad((m.softmax(0) ** 2).sum(), m, create_graph=True)[0]),
+    ("log_softmax_gradient", {"axis": 0}, "LogSoftmaxBackwardDataBackward0",
+     lambda t, m, v, b: t.autograd.grad((m.log_softmax(0) ** 2).sum(), m, create_graph=True)[0]),
     ("logsumexp", {"axis": 0}, "LogsumexpBackward0", lambda t, m, v, b: m.logsumexp(0)),
     ("layer_norm", {}, "NativeLayerNormBackward0", lambda t, m, v, b: t.nn.functional.layer_norm(m, (3,))),
     ("linear", {}, "AddmmBackward0", lambda t, m, v, b: t.nn.functional.linear(m, m, v)),
