@@ -175,6 +175,10 @@ def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list
     block alone. The copy is x unfolded over a window that is as long as its stride along the first axis.
     """
     batch, channels, *sizes = x.shape
+    if all(part[:4] == (1, 1, 0, 0) for part in window):  # a window is one element: there is nothing to unfold
+        for block in _blocks(batch, channels * math.prod(sizes) * x.itemsize, UNFOLDED):
+            yield block, [x[block].reshape(-1, groups, channels // groups, math.prod(sizes))]
+        return
     (length, stride, before, _, dilation), *others = window
     windows = counts(sizes, window)
     rows = (length - 1) * dilation // stride + windows[0]
