@@ -30,10 +30,10 @@ def minimum(b: LoopBuilder, x: Value, y: Value) -> Value:
 
 
 def _extreme(b: LoopBuilder, name: str, x: Value, y: Value) -> Value:
-    chosen = test(b, name, x, y)
-    if x.type.dtype[0] == "f":
-        chosen = b.op("or", chosen, test(b, "ne", x, x))
-    return b.op("select", chosen, x, y, type=x.type)
+    extreme = b.op("select", test(b, name, x, y), x, y, type=x.type)  # y where either is NaN, as the instruction does
+    if x.type.dtype[0] != "f":
+        return extreme
+    return b.op("select", test(b, "ne", x, x), x, extreme, type=x.type)
 
 
 def operation(name: str) -> Write:
