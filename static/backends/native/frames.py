@@ -6,6 +6,7 @@ strides say the rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.ops.control import part
+from graphs.ops.linalg import matmul
 from static.backends.native.flow import Location
 from static.backends.native.laid import LaidArray, row_major
 from static.codegen.lowering import LoweredGraph
@@ -21,11 +23,12 @@ from static.passes.iteration_space import result
 
 
 class Frame:
-    """A program, what of it is the same in every call, and the sizes."""
+    """A program, what of it is the same in every call, the sizes, and of how many products a value is the right one."""
 
     def __init__(self, program: LoweredGraph, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> None:
         self.program, self.values, self.sizes = program, values, sizes
         self.owner = program.schedule.owner
+        self.right = Counter(node.inputs[1] for node in program.schedule.order if node.op is matmul)
         self.results: dict[Node, list[Node]] = {}
         for node in program.schedule.order:
             if node.op in (result, part):

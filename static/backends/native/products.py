@@ -3,7 +3,8 @@
 A tile is some rows by some vectors of columns, with an accumulator each, as many as there are registers. The tile
 decides how fast a product is and not what it gives, so that all machines give the same bits. A long k is cut: then the
 chain goes through the result. Where rows of the right matrix lie far apart the first tile of a panel packs it. Where
-columns do not lie side by side the whole matrix is turned: once for all products of a segment where it is an argument.
+columns do not lie side by side each panel is turned, or the whole matrix where there are few tiles, or several products
+of a segment share an argument.
 """
 
 from __future__ import annotations
@@ -84,22 +85,23 @@ class Product(NamedTuple):
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """The dtype and elements of each buffer that the kernel needs beside operands and result."""
-        if self.turns:
-            return [(self.dtype, self.inner * self.columns)]
         panel = self.panel(target)
-        return [(self.dtype, panel.length * panel.vectors * LANES)] if self.packs(panel) else []
+        if self.packs(panel):
+            return [(self.dtype, panel.length * panel.vectors * LANES)]
+        return [(self.dtype, self.inner * self.columns)] if self.turns else []
 
     def packs(self, panel: Panel) -> bool:
-        """Whether panels of the right matrix are packed."""
-        far = self.right.row > panel.vectors * LANES and self.right.row >= FAR and len(self.terms) == 1
-        return not self.turns and far and self.rows >= 3 * panel.rows and self.inner >= 16
+        """Whether panels of the right matrix are packed, and turned where they have to be."""
+        far = self.turns or (self.right.row > panel.vectors * LANES and self.right.row >= FAR)
+        return far and len(self.terms) == 1 and self.rows >= 3 * panel.rows and self.inner >= 16
 
     def panel(self, target: Target) -> Panel:
         """How the product is cut on a target."""
         vectors, rows = tile(self.rows, self.columns, self.dtype, target)
         longest = min(LONGEST, PANEL // (vectors * LANES * int(self.dtype[1:])))
         pieces = max(1, min(self.inner, -(-self.inner * len(self.terms) // longest)))
-        return Panel(vectors, rows, max(1, -(-self.inner // pieces)))
+        length = max(1, -(-self.inner // pieces))
+        return Panel(vectors, rows, -(-length // LANES) * LANES if self.turns and pieces > 1 else length)
 
     def lower(self, target: Target) -> LoopKernel:
         """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
@@ -177,8 +179,10 @@ class ProductLoops:
         self.batch = batch
         self.source, self.beside = self.right, self.recipe.right
         self.stack = list(zip(batch, self.recipe.right.batch, strict=True))
-        if self.recipe.turns:
-            self._turn()
+        if self.recipe.turns and not self.packs:
+            recipe = self.recipe
+            self._turn((0, 0), (recipe.inner, recipe.columns), recipe.columns)
+            self.source, self.stack, self.beside = self.room[0], [], Matrix((), recipe.columns, 1)
         inner, length = self.recipe.inner, self.length
         whole = max(inner // length * length, length)
         self._columns(_Piece(0, min(inner, length), adds=False))
@@ -186,22 +190,19 @@ class ProductLoops:
         if inner > whole:
             self._columns(_Piece(whole, inner - whole, adds=True))
 
-    def _turn(self) -> None:
-        """Copy the right matrix to scratch, with its columns side by side."""
-        recipe, scratch, stack = self.recipe, self.room[0], self.stack
-        right = recipe.right
+    def _turn(self, start: tuple[Index, Index], sizes: tuple[int, int], width: int) -> None:
+        """Copy a part of the right matrix to scratch, with its columns side by side, in rows so wide."""
+        right, scratch, stack = self.recipe.right, self.room[0], self.stack
+        first = [(start[0], right.row), (start[1], right.column)]
 
         def read(row: Index, column: Index, rows: int, columns: int, active: int) -> Access:
-            terms = [*stack, (row, right.row), (column, right.column)]
+            terms = [*stack, *first, (row, right.row), (column, right.column)]
             return self.b.access(self.right, terms, right.row, active, rows * right.row + columns * right.column)
 
         def write(row: Index, column: Index, rows: int, columns: int, active: int) -> Access:
-            terms = [(row, recipe.columns), (column, 1)]
-            return self.b.access(scratch, terms, 1, active, rows * recipe.columns + columns)
+            return self.b.access(scratch, [(row, width), (column, 1)], 1, active, rows * width + columns)
 
-        down = right.column > recipe.columns
-        turn(self.b, recipe.inner, recipe.columns, read, write, self.target, down=down)
-        self.source, self.stack, self.beside = scratch, [], Matrix((), recipe.columns, 1)
+        turn(self.b, *sizes, read, write, self.target, down=right.column > width)
 
     def _columns(self, piece: _Piece) -> None:
         """The panels of columns: those of whole width, then what is left."""
@@ -214,7 +215,10 @@ class ProductLoops:
 
     def _panel(self, column: Index, vectors: int, lanes: int, piece: _Piece) -> None:
         whole = self.recipe.rows // self.rows * self.rows
-        packed = self.rows if self.packs else 0
+        packed = self.rows if self.packs and not self.recipe.turns else 0
+        if self.packs and self.recipe.turns:
+            width = vectors * LANES
+            self._turn((piece.first, column), (piece.length, width - LANES + lanes), width)
         if packed:
             self._tile(_Tile(0, column, self.rows, vectors, lanes, piece, packs=True))
 

@@ -96,8 +96,12 @@ class WorkCollector:
         return start + -start % memory.ALIGNMENT
 
     def _turned(self, node: Node, recipe: Product, places: list[Location], lasting: Callable[[Node], bool]) -> None:
-        """A product whose right matrix is turned before: once for all products where it stays as it is."""
+        """A product whose right matrix is turned: once for all products that share what stays as it is."""
         stays = lasting(self.frame.root(node.inputs[1]))
+        is_shared = stays and (self.before is not None or self.frame.right[node.inputs[1]] > 1)
+        if not is_shared and recipe.packs(recipe.panel(self.cores.target)):
+            self.work += self._cut(node, recipe, places)
+            return
         key = (places[1], recipe.right, recipe.inner, recipe.columns) if stays else node
         is_turned = key in self.copies
         if not is_turned:

@@ -145,6 +145,27 @@ def test_products_of_all_layouts(sizes, dtype):
     near(*both(f, a, b, a.T.copy(), b.T.copy()), tolerance=1e-4 if dtype == "f4" else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("sizes", [(70, 200, 150), (64, 96, 33), (40, 17, 20), (48, 290, 1), (6, 200, 40)])
+def test_a_product_of_a_turned_matrix_is_that_of_a_copy_to_the_bit(sizes, dtype):
+    rows, inner, columns = sizes
+    rng = np.random.default_rng(inner)
+    x, w = rng.normal(size=(2, rows, inner)).astype(dtype), rng.normal(size=(2, columns, inner)).astype(dtype)
+    copy = np.ascontiguousarray(np.matrix_transpose(w))
+    expected = static.compile(lambda x, v: x @ v, x, copy, backend="native")(x, copy)
+
+    def shared(x, w):
+        turned = w[0].T
+        return g.stack([x[0] @ turned, (x[1] + 1) @ turned])
+
+    def alone(x, w):
+        return g.stack([x[0] @ w[0].T, x[1] @ w[1].T])
+
+    for f in (shared, alone, lambda x, w: x @ g.matrix_transpose(w)):
+        made = static.compile(f, x, w, backend="native")(x, w)
+        np.testing.assert_array_equal(made[: 1 if f is shared else 2], expected[: 1 if f is shared else 2])
+
+
 def test_products_of_stacks():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 1, 5, 7)).astype("f4"), rng.normal(size=(3, 7, 18)).astype("f4")
