@@ -31,8 +31,9 @@ from static.backends.native.ir import (
     Type,
     Value,
 )  # fmt: skip
+from static.backends.native.laid import Extent
 from static.backends.native.refusals import Refusals
-from static.backends.native.step import StepArray
+from static.backends.native.step import MadeArray
 from static.backends.native.target import Target
 
 Vector = np.ndarray[Any, Any]
@@ -43,14 +44,13 @@ def in_python() -> Iterator[None]:
     """What is bound inside runs its kernels in Python, wherever it is called."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(binding, "compiled", _interpreted)
-        patch.setattr(binding, "checking", lambda *_: None)
         yield
 
 
 def _interpreted(
     work: Work,
     arguments: int,
-    made: Sequence[StepArray],
+    made: Sequence[MadeArray],
     used: Sequence[Any],
     refusals: Refusals,
     keeps: Any,
@@ -78,7 +78,7 @@ def follow(work: Work, kernels: Mapping[Any, LoopKernel], starts: Sequence[int])
     for recipe, places in work:
         where = [offset + (starts[which] if which >= 0 else 0) for which, offset in places]
         if not isinstance(recipe, Flow):
-            run(kernels[recipe], where)
+            run(kernels[recipe], where, recipe.extents)
         elif recipe.kind == "parallel":
             for shared in recipe.lists:
                 follow(shared, kernels, starts)
@@ -108,11 +108,11 @@ def _number(address: int, dtype: str) -> Any:
     return np.frombuffer(memoryview((ctypes.c_char * kind.itemsize).from_address(address)), kind)[0]
 
 
-def run(kernel: LoopKernel, addresses: Sequence[int]) -> None:
-    """Run a kernel on memory at these addresses, one for each parameter."""
+def run(kernel: LoopKernel, addresses: Sequence[int], extents: Sequence[Extent]) -> None:
+    """Run a kernel on memory at these addresses, one for each parameter; those without an extent are scratch."""
     known: dict[Value, Any] = dict(zip(kernel.parameters, addresses, strict=True))
     with np.errstate(all="ignore"):
-        _Machine(known).statements(kernel.body)
+        _Machine(known, dict(zip(kernel.parameters, extents, strict=False))).statements(kernel.body)
 
 
 def _dtype(type: Type) -> np.dtype[Any]:
@@ -120,8 +120,8 @@ def _dtype(type: Type) -> np.dtype[Any]:
 
 
 class _Machine:
-    def __init__(self, known: dict[Value, Any]) -> None:
-        self.known = known
+    def __init__(self, known: dict[Value, Any], extents: Mapping[Value, Extent] | None = None) -> None:
+        self.known, self.extents = known, extents or {}
 
     def of(self, value: Value) -> Any:
         if isinstance(value, Constant):
@@ -133,7 +133,7 @@ class _Machine:
             if isinstance(node, Loop):
                 self.loop(node)
             elif isinstance(node, Store):
-                self.elements(node.access)[:] = self.of(node.value)[: max(node.access.active, 1)]
+                self.elements(node.access, is_written=True)[:] = self.of(node.value)[: max(node.access.active, 1)]
             else:
                 self.known[node] = self.value(node)
 
@@ -147,8 +147,8 @@ class _Machine:
             return self.folded(node)
         return _OPERATIONS[node.name](node, *map(self.of, node.args))
 
-    def elements(self, access: Access) -> Vector:
-        """The active lanes where they lie in memory."""
+    def elements(self, access: Access, *, is_written: bool = False) -> Vector:
+        """The active lanes where they lie in memory, which is where the recipe says that the kernel reads or writes."""
         base: Parameter = access.base
         dtype = _dtype(base.type)
         index = access.offset + sum(int(np.sum(self.of(counter))) * stride for counter, stride in access.terms)
@@ -156,6 +156,12 @@ class _Machine:
         count = min(count, 1) if access.active == 1 else count
         first = self.known[base] + (index + min(0, (count - 1) * access.step)) * dtype.itemsize
         whole = (abs((count - 1) * access.step) + 1) * dtype.itemsize
+        extent = self.extents.get(base)
+        if extent is not None:
+            low = first - self.known[base]
+            assert extent.low <= low, (extent, low)
+            assert low + whole <= extent.high, (extent, low + whole)
+            assert extent.is_written or not is_written
         memory = np.frombuffer(memoryview((ctypes.c_char * whole).from_address(first)), dtype)
         return memory[:: access.step or 1] if count > 1 else memory[:1]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from static.backends.native import control, flow, link, pool, step
 from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
-from static.backends.native.program import Segment, inner_of, is_one_segment
+from static.backends.native.program import Segment, inner_of
 from static.backends.native.refusals import Refusals
-from static.backends.native.step import checking
 from static.backends.native.target import Target, host
 from static.backends.native.work import WorkCollector
 from static.codegen import binding
@@ -47,15 +45,6 @@ class _Binder(Binder):
         super().__init__(*binder)
         target = host()
         self.cores = Cores(pool.of(threads, target), target)
-
-    def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
-        """The function to call; of the outermost program, which is bound last, what looks at its arguments itself."""
-        run = super().bound(program, layout, arena)
-        self.direct = None
-        if is_one_segment(program):
-            (function,) = run.__defaults__ or ()
-            self.direct = checking(function, [_array(node, self.sizes) for node in program.graph.inputs])
-        return run
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
@@ -94,23 +83,19 @@ def _made(
 
     for node in segment.nodes:
         collector.add(node, start)
-    used = list(flow.kernels(collector.work))
-    target = cores.target
-    scratch, block = _scratch(used, target, flow.sharers(collector.work))
-    work = flow.with_scratch(collector.work, scratch)
-    made = [_array(node, frame.sizes) for node in segment.made]
+    arranged, target = cores.arranged(collector.work), cores.target
+    used = list(flow.kernels(arranged))
+    scratch, block = _scratch(used, target, flow.sharers(arranged))
+    work = flow.with_scratch(arranged, scratch)
+    made = [step.MadeArray(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
     keeps = block, collector.kept, frame.values
     return compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target), used
-
-
-def _array(node: Node, sizes: Mapping[str, int]) -> step.StepArray:
-    return step.StepArray(resolve(node.spec.shape, sizes), node.spec.dtype)
 
 
 def compiled(
     work: Work,
     arguments: int,
-    made: Sequence[step.StepArray],
+    made: Sequence[step.MadeArray],
     used: Sequence[Any],
     refusals: Refusals,
     keeps: Any,

@@ -17,7 +17,7 @@ from graphs.ops.windows import Window
 from static.backends.native import functions
 from static.backends.native.flow import Work
 from static.backends.native.ir import LANES, Index, LoopBuilder, LoopKernel
-from static.backends.native.laid import LaidArray, row_major
+from static.backends.native.laid import Extent, LaidArray, row_major
 from static.backends.native.products import Matrix, Product, ProductLoops, Term
 from static.backends.native.spread import Sliding, Spread, Strided, Strides, copied, sliding, times
 from static.backends.native.target import Target
@@ -44,6 +44,17 @@ class Convolution(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes: a vector at a time."""
         return self._product.operations
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of weights and elements, and written of the result."""
+        sizes = [axis.size for axis in self.windows]
+        taps = (max(0, *self.taps) + 1, 1 - min(0, *self.taps))  # where the farthest lie on either side
+        return [
+            Extent.of(self.dtype, (self.batch[1], self.rows, self.channels, *taps), (*self.weight, 1, -1)),
+            Extent.of(self.dtype, (*self.batch, self.channels, *sizes), self.source),
+            Extent.of(self.dtype, (*self.batch, self.rows, *self._counts), self.out, is_written=True),
+        ]
 
     @property
     def spread(self) -> Spread:

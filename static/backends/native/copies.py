@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
+from static.backends.native.laid import Extent
 from static.backends.native.target import Target
 
 Placed = Callable[[Index, Index, int, int, int], Access]
@@ -28,6 +29,13 @@ class Turn(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes."""
         return self.rows * self.columns
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of the matrix, and written of the copy."""
+        sizes = self.rows, self.columns
+        written = Extent.of(self.dtype, sizes, (self.columns, 1), is_written=True)
+        return [Extent.of(self.dtype, sizes, (self.row, self.column)), written]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """There is no scratch buffer."""

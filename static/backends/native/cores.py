@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from static.backends.native import flow, waves
 from static.backends.native.convolutions import Convolution
 from static.backends.native.copies import Turn
 from static.backends.native.flow import Flow, Location, Work
 from static.backends.native.groups import Group
 from static.backends.native.ir import LANES
+from static.backends.native.layouts import MOST_LISTS
 from static.backends.native.picking import Flattening, Picking
 from static.backends.native.pool import Pool
 from static.backends.native.pooling import Pooling
@@ -31,8 +33,8 @@ from static.backends.native.weight_gradients import WeightGradient
 CHUNK, MOST = 1 << 13, 64  # elements of a chunk that has sums of its own, at least, and how many there are, at most
 SUMMED = 4 * CHUNK  # elements of a group from which on there are such chunks
 DEALT = 4  # lists a core is dealt: more, and a core that is late matters less
-OPERATIONS = 4  # a nanosecond, on any core: few, so that nothing too short is cut
-PAYS = 10  # times as long as sharing nothing a kernel takes that is cut
+OPERATIONS = 4  # about as many a core does in a nanosecond: more of products, and fewer of functions
+PAYS = 2  # times as long as sharing takes is what it has to save
 
 Room = Callable[[Any, int, Any], int]
 Divisible = Product | Turn | Convolution | WeightGradient | Pooling | Picking | Flattening
@@ -55,35 +57,60 @@ class Cores:
         """The work of a kernel. `room(key, elements, dtype)` gives memory beside its arrays."""
         if isinstance(recipe, Group):
             return self._group(recipe, places, room)
-        if self._pays(recipe):
+        if self._pays(recipe.operations):
             return self._dealt(cut_product(recipe, places, self._lists, self.target))
         return [(recipe, places)]
 
+    def arranged(self, work: Work) -> Work:
+        """The work with kernels side by side that do not wait for each other, where that pays."""
+        return waves.arranged(work, self._side_by_side) if self.pool else work
+
+    def _side_by_side(self, wave: Work) -> Work:
+        """Pieces that do not wait for each other, in lists that take about as long: the longest come first."""
+        lists = [inner for recipe, places in wave for inner in _lists_of(recipe, places)]
+        lengths = [flow.operations(inner) for inner in lists]
+        if len(wave) < 2 or not self._pays(sum(lengths), max(lengths)):
+            return wave
+        shared: list[Work] = [[] for _ in range(min(len(lists), self._lists))]
+        loads = [0] * len(shared)
+        for number in sorted(range(len(lists)), key=lambda n: -lengths[n]):
+            least = loads.index(min(loads))
+            shared[least] += lists[number]
+            loads[least] += lengths[number]
+        return [(Flow("parallel", tuple(shared), pool=self.pool), [])]
+
     @property
     def _lists(self) -> int:
-        return DEALT * self.pool.threads if self.pool else 1
+        return min(DEALT * self.pool.threads, MOST_LISTS) if self.pool else 1
 
-    def _pays(self, recipe: Any) -> bool:
-        """Whether a kernel is long enough to be run by several cores; one that does nothing cannot be cut."""
-        least = OPERATIONS * PAYS * self.pool.nanoseconds if self.pool else math.inf
-        return bool(recipe.operations) and recipe.operations >= least
+    def _pays(self, operations: int, longest: int = 0) -> bool:
+        """Whether several cores save enough time on so many operations, of which the longest part is not cut."""
+        if self.pool is None:
+            return False
+        saved = operations - max(longest, operations / self.pool.threads)
+        return saved > 0 and saved >= OPERATIONS * PAYS * self.pool.nanoseconds
 
     def _group(self, recipe: Group, places: list[Location], room: Room) -> Work:
         partial = crossing(recipe)
-        if partial is None or not (partial or self._pays(recipe)):
+        if partial is None or not (partial or self._pays(recipe.operations)):
             return [(recipe, places)]
         rows = rows_of_chunk(recipe) if partial else _even(recipe.sizes[0], self._lists, _step(recipe))
         starts = range(0, recipe.sizes[0], rows)
         targets = {i: room(i, len(starts) * _extent(recipe, i), _dtype(recipe, i)) for i in partial}
         parts = [_chunk(recipe, places, number, start, rows, targets) for number, start in enumerate(starts)]
         joins = [_join(recipe, i, len(starts), at, places) for i, at in targets.items()]
-        return [*(self._dealt(parts) if self._pays(recipe) else parts), *joins]
+        return [*(self._dealt(parts) if self._pays(recipe.operations) else parts), *joins]
 
     def _dealt(self, parts: Sequence[Part]) -> Work:
         """Parts in lists, which any core may take."""
         size = -(-len(parts) // self._lists)
         lists = tuple(list(map(tuple, parts[i : i + size])) for i in range(0, len(parts), size))
         return [(Flow("parallel", lists, pool=self.pool), [])] if len(lists) > 1 else list(map(tuple, parts))
+
+
+def _lists_of(recipe: Any, places: list[Location]) -> Sequence[Work]:
+    """The lists of what cores share; one of a kernel that is not cut."""
+    return recipe.lists if isinstance(recipe, Flow) else [[(recipe, places)]]
 
 
 # Groups --------------------------------------------------------------------------------------------------------------
@@ -172,6 +199,13 @@ class Axis(NamedTuple):
     strides: tuple[int, ...]
     at: int = 0
 
+    def waiting(self, most: int) -> float:
+        """How much longer than an even share the longest share of a core takes, in at most so many parts."""
+        length = _even(self.size, most, self.step)
+        parts, tiles = -(-self.size // length), -(-self.size // self.step)
+        cores = max(1, most // DEALT)
+        return cores * -(-parts // cores) * (length // self.step) / tiles
+
 
 def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target: Target) -> list[Part]:
     """A product, windows, a matrix that is turned, or what is picked, in at most so many parts."""
@@ -210,9 +244,11 @@ def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most
     left, right, out, panel = recipe.left, recipe.right, recipe.out, recipe.panel(target)
     if recipe.batch:
         return Axis("batch", recipe.batch[0], 1, (left.batch[0], right.batch[0], out.batch[0]))
-    if recipe.columns >= most * panel.vectors * LANES:
-        return Axis("columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column))
-    return Axis("rows", recipe.rows, panel.rows, (left.row, 0, out.row))
+    columns = Axis("columns", recipe.columns, panel.vectors * LANES, (0, right.column, out.column))
+    rows = Axis("rows", recipe.rows, panel.rows, (left.row, 0, out.row))
+    if recipe.columns >= most * columns.step:
+        return columns
+    return min(rows, columns, key=lambda axis: axis.waiting(most))
 
 
 def _axis_of_picking(recipe: Picking | Flattening) -> Axis:

@@ -12,10 +12,12 @@ from typing import Any
 from llvmlite import ir
 
 from static.backends.native.assembler import BYTE, INT, LONG, POINTER, FunctionWriter, number
-from static.backends.native.flow import ATTEND, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
+from static.backends.native.flow import ATTEND, COUNT, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
 from static.backends.native.layouts import (
     INTERRUPTED,
     KERNEL,
+    MOST_LISTS,
+    TICKET_BITS,
     BranchHeader,
     CallList,
     KernelCall,
@@ -26,8 +28,8 @@ from static.backends.native.layouts import (
 )
 
 LOOK = 1 << 24  # operations between two looks: some milliseconds
-UNTAKEN = (1 << 32) - 1  # the bits of a ticket that count what nobody has taken
-LOOKS = 512  # of a thread for work, each with a rest, before it sleeps: some hundred microseconds
+LOOKS = 1 << 15  # of a thread for work before it sleeps: some hundred microseconds
+REST = 1 << 6  # looks after which it lets others have the core: that takes as long as all of these
 VOID = ir.VoidType()
 
 
@@ -37,7 +39,8 @@ def module() -> str:
     run, look = run_calls(module).function, _look(module)
     _loop(module, run, look)
     _branches(module, run)
-    _parallel(module, _shared(module, run), run)
+    _parallel(module, run)
+    _count(module)
     return str(module)
 
 
@@ -124,30 +127,41 @@ def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
 # Cores ---------------------------------------------------------------------------------------------------------------
 
 
-def _shared(module: Any, run: Any) -> Any:
-    """The function that takes lists of the pool's job and runs them, until nobody has to take any."""
-    f = FunctionWriter(module, "shared", VOID, [POINTER])
+def _shared(module: Any, run: Any, name: str, *, from_front: bool) -> Any:
+    """The function that takes lists of the pool's job from one end and runs them, until nobody has to take any."""
+    f = FunctionWriter(module, name, VOID, [POINTER])
     (pool,) = f.arguments
     ticket_at = f.at(pool, PoolState, "ticket")
     again = f.b.append_basic_block("again")
     f.b.branch(again)
     f.b.position_at_end(again)
     ticket = f.b.load_atomic(ticket_at, "seq_cst", 8, typ=LONG)
-    untaken = f.b.and_(ticket, number(UNTAKEN))
-    with f.where("==", untaken, number(0)):
+    first, end = _untaken(f, ticket)
+    with f.where("==", first, end):
         f.b.ret_void()
-    taken = f.b.extract_value(f.b.cmpxchg(ticket_at, ticket, f.b.sub(ticket, number(1)), "seq_cst", "seq_cst"), 1)
+    after = f.b.add(ticket, number(1 << TICKET_BITS)) if from_front else f.b.sub(ticket, number(1))
+    taken = f.b.extract_value(f.b.cmpxchg(ticket_at, ticket, after, "seq_cst", "seq_cst"), 1)
     with f.b.if_then(taken):  # the job cannot end before this is done, so that its lists stay
         lists = f.field(pool, PoolState, "lists")
-        f.b.call(run, [f.item(lists, CallList, f.b.sub(untaken, number(1)))])
+        f.b.call(run, [f.item(lists, CallList, first if from_front else f.b.sub(end, number(1)))])
         f.b.atomic_rmw("sub", f.at(pool, PoolState, "left"), number(1), "seq_cst")
     f.b.branch(again)
     return f.function
 
 
-def _parallel(module: Any, shared: Any, run: Any) -> None:
-    """Lists of calls that do not wait for each other, shared with a pool; run in turn where that has no threads now."""
-    _attend(module, shared)
+def _untaken(f: FunctionWriter, ticket: Any) -> tuple[Any, Any]:
+    """The first of the lists that nobody has taken, and the one after the last."""
+    return f.b.and_(f.b.lshr(ticket, number(TICKET_BITS)), number(MOST_LISTS)), f.b.and_(ticket, number(MOST_LISTS))
+
+
+def _parallel(module: Any, run: Any) -> None:
+    """Lists of calls that do not wait for each other, shared with a pool; run in turn where that has no threads now.
+
+    The caller takes them from the front and the others from the back, so that a part of an array, which is the same
+    part of the lists of each kernel, is mostly in the cache of the core that takes it next.
+    """
+    _attend(module, _shared(module, run, "shared_from_back", from_front=False))
+    shared = _shared(module, run, "shared_from_front", from_front=True)
     f = FunctionWriter(module, PARALLEL, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     pool, count, lists = (f.field(header, ParallelHeader, name) for name, _ in ParallelHeader._fields_)
@@ -160,8 +174,8 @@ def _parallel(module: Any, shared: Any, run: Any) -> None:
     f.set_field(pool, PoolState, "lists", lists)
     f.set_field(pool, PoolState, "left", count)
     ticket_at = f.at(pool, PoolState, "ticket")
-    job = f.b.add(f.b.lshr(f.b.load_atomic(ticket_at, "seq_cst", 8, typ=LONG), number(32)), number(1))
-    f.b.atomic_rmw("xchg", ticket_at, f.b.or_(f.b.shl(job, number(32)), count), "seq_cst")
+    job = f.b.add(f.b.lshr(f.b.load_atomic(ticket_at, "seq_cst", 8, typ=LONG), number(2 * TICKET_BITS)), number(1))
+    f.b.atomic_rmw("xchg", ticket_at, f.b.or_(f.b.shl(job, number(2 * TICKET_BITS)), count), "seq_cst")
     sleepers = f.b.load_atomic(f.at(pool, PoolState, "sleepers"), "seq_cst", 8, typ=LONG)
     with f.where("!=", sleepers, number(0)):
         mutex = f.at(pool, PoolState, "mutex")
@@ -169,22 +183,38 @@ def _parallel(module: Any, shared: Any, run: Any) -> None:
         f.call(pool, PoolState, "wake", f.at(pool, PoolState, "condition"))
         f.call(pool, PoolState, "release", mutex)
     f.b.call(shared, [pool])
-    wait, done = f.b.append_basic_block("wait"), f.b.append_basic_block("done")
+    before, wait = f.b.block, f.b.append_basic_block("wait")
     f.b.branch(wait)
     f.b.position_at_end(wait)
+    looks = f.b.phi(LONG)
+    looks.add_incoming(number(0), before)
     left = f.b.load_atomic(f.at(pool, PoolState, "left"), "seq_cst", 8, typ=LONG)
     with f.where("!=", left, number(0)):
-        f.call(pool, PoolState, "rest")
+        looks.add_incoming(_looked(f, pool, looks), f.b.block)
         f.b.branch(wait)
-    f.b.branch(done)
-    f.b.position_at_end(done)
     f.b.atomic_rmw("xchg", busy, number(0), "seq_cst")
     f.b.ret_void()
+
+
+def _looked(f: FunctionWriter, pool: Any, looks: Any) -> Any:
+    """One look more without what a thread waits for; after some of them it rests."""
+    more = f.b.add(looks, number(1))
+    with f.where("==", f.b.and_(more, number(REST - 1)), number(0)):
+        f.call(pool, PoolState, "rest")
+    return more
 
 
 def _in_turn(f: FunctionWriter, run: Any, count: Any, lists: Any) -> None:
     """Run the lists one after the other, and return."""
     f.each(count, lambda i: f.b.call(run, [f.item(lists, CallList, i)]))
+    f.b.ret_void()
+
+
+def _count(module: Any) -> None:
+    """What takes time and does nothing, to measure with: a loop of as many turns as the row says."""
+    f = FunctionWriter(module, COUNT, VOID, [POINTER], is_internal=False)
+    (row,) = f.arguments
+    f.each(f.b.load(row, typ=LONG), lambda _: None)
     f.b.ret_void()
 
 
@@ -197,15 +227,15 @@ def _attend(module: Any, shared: Any) -> None:
     def idle() -> Any:
         ticket = f.b.load_atomic(f.at(pool, PoolState, "ticket"), "seq_cst", 8, typ=LONG)
         stop = f.b.load_atomic(f.at(pool, PoolState, "stop"), "seq_cst", 8, typ=LONG)
-        return f.b.icmp_signed("==", f.b.or_(f.b.and_(ticket, number(UNTAKEN)), stop), number(0))
+        is_taken = f.b.icmp_signed("==", *_untaken(f, ticket))
+        return f.b.and_(is_taken, f.b.icmp_signed("==", stop, number(0)))
 
     f.b.branch(look)
     f.b.position_at_end(look)
     looks = f.b.phi(LONG)
     looks.add_incoming(number(0), before)
     with f.b.if_then(idle()):
-        f.call(pool, PoolState, "rest")
-        more = f.b.add(looks, number(1))
+        more = _looked(f, pool, looks)
         looks.add_incoming(more, f.b.block)
         f.b.cbranch(f.b.icmp_signed("<", more, number(LOOKS)), look, sleep)
     f.b.branch(woken)

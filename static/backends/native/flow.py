@@ -36,14 +36,19 @@ class Flow(NamedTuple):
     pool: Any = None
 
 
-def kernels(work: Work) -> Iterator[Any]:
-    """The recipes of all kernels, as often as they are called, those of loops once for each turn."""
-    for recipe, _ in work:
+def calls(work: Work) -> Iterator[tuple[Any, list[Location]]]:
+    """The recipes of all kernels with their places, as often as they are called, those of loops once for each turn."""
+    for recipe, places in work:
         if isinstance(recipe, Flow):
             for inner in recipe.lists:
-                yield from kernels(inner)
+                yield from calls(inner)
         else:
-            yield recipe
+            yield recipe, places
+
+
+def kernels(work: Work) -> Iterator[Any]:
+    """The recipes of all kernels, as often as they are called."""
+    return (recipe for recipe, _ in calls(work))
 
 
 def has_flow(work: Work) -> bool:
@@ -95,7 +100,7 @@ def with_scratch(work: Work, scratch: Any, number: int = 0) -> Work:
     return scratched
 
 
-WHILE, SWITCH, PARALLEL, ATTEND = "loop_while", "switch", "parallel", "attend"
+WHILE, SWITCH, PARALLEL, ATTEND, COUNT = "loop_while", "switch", "parallel", "attend", "count"
 DRIVERS = {"while": WHILE, "switch": SWITCH, "parallel": PARALLEL}
 LISTS = ("condition", "body", "after")
 """The lists of calls of each of a loop's two turns."""

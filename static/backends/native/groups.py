@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from static.backends.native import functions, operations
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Value, shifted
-from static.backends.native.laid import row_major
+from static.backends.native.laid import Extent, row_major
 from static.backends.native.rows import BoundArray, KernelContext, RowLoops
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.backends.native.target import Target
@@ -41,6 +41,12 @@ class Group(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes."""
         return math.prod(self.sizes) * len(self.steps)
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read and written of operands and results."""
+        read = [Extent.of(array.dtype, self.sizes, array.strides) for array in self.operands]
+        return read + [Extent.of(a.dtype, self.sizes, a.strides, is_written=True) for a, _ in self.results]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """The dtype and elements of each buffer that the kernel needs beside operands and results."""

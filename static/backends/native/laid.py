@@ -37,6 +37,24 @@ class LaidArray(NamedTuple):
         return self._replace(shape=tuple(shape), strides=strides)
 
 
+class Extent(NamedTuple):
+    """The bytes from the place of an array to which a kernel keeps when it reads the array, or writes it."""
+
+    low: int
+    high: int
+    is_written: bool
+
+    @classmethod
+    def of(cls, dtype: str, sizes: Sequence[int], strides: Sequence[int], *, is_written: bool = False) -> Extent:
+        """That of an array of these sizes, with so many elements between neighbours along each axis.
+
+        It has an element at least, since a sum over nothing is written too.
+        """
+        width, reaches = int(dtype[1:]), [max(n - 1, 0) * stride for n, stride in zip(sizes, strides, strict=True)]
+        low, high = (sum(reach for reach in reaches if (reach < 0) == is_low) for is_low in (True, False))
+        return cls(low * width, (high + 1) * width, is_written)
+
+
 def row_major(shape: Sequence[int], each: int = 1) -> tuple[int, ...]:
     """How far neighbours are apart along each axis in row-major order, where an element takes `each`."""
     return tuple(math.prod(shape[axis + 1 :]) * each for axis in range(len(shape)))

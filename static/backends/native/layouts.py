@@ -38,8 +38,8 @@ class ArrayObject(Structure):
     )
 
 
-class ArraySpec(Structure):
-    """An array that a step makes or expects: its number of axes, its shape, and its dtype object."""
+class ResultArray(Structure):
+    """An array that a step makes: its number of axes, its shape, and its dtype object."""
 
     _fields_ = (("axes", c_int), ("shape", c_void_p), ("dtype", c_void_p))
 
@@ -104,11 +104,16 @@ class ParallelHeader(Structure):
     _fields_ = (("pool", c_void_p), ("count", c_int64), ("lists", c_void_p))
 
 
+TICKET_BITS = 16
+"""Of a ticket for the first of the lists that nobody has taken, and as many for the one after the last."""
+MOST_LISTS = (1 << TICKET_BITS) - 1
+
+
 class PoolState(Structure):
     """What the threads of a pool share.
 
-    `ticket` is the number of the job, 32 bits, and how many of its lists nobody has taken, 32 bits; `left` is how many
-    are not done. `busy` while a step has the pool, `sleepers` how many threads wait for the condition. The rest is
+    `ticket` is the number of the job, 32 bits, and which of its lists nobody has taken; `left` is how many are not
+    done. `busy` while a step has the pool, `sleepers` how many threads wait for the condition. The rest is
     POSIX's: the functions, and room for a mutex and a condition on any system.
     """
 
@@ -134,7 +139,6 @@ class PythonApi(Structure):
     """Objects and functions of Python and NumPy that a step needs."""
 
     _fields_ = (
-        ("array", c_void_p),
         ("true", c_void_p),
         ("false", c_void_p),
         ("incref", CFUNCTYPE(None, c_void_p)),
@@ -151,13 +155,11 @@ class PythonApi(Structure):
 class StepTable(Structure):
     """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need.
 
-    `expected` says what the arguments have to be, or nothing where Python has looked. `refuse` is a function of
-    Python's, which raises the error of what a kernel has refused.
+    `refuse` is a function of Python's, which raises the error of what a kernel has refused.
     """
 
     _fields_ = (
         ("arguments", c_int64),
-        ("expected", c_void_p),
         ("result_count", c_int64),
         ("results", c_void_p),
         ("patch_count", c_int64),
@@ -191,9 +193,7 @@ def python() -> PythonApi:
         "call": api.PyObject_CallNoArgs,
     }
     fields = {name: ctypes.cast(function, kind[name]) for name, function in functions.items()}
-    return PythonApi(
-        array=id(np.ndarray), true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields
-    )
+    return PythonApi(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields)
 
 
 def context() -> StepContext:

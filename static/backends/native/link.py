@@ -95,8 +95,8 @@ def entry(target: Target) -> MachineCode:
 
 @functools.cache
 def drivers(target: Target) -> Mapping[str, MachineCode]:
-    """The functions that run loops, branches and what cores share."""
-    return _fixed("drivers", target, [flow.WHILE, flow.SWITCH, flow.PARALLEL, flow.ATTEND])
+    """The functions that run loops, branches and what cores share, and one to measure with."""
+    return _fixed("drivers", target, [flow.WHILE, flow.SWITCH, flow.PARALLEL, flow.ATTEND, flow.COUNT])
 
 
 def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:

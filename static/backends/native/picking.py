@@ -21,7 +21,7 @@ from graphs.ops.picking import add_along_axis, scatter, scatter_add, take, take_
 from static.backends.native import functions
 from static.backends.native.flow import Work
 from static.backends.native.ir import COUNTER, LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
-from static.backends.native.laid import LaidArray, broadcast, runs
+from static.backends.native.laid import Extent, LaidArray, broadcast, runs
 from static.backends.native.operations import cast, test
 from static.backends.native.steps import ArrayLayout
 from static.backends.native.target import Target
@@ -67,6 +67,17 @@ class Picking(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes."""
         return 2 * math.prod(self.sizes)
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read and written of what is picked, positions, values, and where it refuses."""
+        picked = (*self.sizes, self.size), (*self.picked.strides, self.step)
+        return [
+            Extent.of(self.picked.dtype, *picked, is_written=self.way != "take"),
+            Extent.of(self.positions.dtype, self.sizes, self.positions.strides),
+            Extent.of(self.values.dtype, self.sizes, self.values.strides, is_written=self.way == "take"),
+            *_refusing(self.refused),
+        ]
 
     @property
     def refused(self) -> tuple[int, ...]:
@@ -143,6 +154,13 @@ class Flattening(NamedTuple):
         """About how many operations a call takes."""
         return 2 * math.prod(self.sizes) * len(self.positions)
 
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of positions, and written of the result and where it refuses."""
+        read = [Extent.of(array.dtype, self.sizes, array.strides) for array in self.positions]
+        written = Extent.of(self.out.dtype, self.sizes, self.out.strides, is_written=True)
+        return [*read, written, *_refusing(self.refused)]
+
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """There is no scratch buffer."""
         del target
@@ -207,6 +225,11 @@ def _checked(b: LoopBuilder, position: Value, size: int) -> tuple[Value, Value]:
     place = b.op("select", test(b, "lt", place, zero), b.op("add", place, count), place, type=whole)
     is_outside = b.op("or", test(b, "lt", place, zero), test(b, "ge", place, count))
     return b.op("select", is_outside, zero, place, type=whole), is_outside
+
+
+def _refusing(sizes: Sequence[int]) -> list[Extent]:
+    """The two words that a kernel writes to, and the number for each axis: so that what refuses first is told."""
+    return [Extent.of(COUNTER.dtype, (2,), (1,), is_written=True)] + [Extent.of(COUNTER.dtype, (), ())] * len(sizes)
 
 
 def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers: Parameter) -> None:

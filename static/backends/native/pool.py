@@ -23,7 +23,8 @@ from static.backends.native.layouts import KERNEL, PoolState
 from static.backends.native.target import Target
 
 NAME = "graphduel"  # of the threads
-TIMES = 50  # that sharing no work is measured
+TIMES = 50  # that sharing work is measured
+TURNS = 20_000  # that each thread then counts: some microseconds, in which all of them can begin
 SLOWEST = 20_000  # nanoseconds that this is said to take at most: what is measured while others run would stay for ever
 
 _pools: weakref.WeakValueDictionary[tuple[int, Target], Pool] = weakref.WeakValueDictionary()
@@ -103,13 +104,18 @@ def _nanoseconds(pool: Pool) -> int:
 
 
 def _shared(pool: Pool) -> int:
-    """The nanoseconds that sharing as many empty lists as there are threads takes."""
-    lists = (layouts.CallList * pool.threads)()
-    header = layouts.ParallelHeader(ctypes.addressof(pool.state), pool.threads, ctypes.addressof(lists))
-    share = KERNEL(pool.code["parallel"].address)
-    start = time.perf_counter_ns()
-    share(ctypes.addressof(header))
-    return time.perf_counter_ns() - start
+    """How many nanoseconds longer lists that count take, one for each thread, than one such list."""
+    turns = ctypes.c_int64(TURNS)
+    call = layouts.KernelCall(pool.code["count"].address, ctypes.addressof(turns))
+    lists = (layouts.CallList * pool.threads)(*[layouts.CallList(1, ctypes.addressof(call))] * pool.threads)
+    taken = []
+    for count in (1, pool.threads):
+        header = layouts.ParallelHeader(ctypes.addressof(pool.state), count, ctypes.addressof(lists))
+        share = KERNEL(pool.code["parallel"].address)
+        start = time.perf_counter_ns()
+        share(ctypes.addressof(header))
+        taken.append(time.perf_counter_ns() - start)
+    return max(1, taken[1] - taken[0])
 
 
 def _before_fork() -> None:

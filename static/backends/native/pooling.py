@@ -17,7 +17,7 @@ from graphs.ops.windows import Window
 from static.backends.native import functions
 from static.backends.native.flow import Work
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value, shifted
-from static.backends.native.laid import LaidArray
+from static.backends.native.laid import Extent, LaidArray
 from static.backends.native.operations import cast, maximum, test
 from static.backends.native.steps import ArrayLayout
 from static.backends.native.target import Target
@@ -150,6 +150,13 @@ class Pooling(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes."""
         return math.prod(self.outer) * math.prod(self.counts) * math.prod(part[0] for part in self.window)
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of operands and written of the result, as if each had the larger size along each axis."""
+        sizes = (*self.outer, *map(max, self.elements, self.counts))
+        read = [Extent.of(array.dtype, sizes, array.strides) for array in self.operands]
+        return [*read, Extent.of(self.out.dtype, sizes, self.out.strides, is_written=True)]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """There is no scratch buffer."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from static.backends.native.copies import turn
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
+from static.backends.native.laid import Extent
 from static.backends.native.target import Target
 
 LONGEST, PANEL = 256, 96 << 8  # of k in one go, and bytes of a panel of the right matrix: a first-level cache holds it
@@ -67,6 +68,16 @@ class Product(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes: a vector at a time."""
         return math.prod(self.batch) * self.rows * self.inner * len(self.terms) * -(-self.columns // LANES)
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of the two matrices, and written of the result, where each k is one multiplication."""
+        left, right, out = ((*m.batch, m.row, m.column) for m in (self.left, self.right, self.out))
+        return [
+            Extent.of(self.dtype, (*self.batch, self.rows, self.inner), left),
+            Extent.of(self.dtype, (*self.batch, self.inner, self.columns), right),
+            Extent.of(self.dtype, (*self.batch, self.rows, self.columns), out, is_written=True),
+        ]
 
     @property
     def rows_of_terms(self) -> tuple[tuple[Term, ...], int, Term]:

@@ -15,7 +15,7 @@ from static.backends.native import functions
 from static.backends.native.copies import turn
 from static.backends.native.flow import Work
 from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
-from static.backends.native.laid import LaidArray, row_major
+from static.backends.native.laid import Extent, LaidArray, row_major
 from static.backends.native.products import LONGEST, ROWS, tile
 from static.backends.native.spread import Sliding, Spread, Strides, Terms, sliding
 from static.backends.native.target import Target
@@ -44,6 +44,16 @@ class WeightGradient(NamedTuple):
     def operations(self) -> int:
         """About how many operations a call takes: a vector at a time."""
         return self.examples * self.groups * self._rows * math.prod(self._counts) * (self._width // LANES)
+
+    @property
+    def extents(self) -> list[Extent]:
+        """What is read of elements and cotangents, and written of the result."""
+        batch, sizes = (self.examples, self.groups), [axis.size for axis in self.windows]
+        return [
+            Extent.of(self.dtype, (*batch, self.channels, *sizes), self.source),
+            Extent.of(self.dtype, (*batch, self.features, *self._counts), self.cotangent),
+            Extent.of(self.dtype, (self.groups, self.features, self._rows), (*self.out, 1), is_written=True),
+        ]
 
     @property
     def spread(self) -> Spread:

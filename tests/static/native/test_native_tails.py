@@ -67,7 +67,7 @@ def test_a_vector_that_is_not_full_writes_its_elements_alone(name, step, monkeyp
     codes = link.kernels(recipes, target)
     for recipe in recipes:
         actual = writes(called(codes[recipe]), recipe)
-        expected = writes(lambda where, recipe=recipe: native_reference.run(recipe.lower(target), where), recipe)
+        expected = writes(lambda where, recipe=recipe: native_reference.run(recipe.lower(target), where, ()), recipe)
         np.testing.assert_array_equal(actual, expected, err_msg=str(recipe))
 
 
