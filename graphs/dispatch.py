@@ -23,6 +23,7 @@ class Operation(Protocol):
     kernel: Callable[..., Any]
     infer: Callable[..., TensorSpec]
     infix: str
+    effect: bool
 
 
 Interpreter = Callable[[Any, Sequence[Any], Attrs], Any]  # of an `Op`, its inputs and its attributes
@@ -141,6 +142,13 @@ def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Except
 # What a kernel raises when its arguments are wrong. Anything else (no memory, a warning made an error) is no rule of
 # the op, and goes to the caller as it is.
 BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError)
+
+
+def failed(op: Operation, args: Sequence[Any], error: Exception, line: str = "") -> Exception:
+    """What a kernel has raised as an error of ours; what an effect raises is the user's, and stays as it is."""
+    if op.effect and not isinstance(error, GraphError):
+        return error
+    return explained(op, args, as_graph_error(error), line)
 
 
 def as_graph_error(error: Exception) -> GraphError:

@@ -135,7 +135,7 @@ class _Walk:
         try:
             value = node.op.kernel(*inputs, **attrs)
         except dispatch.BROKEN_RULES as error:
-            raise dispatch.explained(node.op, inputs, dispatch.as_graph_error(error), node.source) from None
+            raise dispatch.failed(node.op, inputs, error, node.source) from None
         return value if isinstance(value, (tuple, list)) else np.asarray(value)
 
     def _resolved(self, value: Any, inside: tuple[Node, ...]) -> Any:

@@ -70,7 +70,7 @@ def blame(call: OpSignature, inputs: Sequence[Tensor], line: str) -> None:
     try:
         call.op.kernel(*arrays, **call.attrs)
     except dispatch.BROKEN_RULES as error:
-        raise dispatch.explained(call.op, arrays, dispatch.as_graph_error(error), line) from None
+        raise dispatch.failed(call.op, arrays, error, line) from None
 
 
 def _values(node: DeferredNode) -> list[Tensor]:

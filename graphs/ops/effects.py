@@ -12,6 +12,7 @@ shown at that moment, and not by the graph.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -86,11 +87,19 @@ def _stop(x: Array, *, label: str, line: str, when: When, hook: Hook, out: Array
     return _nothing(out)
 
 
-def _require(x: Array, *, label: str, line: str, out: Array = None) -> Array:
-    """Ends the run where its input does not hold; the result is empty."""
+def _require(x: Array, *, label: str, line: str, error: BaseException | None, out: Array = None) -> Array:
+    """Ends the run where its input does not hold, with an error of the user's or of its rule; the result is empty."""
     if not np.all(x):
-        raise ControlFlowError(label)
+        raise ControlFlowError(label) if error is None else _again(error, line)
     return _nothing(out)
+
+
+def _again(error: BaseException, line: str) -> BaseException:
+    """A new error like one: each run raises its own."""
+    new = copy.copy(error)
+    if line:
+        new.add_note(f"raised at {line}")
+    return new
 
 
 def _always(value: Array) -> bool:
@@ -107,6 +116,12 @@ def _infer_print(x: TensorSpec, *, label: Any, line: Any) -> TensorSpec:
     return TensorSpec((0,), np.bool_)
 
 
+def _infer_require(x: TensorSpec, *, label: Any, line: Any, error: Any) -> TensorSpec:
+    if not (error is None or isinstance(error, BaseException)):
+        raise GraphError("what a requirement raises is an error; give one, or None")
+    return _infer_print(x, label=label, line=line)
+
+
 def _infer_stop(x: TensorSpec, *, label: Any, line: Any, when: Any, hook: Any) -> TensorSpec:
     if not (callable(when) and callable(hook)):
         raise GraphError("when and hook are functions; give functions, or leave them out")
@@ -121,7 +136,7 @@ def _effect(name: str, kernel: Callable[..., Array], infer: Callable[..., Tensor
 
 
 print_op: Op = _effect("print", _print, _infer_print)
-require_op: Op = _effect("require", _require, _infer_print)
+require_op: Op = _effect("require", _require, _infer_require)
 breakpoint_op: Op = _effect("breakpoint", _stop, _infer_stop)
 
 

@@ -14,5 +14,6 @@ def _seen(**options: Any) -> Maker:
     return calls(labels, lambda v, title, s: ((v.real(s),), {"label": title, "line": "model.py:1", **options}))
 
 
-EFFECTS = {name: _seen() for name in ("print", "observe", "require")}
+EFFECTS = {name: _seen() for name in ("print", "observe")}
+EFFECTS["require"] = _seen(error=None)
 EFFECTS["breakpoint"] = _seen(when=lambda value: value.size, hook=len)

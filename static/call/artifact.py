@@ -89,10 +89,14 @@ def _encode_graph(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> dict[str,
 
 
 def _encode_attr(node: Node, value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    what = ""
     if callable(value) and not isinstance(value, Graph):
-        name = getattr(value, "__name__", "one")
+        what = f"a Python function, {getattr(value, '__name__', 'one')}"
+    if isinstance(value, BaseException):
+        what = f"an error of Python's, {type(value).__name__}"
+    if what:
         where = f" ({node.source})" if node.source else ""
-        raise ArtifactError(f"{node.op.name} holds a Python function, {name}{where}; take it out before saving")
+        raise ArtifactError(f"{node.op.name} holds {what}{where}; take it out before saving")
     return _encode(value, arrays)
 
 

@@ -210,7 +210,7 @@ class Executable:
         if node is None:
             return error
         specs = [source.spec for source in node.inputs]
-        return dispatch.explained(node.op, specs, dispatch.as_graph_error(error), node.source)
+        return dispatch.failed(node.op, specs, error, node.source)
 
     def with_run(self, run: Callable[..., tuple[Any, ...]]) -> Executable:
         """A copy that calls `run` where this one runs its code; it takes the sizes that are planned here by now."""

@@ -73,6 +73,11 @@ def _only_defines(statement: ast.stmt) -> bool:
     return is_known and not any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Subscript)) for n in nodes_inside)
 
 
+def _caught(statement: ast.stmt, body: Body) -> Body:
+    """A body whose errors this statement may catch."""
+    return [at(ast.With([ast.withitem(operator("catching"))], body), statement)]
+
+
 class Statements:
     """Rewrites the statements of one function, which have no jumps any more; `rewrite` those of functions inside."""
 
@@ -123,6 +128,8 @@ class Statements:
         for field, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, field, self._expressions(value))
+        if isinstance(statement, ast.Raise) and statement.exc:
+            statement.exc = operator("raised", statement.exc)
         if isinstance(statement, ast.ClassDef) and not all(map(_only_defines, statement.body)):
             return [ast.Expr(operator("class_body", ast.Constant(statement.name))), statement]
         return [] if isinstance(statement, (ast.Global, ast.Nonlocal)) else [statement]
@@ -187,11 +194,13 @@ class Statements:
                     holder = self._name("entered")
                     entered += self._stored(item.optional_vars, load(holder))
                     item.optional_vars = store(holder)
-            statement.body = [*(at(new, statement) for new in entered), *self.block(statement.body, after)]
+            body = self.block(statement.body, after)
+            statement.body = [*(at(new, statement) for new in entered), *_caught(statement, body)]
             return [at(statement, statement)]
         every = after | loaded(statement)  # an exception may end any part of it
         outside, self._expressions.tried = self._expressions.tried, bool(statement.handlers)
-        statement.body = self.block(statement.body, every)
+        body = self.block(statement.body, every)
+        statement.body = _caught(statement, body) if statement.handlers else body
         self._expressions.tried = outside
         statement.orelse = self.block(statement.orelse, every)
         statement.finalbody = self.block(statement.finalbody, every)

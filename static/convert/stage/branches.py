@@ -10,6 +10,7 @@ from static.convert.stage.facts import assuming
 from static.convert.stage.merging import Merge, Path
 from static.convert.stage.overwriting import Overwriting, readable, readable_after, still_overwritten
 from static.convert.stage.places import Region, Variable, WritePlace, journal, write
+from static.convert.stage.raising import is_raised_by_the_graph, refuse_raised, require
 from static.convert.stage.unknown import (
     is_symbol,
     read,
@@ -104,8 +105,16 @@ def any_of(first: Any, second: Block) -> Any:
 
 
 def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequence[str]) -> list[Any]:
-    """The values of the block that the test picks (0 if it is false); places that blocks write to are written."""
-    paths = [_traced(f"branch{i}", block, assuming(test, bool(i))) for i, block in enumerate(blocks)]
+    """The values of the block that the test picks (0 if it is false); places that blocks write to are written.
+
+    Where one block ends with an error of the user's, the graph requires that the test picks the other.
+    """
+    paths: list[Path] = []
+    for picked in (True, False):  # what ends with an error is most often under the test, and the rest is traced once
+        path = _traced(f"branch{int(picked)}", blocks[picked], assuming(test, picked))
+        if path.error is not None:
+            return _required(test, not picked, blocks[not picked], path.graph, path.error)
+        paths.insert(0, path)
     places = list({key: place for path in paths for key, (place, _) in path.writes.items()}.values())
     merge = Merge(paths)
     for i, name in enumerate(names):
@@ -121,38 +130,57 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     return results[: len(names)]
 
 
+def _required(test: Symbol, picked: bool, block: Block, ending: Subgraph, error: BaseException) -> Any:
+    """What a block gives that is traced where the branch stands, for on the other side is nothing but an error."""
+    if any(node.has_effect for node in ending.builder.nodes):
+        refuse_raised(error)
+    require(test, picked, error)
+    errors: list[BaseException] = []
+    with assuming(test, picked):
+        result = reached(block, errors)
+    if errors:
+        refuse_raised(errors[0])
+    return result
+
+
 def _is_in_place(place: WritePlace) -> bool:
     return isinstance(place, Overwriting)
 
 
 def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> Path:
     values: list[Any] = []
+    errors: list[BaseException] = []
     writes: dict[Any, tuple[WritePlace, Any]] = {}
     region = Region()
 
     def body(_: list[Any]) -> None:
         with region, assumption:
             try:
-                values.extend(readable(settled(value)) for value in reached(block))
+                values.extend(readable(settled(value)) for value in reached(block, errors))
             finally:
                 writes.update(region.undo(readable))
 
-    return Path(Subgraph(name, body, []), values, region, writes)
+    graph = Subgraph(name, body, [])
+    return Path(graph, values, region, writes, errors[0] if errors else None)
 
 
-def reached(block: Callable[[], Any]) -> Any:
-    """What a block gives that only the run knows to be reached: what it raises is refused, for a graph cannot raise."""
+def reached(block: Callable[[], Any], errors: list[BaseException] | None = None) -> Any:
+    """What a block gives that only the run knows to be reached.
+
+    An error that the user's code raises is put into `errors`, and the block gives nothing. Others are refused, and so
+    are all where there is no such list.
+    """
     try:
         return block()
     except GraphError:
         raise
     except RecursionError:
         refuse("a function calls itself until a value says stop; write a loop")
-    except Exception as error:  # noqa: BLE001  (whatever the user's code raises)
-        kind = type(error).__name__
-        refuse(
-            f"{kind} is raised where only the run knows whether it is reached ({error}); return a value that says so"
-        )
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever the user's code raises)
+        if errors is None or not is_raised_by_the_graph(error):
+            refuse_raised(error)
+        errors.append(error.with_traceback(None))
+        return ()
 
 
 def _left(path: Path, place: WritePlace) -> Any:

@@ -8,6 +8,7 @@ import functools
 import heapq
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -18,7 +19,7 @@ from graphs.ops.effects import print as print_op
 from graphs.ops.elementwise import round as round_op
 from graphs.ops.elementwise import trunc
 from graphs.ops.movement import astype, reshape, stop_gradient
-from static.convert.stage import frames
+from static.convert.stage import frames, raising
 from static.convert.stage.branches import choose
 from static.convert.stage.iterators import check_takes
 from static.convert.stage.loops import CountedRange
@@ -226,6 +227,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     str: text_of(str),
     repr: text_of(repr),
     format: text_of(format),
+    sys.exit: raising.exits,
     **frames.REPLACED,
 }
 """What is called in place of a function of Python's."""

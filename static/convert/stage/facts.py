@@ -12,6 +12,7 @@ from graphs.ops.elementwise import logical_and, logical_not, logical_or, where
 from graphs.ops.movement import astype
 from static.convert.stage.conversion import part
 from static.trace.symbol import Symbol
+from static.trace.tracing import current
 
 Fact = tuple[Node, bool]
 
@@ -21,6 +22,7 @@ class PathFacts:
 
     def __init__(self) -> None:
         self.by_branch: Table[frozenset[Fact]] = {}
+        self.required: set[Fact] = set()
 
 
 class assuming(Block):  # noqa: N801
@@ -35,11 +37,21 @@ class assuming(Block):  # noqa: N801
 
 def known_value(test: Symbol) -> bool | None:
     """The value that a test is known to have where this is traced, or None."""
-    for facts in part(PathFacts).by_branch.values():
+    facts = part(PathFacts)
+    for holding in (*facts.by_branch.values(), facts.required):
         for value in (True, False):
-            if (test.node, value) in facts:
+            if (test.node, value) in holding:
                 return value
     return None
+
+
+def require(test: Symbol, value: bool) -> None:
+    """Know from here on that a test has this value, as the graph ends where it has not.
+
+    That of a value from around a branch or a loop is known no longer than that, and so not at all.
+    """
+    if test.builder is current():
+        part(PathFacts).required.update(_following(test.node, value))
 
 
 def _following(node: Node, value: bool) -> Iterator[Fact]:

@@ -179,7 +179,7 @@ def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None
         return
     parts, going = bounded_node(start, tested, step, active.max_rounds)
     rule = f"a loop takes more than the {active.max_rounds} rounds that max_rounds allows; allow more"
-    require_op.apply((logical_not(going),), {"label": rule, "line": user_line()})
+    require_op.apply((logical_not(going),), {"label": rule, "line": user_line(), "error": None})
     carried.finish(parts)
 
 

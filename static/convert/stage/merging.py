@@ -23,12 +23,13 @@ from static.trace.tracing import static_key
 
 
 class Path(NamedTuple):
-    """What one branch comes to: its graph, the values it leaves, the places it has written to."""
+    """What one branch comes to: its graph, the values it leaves, the places it has written to, or how it ends."""
 
     graph: Subgraph
     values: list[Any]
     region: Region
     writes: dict[Any, tuple[WritePlace, Any]]
+    error: BaseException | None = None
 
 
 class Merge:

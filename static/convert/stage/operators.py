@@ -16,6 +16,7 @@ from static.convert.stage import (
     iterators,
     loops,
     places,
+    raising,
     streams,
     unknown,
     writing,
@@ -75,13 +76,7 @@ def iterated(items: Any) -> Any:
 
 def asserted(test: Any, message: Any) -> None:
     """`assert test, message()`."""
-    test = implicit.asked(test)
-    if is_symbol(test):
-        refuse(
-            "assert asks for what only the run knows, and a graph cannot raise; return the value, and check it after"
-        )
-    if not test:
-        raise AssertionError(message())
+    branches.branch(implicit.asked(test), lambda: None, lambda: raising.fails(message()), branches.NOTHING, ())
 
 
 def shown_quietly(value: Any) -> Any:
@@ -118,6 +113,7 @@ vars(calls.OPERATORS).update(
     born=places.born,
     branch=branch,
     call=calls.call,
+    catching=raising.catching,
     chain=comparing.chain,
     choose=choose,
     class_body=class_body,
@@ -143,6 +139,7 @@ vars(calls.OPERATORS).update(
     not_same=identity.not_same,
     outer=writing.outer,
     owned=writing.owned,
+    raised=raising.raised,
     read=unknown.read,
     returned=unknown.returned,
     same=identity.same,

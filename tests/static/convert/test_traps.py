@@ -24,6 +24,7 @@ from tests.static.convert.traps import (
     loops,
     names,
     numbers,
+    raising,
     untaken,
     walrus,
 )
@@ -45,6 +46,7 @@ FILES = (
     loops,
     names,
     numbers,
+    raising,
     untaken,
     walrus,
 )

@@ -43,7 +43,7 @@ def raised_in_a_branch(x):
     return y
 
 
-@refused
+@right
 def raised_by_a_helper(x):
     def checked(value):
         if value < -100:
@@ -53,7 +53,7 @@ def raised_by_a_helper(x):
     return checked(g.sum(x)) * 2
 
 
-@refused
+@right
 def an_assertion_on_a_value(x):
     assert g.sum(x) > -100, "too small"
     return g.sum(x)
