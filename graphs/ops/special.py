@@ -22,7 +22,7 @@ __all__ = ["erf", "erfc", "erfcx"]
 
 Block = Callable[[Array], Array]
 
-_BLOCK = 1 << 17  # bytes at a time: some dozens of passes stay in cache, and take longer than it takes to call them
+_BLOCK = 1 << 18  # bytes at a time: some dozens of passes stay in cache, and take longer than it takes to call them
 
 _CENTRE = 0.46875  # up to here erf is a rational function of x * x, times x
 _TAIL = 4.0  # and from here erfc is one of 1 / (x * x), times exp(-x * x)
