@@ -22,14 +22,25 @@ def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: 
     """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
     if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
+    count, length = len(axis), x.shape[-1]  # the two usual cases first, since to look for more takes as long as they do
+    if axis[-1] == count - 1 and count < x.ndim:
+        return in_shape(_over_rows(x, count), (1,) * count * keepdims + x.shape[count:], out)
+    if count == 1 and axis[0] == x.ndim - 1 and _SHORTEST <= length <= _LONGEST:
+        return np.vecdot(x, _ONES[x.dtype.num][:length], out, keepdims=keepdims)  # type: ignore[call-overload]
+    return _over_both_ends(x, axis, dtype, out, keepdims)
+
+
+def _over_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:
+    """The sum over some of the first axes, or none, and some of the last."""
     before = next((i for i, place in enumerate(axis) if place != i), len(axis))
     after = len(axis) - before
     length = math.prod(x.shape[x.ndim - after :])
     is_outer = len(axis) < x.ndim and axis[before:] == tuple(range(x.ndim - after, x.ndim))
-    if not is_outer or (after and not _SHORTEST <= length <= _LONGEST):
+    if not is_outer or not _SHORTEST <= length <= _LONGEST:
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
     shape = (1,) * before * keepdims + x.shape[before : x.ndim - after] + (1,) * after * keepdims
-    return in_shape(_over_rows(_along_rows(x, after, length) if after else x, before), shape, out)
+    rows = _along_rows(x, after, length)
+    return in_shape(_over_rows(rows, before) if before else rows, shape, out)
 
 
 def _along_rows(x: Array, count: int, length: int) -> Array:
@@ -47,8 +58,6 @@ def _is_plain(x: Array, dtype: Any) -> bool:
 
 def _over_rows(x: Array, count: int) -> Array:
     """The sum over the first `count` axes, flat."""
-    if not count:
-        return x
     number = math.prod(x.shape[:count])
     ones = _ONES[x.dtype.num][:number] if number <= _LONGEST else np.ones(number, x.dtype)
     flat: Array = ones.dot(x if x.ndim == 2 else x.reshape(number, math.prod(x.shape[count:])))
