@@ -106,7 +106,9 @@ def _loads(environments: list[Environment]) -> list[float]:
 
 
 def _machine(environments: list[Environment]) -> Iterator[str]:
-    """Load, threads and power; nothing of what the system or older records do not tell."""
+    """GPU, load, threads and power; nothing of what the system or older records do not tell."""
+    if gpus := sorted({environment.gpu for environment in environments if environment.gpu}):
+        yield f"Frameworks computed on {' and '.join(gpus)}."
     loads = _loads(environments)
     if loads:
         cores = next((last.logical_cores for last in reversed(environments) if last.logical_cores), None)

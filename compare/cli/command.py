@@ -6,6 +6,7 @@ disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ct
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from errno import EPIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,7 +139,7 @@ def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, res
     preset = suite if suite == MODELS else "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
     if suite == MODELS:
-        asked["frameworks"] = asked["frameworks"] or ["torch"]
+        asked["frameworks"] = _of_models(asked["frameworks"])
     elif asked["modes"] or asked["against"]:
         raise click.UsageError("--modes and --against are about real models; add --suite models")
     if asked["device"] != "cpu" and not asked["frameworks"]:
@@ -162,6 +163,17 @@ def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, res
         echo("Nothing was measured.", err=True)
     baseline.ended(outcome.records, *kept)
     ctx.exit(outcome.exit_code)
+
+
+def _of_models(frameworks: Sequence[str]) -> list[str]:
+    """The framework that real models are written for. Raises UsageError where another is asked for."""
+    from compare.workloads.models import FRAMEWORK
+
+    if others := [name for name in frameworks if name != FRAMEWORK]:
+        raise click.UsageError(
+            f"--suite models has models of {FRAMEWORK} alone, and none of {', '.join(others)}; leave --frameworks out"
+        )
+    return [FRAMEWORK]
 
 
 def _again(settings: Any, directory: Path) -> list[str]:

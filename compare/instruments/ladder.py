@@ -192,8 +192,8 @@ def difference(result: Any, expected: Any, example: Expected | None = None) -> s
     if error <= allowed:
         return None
     if example is not None:
-        errors = rounding.errors_of(result, expected)
-        if rounding.judged({0: errors}, allowed, lambda _: example.spread).fault is None:
+        apart = rounding.differences(result, [expected], allowed)
+        if rounding.judged({0: apart}, allowed, lambda _, nudges: example.moves(nudges)).fault is None:
             return None
     return f"off from the tape's result by {error:.3g}, allowed {allowed:g}"
 

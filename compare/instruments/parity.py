@@ -11,8 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import optree
@@ -27,7 +26,7 @@ from compare.engines.limit import within
 from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import rounding, thin
-from compare.instruments.rounding import Errors, Result, judged
+from compare.instruments.rounding import Difference, Moves, Result, judged
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status
@@ -46,14 +45,17 @@ class Expected:
     example: int
     reference: Result
     dynamic: Result
+    _moves: dict[int, Moves] = field(default_factory=dict)
 
-    @cached_property
-    def spread(self) -> Errors:
-        """How far rounding alone moves what the dynamic engine gives.
+    def moves(self, nudges: int) -> Moves:
+        """What rounding alone does to what the dynamic engine gives, by so many nudges.
 
         That in float64 is no part of it: a fault of the dynamic engine would excuse itself.
         """
-        return rounding.worst(rounding.errors_of(self._nudged(seed), self.dynamic) for seed in rounding.SEEDS)
+        if nudges not in self._moves:
+            moved = (rounding.difference(self._nudged(seed), self.dynamic) for seed in range(1, nudges + 1))
+            self._moves[nudges] = Moves(list(moved))
+        return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
         arguments = self.case.params, self.case.examples[self.example]
@@ -113,8 +115,8 @@ def tolerance_of(case: Case) -> float:
 
 def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> ParityArm:
     """A step against both references, over the examples expected."""
-    errors = {place: _errors(step, each) for place, each in enumerate(expected)}
-    row = judged(errors, tolerance, lambda place: expected[place].spread)
+    differences = {place: _differences(step, each, tolerance) for place, each in enumerate(expected)}
+    row = judged(differences, tolerance, lambda place, nudges: expected[place].moves(nudges))
     status: Status = "disagree" if row.fault else "ok"
     return ParityArm(status, row.fault or row.warning, _finite(row.output), _finite(row.gradient), row.allowed)
 
@@ -160,10 +162,9 @@ def _counts(graph: Any) -> dict[str, int]:
     return dict(sorted(Counter(graph.op_counts()).items()))
 
 
-def _errors(step: Step, expected: Expected) -> Errors:
+def _differences(step: Step, expected: Expected, tolerance: float) -> list[Difference]:
     result = step(*step.examples[expected.example])
-    references = (expected.reference, expected.dynamic)
-    return rounding.worst(rounding.errors_of(result, reference) for reference in references)
+    return rounding.differences(result, (expected.reference, expected.dynamic), tolerance)
 
 
 def _finite(error: float) -> float | None:

@@ -20,7 +20,7 @@ from compare.engines.step import Step, TrainingFunction
 from compare.errors import described
 from compare.instruments import rounding
 from compare.instruments.parity import TOLERANCES
-from compare.instruments.rounding import Errors, tree_error
+from compare.instruments.rounding import Moves, difference, tree_error
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
@@ -66,9 +66,9 @@ class Runnable(ABC):
     def expected(self) -> Mapping[int, Sequence[Reference]]:
         """For calls by their number, what each must give: every one of several references."""
 
-    def spread(self, index: int) -> Errors:
-        """How far rounding alone moves each array of what a call gives; nothing where that is not measured."""
-        return Errors([], [])
+    def moves(self, index: int, nudges: int) -> Moves:
+        """What rounding alone does to what a call gives, by so many nudges; none where that is not measured."""
+        return Moves()
 
     @abstractmethod
     def step(self, arm: str) -> Step:
@@ -155,6 +155,7 @@ class FunctionRunnable(Runnable):
         self.training = engine.training(function, calls)
         self._reached = tuple(engine.reached(function))
         self._begin = self.training.snapshot() if self.training else None
+        self._moves: dict[int, list[Moves]] = {}
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -165,7 +166,7 @@ class FunctionRunnable(Runnable):
     @property
     def _conditioning(self) -> float:
         """How far rounding alone moves eager, which is measured where a mode is off; 0 where that tells nothing."""
-        off = max((max(errors.largest) for errors in self.__dict__.get("_spread", ())), default=0.0)
+        off = max((max(moves.sizes.largest) for moves in self._moves.get(rounding.NUDGES, ())), default=0.0)
         return off if off <= 1 else 0.0
 
     @property
@@ -179,17 +180,18 @@ class FunctionRunnable(Runnable):
         written: Callable[..., Any] = self.function
         return written
 
-    def spread(self, index: int) -> Errors:
-        """Eager in float64, where the function runs in it, and from nudged numbers, against eager."""
-        return self._spread[index]
+    def moves(self, index: int, nudges: int) -> Moves:
+        """Eager in float64, where the function runs in it, and from nudged numbers, less eager."""
+        if nudges not in self._moves:
+            self._moves[nudges] = self._moved(nudges)
+        return self._moves[nudges][index]
 
-    @cached_property
-    def _spread(self) -> list[Errors]:
-        nudged = zip(*map(self._nudged, rounding.SEEDS), strict=True)
-        return [
-            rounding.worst(rounding.errors_of(result, eager) for result in (*exact, *results))
-            for (eager, *exact), results in zip(self.expected.values(), nudged, strict=True)
-        ]
+    def _moved(self, nudges: int) -> list[Moves]:
+        moved = [[difference(result, eager) for result in exact] for eager, *exact in self.expected.values()]
+        for seed in range(1, nudges + 1):
+            for moves, (eager, *_), result in zip(moved, self.expected.values(), self._nudged(seed), strict=True):
+                moves.append(difference(result, eager))
+        return list(map(Moves, moved))
 
     def step(self, arm: str) -> Step:
         """See the base."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from compare.errors import CompareError, described
+from compare.errors import CompareError, InputsError, described
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
@@ -101,6 +101,13 @@ class Runner:
                         self.journal.keep(each)
                 self.reporter.label = job.label  # another job may have started since
                 self.reporter.finish(error_of(record), job)
+
+    def asked(self, job: Job) -> Record:
+        """What a job answers that leaves no record. Raises InputsError where it fails."""
+        answer = _record(job, self.pool.submit(job, self.limit))
+        if isinstance(answer, Failure):
+            raise InputsError(answer.error)
+        return answer
 
     def header(self, settings: Mapping[str, Setting]) -> None:
         """The run's own line, with the environment as a worker sees it; a resumed run gets one for each start.

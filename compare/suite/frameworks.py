@@ -23,6 +23,8 @@ from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"
 """Where in the folder of a run frameworks keep compiled code until it has ended."""
+PLACED = "compare.instruments.time.measure:placed"
+"""What makes the answer of a job that asks for the device."""
 Stage = tuple[list[Job], list[Job], list[Job]]
 """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another."""
 AT_ONCE = 2
@@ -33,16 +35,17 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     """Run the jobs about frameworks; one that is not installed is left out, with how to install it.
 
     Jobs that time no steady state run two at once where there are two cores: compilers take most of their time. Real
-    models are measured a few at a time, and what is known of each is told then.
+    models are measured a few at a time, and what is known of each is told then. Raises InputsError where the device is
+    not there.
     """
+    directory = runner.journal.path.parent
     for name in settings.frameworks:
         if missing := named(name).missing:
             runner.reporter.notice(f"left out: {missing}")
-        elif settings.limits.models and name != FRAMEWORK:
-            runner.reporter.notice(f"left out: the models are written for {named(FRAMEWORK).title}")
+        elif settings.device != "cpu":
+            runner.asked(_device_job(settings, named(name), directory))
     if settings.limits.models and settings.only is None and (words := left_out()):
         runner.reporter.notice(words)
-    directory = runner.journal.path.parent
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
         stages = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
         runner.reporter.pace.expect(job for stage in stages.values() for part in stage for job in part)
@@ -108,7 +111,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     `counter` is a folder for the library that counts bytes.
     """
     limits, models = settings.limits.frameworks, settings.limits.models
-    frameworks = installed([name for name in settings.frameworks if name == FRAMEWORK or not models])
+    frameworks = installed(settings.frameworks)
     processes = settings.processes if models else limits.processes
     shared = [
         (framework, cell, arms)
@@ -176,6 +179,13 @@ def cell_job(
     variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
     asked = {"limit": limit, "device": settings.device}
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
+
+
+def _device_job(settings: Settings, framework: Engine, directory: Path) -> Job:
+    """What asks a framework whether the device of the run is there."""
+    variables = framework.environment(directory.absolute() / FOLDER, settings.device)
+    asked = {"device": settings.device}
+    return Job("environment", arms=framework.arms[:1], maker=PLACED, asked=asked, variables=variables)
 
 
 def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Iterator[Job]:

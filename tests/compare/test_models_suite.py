@@ -17,11 +17,12 @@ from compare.claims import CLAIMS
 from compare.claims import models as costs
 from compare.claims.frameworks import of_framework
 from compare.cli.command import graphduel
-from compare.errors import UnknownNameError
+from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown
-from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
+from compare.records import device, results
+from compare.records.cells import Call, Memory, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget
-from compare.records.record import Cell, of
+from compare.records.record import Cell, Run, of
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage
@@ -183,6 +184,47 @@ def test_a_file_that_has_batches_makes_its_calls_by_them():
 def test_no_such_model_names_those_that_there_are():
     with pytest.raises(UnknownNameError, match="resnet18"):
         jobs.cells(Settings("models", only="resnet81"))
+
+
+@pytest.mark.parametrize(("asked", "named"), [("jax", "jax"), ("torch,tensorflow,jax", "tensorflow, jax")])
+def test_another_framework_has_no_models(tmp_path, asked, named):
+    answer = CliRunner().invoke(
+        graphduel, ["run", "--suite", "models", "--frameworks", asked, "--out", str(tmp_path / "run")]
+    )
+    assert answer.exit_code == 2
+    said = " ".join(answer.output.split())
+    assert f"--suite models has models of torch alone, and none of {named}; leave --frameworks out" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_device_that_is_not_there_is_told_before_anything_is_measured(toys, tmp_path):
+    with pytest.raises(InputsError, match=r"--device cuda: Toy sees no GPU here; .* or leave --device out"):
+        go(tmp_path / "run", device="cuda")
+    assert [type(record) for record in results.read(tmp_path / "run" / results.RESULTS)] == [Run]
+
+
+@pytest.fixture
+def gpu(toys, monkeypatch):
+    """A GPU that computes nothing, and what has waited for it."""
+    toy, waited = engines.named("toy"), []
+    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
+    monkeypatch.setattr(toy, "wait", lambda result: waited.append(toy.device))
+    monkeypatch.setattr(device, "_gpus", [])
+    yield waited
+    toy.use("cpu")
+
+
+def test_on_a_gpu_each_call_is_waited_for_and_timed_on_the_wall(gpu, tmp_path):
+    outcome, _ = go(tmp_path / "run", only="toy_lengths", device="cuda")
+    times = of(outcome.records, Time)
+    assert {record.environment.gpu for record in times} == {"A GPU"}
+    assert {record.clock for record in times} == {"wall"}
+    calls = sum(len(row.stream) for record in times for row in record.arms.values())
+    blocks = sum(row.calls_per_block * len(row.blocks) for record in times for row in record.arms.values())
+    assert set(gpu) == {"cuda"}
+    assert len(gpu) >= calls + blocks
+    assert not of(outcome.records, Memory)  # bytes from malloc say nothing about a GPU
+    assert "Frameworks computed on A GPU." in (tmp_path / "run" / "report.md").read_text()
 
 
 def test_modes_are_about_models_alone():

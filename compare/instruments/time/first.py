@@ -17,7 +17,7 @@ from compare.engines import heap
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
-from compare.instruments.rounding import Errors, Result, errors_of, judged, worst
+from compare.instruments.rounding import Difference, Result, differences, judged
 from compare.instruments.runnables import TOLERANCE, Runnable
 from compare.instruments.time.rounds import NAME, ClockName, collected, spent
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
@@ -47,8 +47,8 @@ def seconds_for(seconds: float) -> Iterator[Callable[[float], None]]:
 class FirstEpoch:
     """What the first epoch of an arm came to.
 
-    `errors` are those of each call that was compared; the largest, which are null where there are none, and how far off
-    an array was `allowed` to be, come of judging.
+    `differences` are those of each call that was compared, until they are judged. The largest errors, which are null
+    where there are none, and how far off an array was `allowed` to be, come of that.
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
@@ -61,7 +61,7 @@ class FirstEpoch:
     step: Step | None = None
     build: float = 0.0
     calls: list[Call] = field(default_factory=list)
-    errors: dict[int, Errors] = field(default_factory=dict)
+    differences: dict[int, list[Difference]] = field(default_factory=dict)
     output_error: float | None = None
     gradient_error: float | None = None
     allowed: float = TOLERANCE
@@ -86,13 +86,14 @@ class FirstEpoch:
     def compare(self, index: int, result: Result, references: Sequence[Result]) -> None:
         """Note how far each array of what a call gives is off."""
         if references:
-            self.errors[index] = worst(errors_of(result, reference) for reference in references)
+            self.differences[index] = differences(result, references, TOLERANCE)
 
     def judge(self, runnable: Runnable) -> None:
         """Note whether the errors are within what is allowed, and how far off the arm is at most."""
-        if not self.errors:
+        if not self.differences:
             return  # it was ended before there was anything to compare
-        row = judged(self.errors, TOLERANCE, runnable.spread, runnable.second)
+        row = judged(self.differences, TOLERANCE, runnable.moves, runnable.second)
+        self.differences.clear()  # bytes that are held are counted next
         self.output_error, self.gradient_error = min(row.output, LARGEST), min(row.gradient, LARGEST)
         self.allowed = row.allowed
         if row.fault:

@@ -23,7 +23,7 @@ from compare.instruments.time.rounds import CLOCK, NAME, Clock, TimedCall, paire
 from compare.instruments.watch import lines
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Job
-from compare.records.record import Record
+from compare.records.record import Bare, Record
 from compare.records.results import to_json
 from compare.steps import now
 from compare.workloads import models
@@ -41,9 +41,7 @@ T = TypeVar("T")
 
 def measure(job: Job) -> Time:
     """What one process finds of a workload: every arm built, called first, and timed in steady state."""
-    engine = engines.of_arm(job.arms[0])
-    engine.start(job.seed)
-    engine.use(job.asked.get("device", "cpu"))
+    engine = _started(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
     case = thin.case_of(job, engine.workload(job.source))
@@ -56,6 +54,19 @@ def measure(job: Job) -> Time:
     runnable = WorkloadRunnable(engine, case, engine.step, {each.example: (each.reference,) for each in expected})
     gc.freeze()
     return answer(job, runnable, _limits(job))
+
+
+def placed(job: Job) -> Bare:
+    """The record of a job that asks whether the device of its engine is there. Raises InputsError where it is not."""
+    _started(job)
+    return Bare()
+
+
+def _started(job: Job) -> Engine:
+    engine = engines.of_arm(job.arms[0])
+    engine.start(job.seed)
+    engine.use(job.asked.get("device", "cpu"))
+    return engine
 
 
 def model_of(job: Job, engine: Engine) -> ModelRunnable:
