@@ -8,13 +8,14 @@ does not run along the sequence, and the gradient of the weight is one product.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from dynamic.tensor import Tensor
-from graphs import ops
+from graphs import dispatch, ops
 from graphs.dims import Size
 from graphs.op import Array, Op
 from graphs.ops.elementwise import sigmoid
@@ -61,6 +62,21 @@ def _before(states: Array, first: Array) -> Array:
 def _reach(planes: Array) -> bool:
     """Whether a cotangent may reach these planes: gates are read by gradients of gradients alone."""
     return not isinstance(planes, np.ndarray) or bool(planes.any())
+
+
+def _functions(values: tuple[Array, ...], *steps: Op) -> tuple[Callable[..., Array], ...]:
+    """Ops as what a loop over steps calls: their kernels, where the values are arrays and nobody watches.
+
+    On few numbers an op takes as long to ask what it is called on as its kernel takes to run.
+    """
+    are_plain = all(type(value) is np.ndarray for value in values)
+    if are_plain and not dispatch.observers and not dispatch.detours:
+        return tuple(op.kernel for op in steps)
+    return tuple(functools.partial(_apply, op) for op in steps)
+
+
+def _apply(op: Op, *inputs: Array, **attrs: int) -> Array:
+    return op.apply(inputs, attrs)
 
 
 def _slope(squashed: Array) -> Array:
@@ -114,13 +130,14 @@ def _lstm_cotangents(g: Array, y: Array, out: Array, input3: Array) -> GateCotan
         of_gates = _beside(*[ops.multiply(g[2 + gate], slope) for gate, slope in enumerate(slopes)])
     back, made = transposed(y), []
     hidden, cell = g[0, -1], g[1, -1]
+    add, multiply, matmul, concat = _functions((g, y, out, input3), ops.add, ops.multiply, ops.matmul, ops.concat)
     for t in reversed(range(shape_of(out)[1])):
-        cell = ops.add(cell, ops.multiply(hidden, cell_of_hidden[t]))
-        reached = ops.multiply(_beside(cell, cell, cell, hidden), of_both[t])
-        made.append(reached if of_gates is None else ops.add(reached, of_gates[t]))
-        hidden, cell = ops.matmul(made[-1], back), ops.multiply(cell, forget[t])
+        cell = add(cell, multiply(hidden, cell_of_hidden[t]))
+        reached = multiply(concat(cell, cell, cell, hidden, axis=1), of_both[t])
+        made.append(reached if of_gates is None else add(reached, of_gates[t]))
+        hidden, cell = matmul(made[-1], back), multiply(cell, forget[t])
         if t:
-            hidden, cell = ops.add(g[0, t - 1], hidden), ops.add(g[1, t - 1], cell)
+            hidden, cell = add(g[0, t - 1], hidden), add(g[1, t - 1], cell)
     gates = ops.stack(made[::-1])
     return GateCotangents(gates, gates, (hidden, cell))
 
@@ -177,13 +194,14 @@ def _gru_cotangents(g: Array, y: Array, z: Array, out: Array) -> GateCotangents:
         of_gates = _beside(g_reset, g_update, ops.add(g[4], ops.multiply(g_new, reset)))
     back, made, hiddens = transposed(y), [], []
     hidden = g[0, -1]
+    add, multiply, matmul, concat = _functions((g, y, z, out), ops.add, ops.multiply, ops.matmul, ops.concat)
     for t in reversed(range(shape_of(out)[1])):
         hiddens.append(hidden)
-        reached = ops.multiply(_beside(hidden, hidden, hidden), of_hidden[t])
-        made.append(reached if of_gates is None else ops.add(reached, of_gates[t]))
-        hidden = ops.add(ops.multiply(hidden, update[t]), ops.matmul(made[-1], back))
+        reached = multiply(concat(hidden, hidden, hidden, axis=1), of_hidden[t])
+        made.append(reached if of_gates is None else add(reached, of_gates[t]))
+        hidden = add(multiply(hidden, update[t]), matmul(made[-1], back))
         if t:
-            hidden = ops.add(g[0, t - 1], hidden)
+            hidden = add(g[0, t - 1], hidden)
     of_state = ops.stack(made[::-1])
     reached = ops.multiply(ops.stack(hiddens[::-1]), of_new)
     reached = reached if of_gates is None else ops.add(reached, g_new)

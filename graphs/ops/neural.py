@@ -54,7 +54,9 @@ def gelu(x: Array, /, approximate: bool = False) -> Array:
 
 def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
     """x where it is positive, else `slope` * x; gradient `slope` at 0."""
-    return where(greater(x, 0), x, multiply(x, slope))
+    # As a product with 1 or the slope, since then its gradient is a product too, and selects nothing.
+    kind = np.result_type(dtype_of(x), float(slope)).type
+    return multiply(x, where(greater(x, 0), kind(1), kind(slope)))
 
 
 def elu(x: Array, /, alpha: float = 1.0) -> Array:

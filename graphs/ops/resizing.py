@@ -14,6 +14,7 @@ from graphs.op import Array
 from graphs.ops.elementwise import add, multiply
 from graphs.ops.families import composite
 from graphs.ops.picking import take
+from graphs.ops.pooling import window_spread
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 
 __all__ = ["interpolate"]
@@ -53,8 +54,18 @@ def interpolate(
         if mode in _LINEAR:
             x = _between(x, axis, _sources(have, want, step, align_corners))
         else:
-            x = take(x, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)), axis=axis)
+            x = _taken(x, axis, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
     return x
+
+
+def _taken(x: Array, axis: int, have: int, places: Any) -> Array:
+    """The elements at these places of an axis of x: of all equally often, as windows of one, where there are such."""
+    times = len(places) // have
+    if not np.array_equal(places, np.repeat(np.arange(have), times)):
+        return take(x, places, axis=axis)
+    others = shape_of(x)[axis + 1 :]
+    window = ((times, times, 0, 0, 1), *((1, 1, 0, 0, 1),) * len(others))
+    return window_spread(x, sizes=(len(places), *others), window=window)  # whose gradient is a sum, and no scattering
 
 
 def _known(sizes: Shape) -> list[int]:

@@ -42,23 +42,27 @@ _REFUSE = "return NotImplemented"
 
 
 class Room:
-    """The memory of an executable that one call at a time uses: bindings by shapes, and what runs the only shapes."""
+    """The memory of an executable that one call at a time uses: bindings by shapes, and what runs the only shapes.
 
-    __slots__ = ("bindings", "run")
+    That is `run`, for arrays that have been looked at, and `direct`, if there is one, which looks at them itself.
+    """
+
+    __slots__ = ("bindings", "direct", "run")
 
     def __init__(self) -> None:
         self.bindings: dict[tuple[Shape, ...], Binding] = {}
         self.run: RunArrays | None = None
+        self.direct: Callable[..., Any] | None = None
 
 
 def caller(
-    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], *, fixed: bool
+    inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], *, fixed: bool, direct: bool = False
 ) -> Callable[[Room, tuple[Any, ...]], Any]:
     """A function `call(room, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
 
     `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. Where shapes
     are `fixed` it must have the shape of its spec too, and `room.run` is what runs. One of NumPy's scalars is an array
-    where the spec has no axes.
+    where the spec has no axes. If there is a `direct` way, `room.direct` is tried before anything is looked at here.
     """
     numbered = _numbered(inputs)
     if not _is_plain(numbered) or inputs.num_leaves != len(specs):
@@ -67,6 +71,7 @@ def caller(
     types: dict[str, type] = {}
     lines = [
         *_read(numbered, types, ordered=False),
+        *(_directly(leaves, outputs) if direct else ()),
         *_scalars([x for x, spec in zip(leaves, specs, strict=True) if not spec.shape]),
         *_checked(dict.fromkeys(leaves, np.ndarray)),
         f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
@@ -77,6 +82,14 @@ def caller(
     call: Callable[[Room, tuple[Any, ...]], Any]
     call = _function("room, args", lines, dtypes=dtypes, outputs=outputs, **types)
     return call
+
+
+def _directly(leaves: Sequence[str], outputs: tree.Structure) -> Iterator[str]:
+    """Statements that have what looks at arrays itself take these variables; it gives False where they do not fit."""
+    yield "direct = room.direct"
+    yield f"made = direct is not None and direct({', '.join(leaves)})"
+    yield "if made:"
+    yield from (f"    {line}" for line in _putting_together("made", outputs))
 
 
 def _scalars(leaves: Sequence[str]) -> Iterator[str]:

@@ -84,7 +84,8 @@ class Executable:
         self._bindings = room.bindings  # those that are looked at
         self._free.append(room)
         plain = not traced.guards  # else they are looked at before each call
-        call = functools.partial(containers.caller, traced.inputs, traced.outputs, self._specs, fixed=self._fixed)
+        call = functools.partial(containers.caller, traced.inputs, traced.outputs, self._specs)
+        call = functools.partial(call, fixed=self._fixed, direct=room.direct is not None)
         self._direct = call() if plain else _closer
 
     # Running ------------------------------------------------------------------------------------------------
@@ -175,7 +176,8 @@ class Executable:
         """A room that no call is in, with the binding of the only shapes if there are no others."""
         room = Room()
         if self._fixed:
-            room.run = self._binding(room, tuple([spec.shape for spec in self._specs])).run
+            binding = self._binding(room, tuple([spec.shape for spec in self._specs]))
+            room.run, room.direct = binding.run, binding.direct
         return room
 
     def _binding(self, room: Room, shapes: tuple[Shape, ...]) -> Binding:

@@ -29,6 +29,8 @@ class Binding(NamedTuple):
 
     The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
     makes the arrays beside the arena; other sizes share it where shapes agree. `kernels` are those compiled for it.
+    `direct` does what `run` does for arrays of just the dtypes and shapes of the inputs, in row-major order, and gives
+    False, having done nothing, for anything else; where it is None nothing does.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -38,6 +40,7 @@ class Binding(NamedTuple):
     sizes: Mapping[str, int]
     results: Results
     kernels: Sequence[Any] = ()
+    direct: Callable[..., Any] | None = None
 
 
 class ArenaLayout(NamedTuple):
@@ -69,7 +72,7 @@ def bind(
         largest = max((other.arena for other in others), key=len, default=_NO_ROOM)
         arena = largest if len(largest) >= layout.plan.peak else memory.allocate(layout.plan.peak)
         run = binder.bound(program, layout, arena)
-    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results, binder.kernels)
+    return Binding(run, layout.plan, layout.lives, arena, sizes, binder.results, binder.kernels, binder.direct)
 
 
 def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
@@ -105,6 +108,7 @@ class Binder:
         self.sizes, self.reusable, self.kept = sizes, reusable, kept
         self.results: Results = {}
         self.kernels: list[Any] = []
+        self.direct: Callable[..., Any] | None = None
 
     def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call, with everything planned in this arena."""

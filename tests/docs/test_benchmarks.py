@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import dynamic
 import static
-from benchmarks import handwritten, plain, programs, summary, table, torch_programs, trained
+from benchmarks import convolutions, handwritten, plain, programs, summary, table, torch_programs, trained
 from benchmarks.arms import ARMS, Arm
 from benchmarks.programs import PIECES
 from benchmarks.rows import Row
@@ -129,6 +129,14 @@ def test_programs_of_pytorch_train_by_their_import_line(name):
     losses = [float(step()) for _ in range(5)]
     assert np.isfinite(losses).all()
     assert name == "dcgan" or losses[-1] < losses[0]  # of two that play against each other neither need fall
+
+
+def test_layers_are_timed_beside_a_product_of_as_many_operations():
+    layer = convolutions.Layer(examples=2, channels=3, size=6, features=4, window=3, stride=2, padding=1)
+    (product, forward, to_input, to_weight), operations = convolutions.runs(layer)
+    assert product().shape == (2, 3 * 3, 4)
+    assert [run().shape for run in (forward, to_input, to_weight)] == [(2, 4, 3, 3), (2, 3, 6, 6), (4, 3, 3, 3)]
+    assert operations == pytest.approx(2e-6 * product().size * 3 * 3 * 3)
 
 
 @pytest.mark.peers

@@ -16,7 +16,8 @@ OPS = pytest.mark.parametrize(("op", "function"), [(graphs.max, np.max), (graphs
 SHAPES = (
     arrays.array_shapes(min_dims=1, max_dims=3, max_side=5)
     | st.tuples(st.integers(1, 3), st.integers(6, 70))
-    | st.tuples(st.integers(30, 40), st.integers(1, 18))  # many short rows
+    | st.tuples(st.integers(60, 70), st.integers(1, 18))  # many short rows
+    | st.tuples(st.integers(250, 260), st.integers(15, 20))  # and longer ones
     | st.tuples(st.integers(1, 3), st.integers(11, 33), st.integers(1, 9))
 )
 DTYPES = st.sampled_from(["f2", "f4", "f8", "i4", "i8", "u1", "?"])
@@ -37,7 +38,11 @@ def test_values_are_those_of_numpy(op, function, x, data, keepdims):
 
 @OPS
 @pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("shape", [(31, 15), (32, 15), (32, 16), (4, 8, 3), (33, 0), (0, 3), (40,)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(63, 15), (64, 15), (64, 16), (8, 8, 3), (255, 17), (256, 17), (4, 64, 30), (256, 1025), (33, 0), (0, 3), (40,)],
+    ids=str,
+)
 def test_of_short_rows_results_go_where_they_are_told(op, function, shape, keepdims):
     x = np.random.default_rng(1).normal(size=shape).astype("f4")
     attrs = {"axis": (x.ndim - 1,), "keepdims": keepdims}

@@ -85,6 +85,25 @@ def test_erf_of_several_blocks(dtype, count):
     assert units_off(g.special.erf(x), scipy.special.erf(x.astype("d"))) < 8
 
 
+# softmax and its relatives -------------------------------------------------------------------------------------------
+
+ALONG = {"softmax": 1, "log_softmax": 1, "softmax_gradient": 2, "log_softmax_gradient": 2}
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("shape", [(64, 512), (2, 32, 700), (5, 9000), (64, 511)], ids=str)
+def test_long_rows_have_the_bits_of_the_parts_and_numpys_buffer_stays(name, shape):
+    op, before = g.op.get(name), np.getbufsize()
+    arrays = list(np.random.default_rng(0).normal(size=(ALONG[name], *shape)).astype("f4"))
+    attrs = {"axis": (len(shape) - 1,)}
+    expected, out = op.parts(*arrays, **attrs), np.empty(shape, "f4")
+    np.testing.assert_array_equal(op.kernel(*arrays, **attrs), expected, strict=True)
+    np.testing.assert_array_equal(op.kernel(*arrays, out=out, **attrs), expected)
+    with pytest.raises(ValueError, match="broadcast"):
+        op.kernel(*arrays, out=np.empty((3, 3), "f4"), **attrs)
+    assert np.getbufsize() == before
+
+
 # Products ------------------------------------------------------------------------------------------------------------
 
 SHAPES = [(16, 512, 128), (2, 2048, 40), (64, 784, 256), (3, 24, 8), (64, 64, 64), (1, 900, 300)]

@@ -33,7 +33,7 @@ from static.backends.native.ir import (
 )  # fmt: skip
 from static.backends.native.laid import Extent
 from static.backends.native.refusals import Refusals
-from static.backends.native.step import MadeArray
+from static.backends.native.step import StepArray
 from static.backends.native.target import Target
 
 Vector = np.ndarray[Any, Any]
@@ -44,13 +44,14 @@ def in_python() -> Iterator[None]:
     """What is bound inside runs its kernels in Python, wherever it is called."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(binding, "compiled", _interpreted)
+        patch.setattr(binding, "checking", lambda *_: None)
         yield
 
 
 def _interpreted(
     work: Work,
     arguments: int,
-    made: Sequence[MadeArray],
+    made: Sequence[StepArray],
     used: Sequence[Any],
     refusals: Refusals,
     keeps: Any,

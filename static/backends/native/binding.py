@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from static.backends.native import control, flow, link, pool, step
 from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
-from static.backends.native.program import Segment, inner_of
+from static.backends.native.program import Segment, inner_of, is_one_segment
 from static.backends.native.refusals import Refusals
+from static.backends.native.step import checking
 from static.backends.native.target import Target, host
 from static.backends.native.work import WorkCollector
 from static.codegen import binding
@@ -45,6 +47,15 @@ class _Binder(Binder):
         super().__init__(*binder)
         target = host()
         self.cores = Cores(pool.of(threads, target), target)
+
+    def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
+        """The function to call; of the outermost program, which is bound last, what looks at its arguments itself."""
+        run = super().bound(program, layout, arena)
+        self.direct = None
+        if is_one_segment(program):
+            (function,) = run.__defaults__ or ()
+            self.direct = checking(function, [_array(node, self.sizes) for node in program.graph.inputs])
+        return run
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
@@ -87,15 +98,19 @@ def _made(
     used = list(flow.kernels(arranged))
     scratch, block = _scratch(used, target, flow.sharers(arranged))
     work = flow.with_scratch(arranged, scratch)
-    made = [step.MadeArray(resolve(node.spec.shape, frame.sizes), node.spec.dtype) for node in segment.made]
+    made = [_array(node, frame.sizes) for node in segment.made]
     keeps = block, collector.kept, frame.values
     return compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target), used
+
+
+def _array(node: Node, sizes: Mapping[str, int]) -> step.StepArray:
+    return step.StepArray(resolve(node.spec.shape, sizes), node.spec.dtype)
 
 
 def compiled(
     work: Work,
     arguments: int,
-    made: Sequence[step.MadeArray],
+    made: Sequence[step.StepArray],
     used: Sequence[Any],
     refusals: Refusals,
     keeps: Any,

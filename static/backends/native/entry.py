@@ -14,15 +14,15 @@ from static.backends.native.layouts import (
     INTERRUPTED,
     ROW_MAJOR,
     ArrayObject,
+    ArraySpec,
     Patch,
     PythonApi,
-    ResultArray,
     StepContext,
     StepTable,
 )
 
 NAME = "entry"
-ADDRESS = ctypes.c_void_p
+ADDRESS, SIZE = ctypes.c_void_p, ctypes.c_ssize_t
 
 
 def module() -> str:
@@ -67,18 +67,47 @@ def _entry(module: Any, read: Any, make: Any, patch: Any, run: Any) -> None:
 
 
 def _read(module: Any) -> FunctionWriter:
-    """Notes where the data of arguments lie; 0 if one is not in row-major order, or not aligned."""
+    """Notes where the data of arguments lie; 0 if one is not expected, not in row-major order, or not aligned."""
+    fits = _fits(module).function
     f = FunctionWriter(module, "read", LONG, [POINTER, POINTER, POINTER])
     table, arguments, data = f.arguments
+    expected, python = f.field(table, StepTable, "expected"), f.field(table, StepTable, "python")
 
     def turn(i: Any) -> None:
         array = f.b.load(f.item(arguments, ADDRESS, i), typ=POINTER)
+        with f.where("!=", expected, NULL):
+            is_right = f.b.call(fits, [python, array, f.item(expected, ArraySpec, i)])
+            with f.where("==", is_right, number(0)):
+                f.b.ret(number(0))
         needed = number(ROW_MAJOR | ALIGNED, INT)
         with f.where("!=", f.b.and_(f.field(array, ArrayObject, "flags"), needed), needed):
             f.b.ret(number(0))
         f.b.store(f.field(array, ArrayObject, "data"), f.item(data, ADDRESS, i))
 
     f.each(f.field(table, StepTable, "arguments"), turn)
+    f.b.ret(number(1))
+    return f
+
+
+def _fits(module: Any) -> FunctionWriter:
+    """Whether an object is an array, of a dtype and a shape. Its type is looked at before what only arrays have."""
+    f = FunctionWriter(module, "fits", LONG, [POINTER, POINTER, POINTER])
+    python, array, spec = f.arguments
+
+    def refuse_unless_equal(left: Any, right: Any) -> None:
+        with f.where("!=", left, right):
+            f.b.ret(number(0))
+
+    refuse_unless_equal(f.field(array, ArrayObject, "type"), f.field(python, PythonApi, "array"))
+    refuse_unless_equal(f.field(array, ArrayObject, "dtype"), f.field(spec, ArraySpec, "dtype"))
+    axes = f.field(array, ArrayObject, "axes")
+    refuse_unless_equal(axes, f.field(spec, ArraySpec, "axes"))
+    shapes = f.field(array, ArrayObject, "shape"), f.field(spec, ArraySpec, "shape")
+
+    def turn(axis: Any) -> None:
+        refuse_unless_equal(*(f.b.load(f.item(shape, SIZE, axis), typ=LONG) for shape in shapes))
+
+    f.each(f.b.sext(axes, LONG), turn)
     f.b.ret(number(1))
     return f
 
@@ -99,8 +128,8 @@ def _made(module: Any) -> FunctionWriter:
     first = f.item(data, ADDRESS, f.field(table, StepTable, "arguments"))
 
     def turn(i: Any) -> None:
-        spec = f.item(specs, ResultArray, i)
-        axes, shape, dtype = (f.field(spec, ResultArray, name) for name in ("axes", "shape", "dtype"))
+        spec = f.item(specs, ArraySpec, i)
+        axes, shape, dtype = (f.field(spec, ArraySpec, name) for name in ("axes", "shape", "dtype"))
         f.call(python, PythonApi, "incref", dtype)  # PyArray_Empty takes the reference
         array = f.call(python, PythonApi, "empty", axes, shape, dtype, number(0, INT))
         with f.where("==", array, NULL):

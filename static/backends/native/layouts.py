@@ -38,8 +38,8 @@ class ArrayObject(Structure):
     )
 
 
-class ResultArray(Structure):
-    """An array that a step makes: its number of axes, its shape, and its dtype object."""
+class ArraySpec(Structure):
+    """An array that a step makes or expects: its number of axes, its shape, and its dtype object."""
 
     _fields_ = (("axes", c_int), ("shape", c_void_p), ("dtype", c_void_p))
 
@@ -139,6 +139,7 @@ class PythonApi(Structure):
     """Objects and functions of Python and NumPy that a step needs."""
 
     _fields_ = (
+        ("array", c_void_p),
         ("true", c_void_p),
         ("false", c_void_p),
         ("incref", CFUNCTYPE(None, c_void_p)),
@@ -155,11 +156,13 @@ class PythonApi(Structure):
 class StepTable(Structure):
     """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need.
 
-    `refuse` is a function of Python's, which raises the error of what a kernel has refused.
+    `expected` says what the arguments have to be, or nothing where Python has looked. `refuse` is a function of
+    Python's, which raises the error of what a kernel has refused.
     """
 
     _fields_ = (
         ("arguments", c_int64),
+        ("expected", c_void_p),
         ("result_count", c_int64),
         ("results", c_void_p),
         ("patch_count", c_int64),
@@ -193,7 +196,9 @@ def python() -> PythonApi:
         "call": api.PyObject_CallNoArgs,
     }
     fields = {name: ctypes.cast(function, kind[name]) for name, function in functions.items()}
-    return PythonApi(true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields)
+    return PythonApi(
+        array=id(np.ndarray), true=id(True), false=id(False), empty=kind["empty"](_numpy_function(EMPTY)), **fields
+    )
 
 
 def context() -> StepContext:

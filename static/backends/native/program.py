@@ -77,6 +77,13 @@ def _natives(planned: Schedule, inner: Mapping[Graph, Any]) -> list[Node]:
     return [node for node in owners if is_native(node) or _is_native_flow(node, inner)]
 
 
+def is_one_segment(program: LoweredGraph) -> bool:
+    """Whether a program only calls a segment, with its inputs as they come, and gives what that gives."""
+    graph, segments = program.graph, [slot[3] for slot in program.slots]
+    is_whole = (graph.inputs, graph.outputs) in [(s.arguments, s.made) for s in segments if isinstance(s, Segment)]
+    return is_whole and len(segments) == 1 and bool(graph.outputs)
+
+
 def inner_of(program: LoweredGraph) -> set[Graph]:
     """The bodies, conditions and branches that run as native code."""
     return {graph for node in natives(program) if node.op in FLOWS for graph in node.subgraphs}
@@ -164,6 +171,7 @@ class _SegmentWriter(Writer):
                 self.parts[node.inputs[0]].append(node)
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()
+        self.ranks = {node: i for i, node in enumerate((*graph.inputs, *graph.outputs))}
         self.body: list[_Line] = []
         self.pending: list[Node] = []
 
@@ -227,9 +235,14 @@ class _SegmentWriter(Writer):
             self.body.append(_Line(f"v{self.number[node]} = {self._slot('n', node, '')}()", node))
         roots = dict.fromkeys(self.root(source) for node in self.pending for source in node.inputs)
         read = [node for node in roots if node not in self.fixed and node not in made]
-        segment = Segment(tuple(self.pending), (*read, *kept), tuple(n for n in made if n not in kept))
+        read, new = (sorted(nodes, key=self.rank) for nodes in (read, [n for n in made if n not in kept]))
+        segment = Segment(tuple(self.pending), (*read, *kept), tuple(new))
         self.body.append(_Line(self._call(segment), self.pending[-1], segment.arguments))
         self.pending = []
+
+    def rank(self, node: Node) -> int:
+        """Where a node is among inputs and outputs: in their order they are given to a segment, and given by it."""
+        return self.ranks.get(node, len(self.ranks))
 
     def _is_kept(self, node: Node) -> bool:
         """Whether a result is handed out, and its memory worth keeping."""

@@ -121,16 +121,12 @@ class RowLoops:
         return [self.context.joined(n, t, p) for n, t, p in zip(self.carried, totals, parts, strict=True)]
 
     def _vectors(self, start: Index, size: int, carried: list[Value], wide: bool = True) -> list[Value]:
-        """All vectors of so many elements from a start on: wide ones, those of 16 lanes, and what is left."""
-        done = size // WIDE * WIDE if wide else 0
+        """All vectors of so many elements from a start on: wide ones, or those of 16 lanes, and what is left."""
+        width = WIDE if wide else LANES
+        done = size // width * width
         if done:
-            carried = self._joined(carried, self._wide(start, done))
-        whole = size // LANES * LANES
-        carried = self._loop(start, done, whole, LANES, carried)
-        if size % LANES:
-            fixed = self._spread(LANES)
-            carried = self._vector(_Chunk(start, whole, LANES, size % LANES), carried, fixed)
-        return carried
+            carried = self._joined(carried, self._wide(start, done)) if wide else self._narrow(start, done, carried)
+        return self._rest(start, done, size, carried) if size > done else carried
 
     def _wide(self, start: Index, stop: int) -> list[Value]:
         """What wide vectors reduce, in 16 lanes. Each is computed in parts that take four registers."""
@@ -144,13 +140,21 @@ class RowLoops:
         totals = self.b.loop(stop, WIDE, self._starts(lanes) * count, turn)
         return [self._halved(n, totals[i::size]) for i, n in enumerate(self.carried)]
 
-    def _loop(self, start: Index, first: int, stop: int, lanes: int, totals: Sequence[Value]) -> list[Value]:
-        fixed = self._spread(lanes) if stop > first else {}
+    def _narrow(self, start: Index, stop: int, totals: Sequence[Value]) -> list[Value]:
+        """Vectors of 16 lanes one after the other."""
+        fixed = self._spread(LANES)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
-            return self._vector(_Chunk(start, counter, lanes, lanes), carried, fixed)
+            return self._together([_Chunk(start, counter, LANES, LANES)], carried, fixed)
 
-        return list(self.b.loop(stop, lanes, totals, turn, first))
+        return list(self.b.loop(stop, LANES, totals, turn))
+
+    def _rest(self, start: Index, first: int, size: int, totals: Sequence[Value]) -> list[Value]:
+        """The vectors of 16 lanes that are left, side by side; what they reduce is joined in their order."""
+        chunks = [_Chunk(start, at, LANES, min(LANES, size - at)) for at in range(first, size, LANES)]
+        reduced = dict(zip(self.carried, totals, strict=True))
+        self._run(chunks, [reduced] * len(chunks), self._spread(LANES))
+        return list(reduced.values())
 
     def _spread(self, lanes: int) -> dict[Argument, Value]:
         """What is the same along the axis, in every lane."""
@@ -168,19 +172,19 @@ class RowLoops:
             wide = self.context.joined(n, front, back)
         return wide
 
-    def _vector(self, chunk: _Chunk, totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
-        """The steps on one vector of elements. Gives the totals with it."""
-        return self._together([chunk], totals, fixed)
-
     def _together(self, chunks: Sequence[_Chunk], totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
-        """The steps on vectors, each step on all of them. Gives the totals of the first, of the second, and so on."""
+        """The steps on vectors with totals of their own. Gives those of the first, of the second, and so on."""
         count = len(self.carried)
         rows = [dict(zip(self.carried, totals[i * count : (i + 1) * count], strict=True)) for i in range(len(chunks))]
+        self._run(chunks, rows, fixed)
+        return [total for reduced in rows for total in reduced.values()]
+
+    def _run(self, chunks: Sequence[_Chunk], totals: Sequence[dict[int, Value]], fixed: dict[Argument, Value]) -> None:
+        """Each step on all of these vectors."""
         values = [dict(fixed) for _ in chunks]
         for n in self.numbers:
-            for chunk, reduced, computed in zip(chunks, rows, values, strict=True):
+            for chunk, reduced, computed in zip(chunks, totals, values, strict=True):
                 self._step(n, chunk, reduced, computed)
-        return [total for reduced in rows for total in reduced.values()]
 
     def _step(self, n: int, chunk: _Chunk, reduced: dict[int, Value], values: dict[Argument, Value]) -> None:
         """One step on one vector."""

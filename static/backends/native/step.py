@@ -21,16 +21,17 @@ from static.backends.native.refusals import Refusals
 UNLOCKED = 1 << 20  # operations: a segment of more lets other threads run meanwhile
 
 
-class MadeArray(NamedTuple):
-    """A result that the step allocates."""
+class StepArray(NamedTuple):
+    """A result that the step allocates, or an argument that it expects."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 class _Table(np.ndarray[Any, Any]):
-    """The table of a step; it keeps alive what the addresses in it are of."""
+    """The table of a step and where its code is; it keeps alive what the addresses in it are of."""
 
+    entry: int = 0
     keeps: Any = None
 
 
@@ -44,7 +45,7 @@ FASTCALL = 0x80
 def make(
     work: Work,
     arguments: int,
-    made: Sequence[MadeArray],
+    made: Sequence[StepArray],
     address: Callable[[Any], int],
     entry: int,
     drivers: Mapping[str, int],
@@ -59,12 +60,11 @@ def make(
     """
     python, context, refuse = layouts.python(), refusals.context, refusals.refuse
     listed = flow.CallTable(work, address, drivers, context)
-    shapes = [np.array(result.shape or (0,), np.intp) for result in made]
-    specs = [(len(result.shape), s.ctypes.data, id(result.dtype)) for result, s in zip(made, shapes, strict=True)]
+    results, shapes = _listed(made)
     fields = layouts.StepTable(
         arguments=arguments,
         result_count=len(made),
-        results=listed.array(layouts.ResultArray, specs),
+        results=ctypes.addressof(results),
         patch_count=len(listed.patches),
         patches=listed.array(layouts.Patch, listed.patches),
         calls=listed.calls,
@@ -73,8 +73,31 @@ def make(
         refuse=id(refuse),
         python=ctypes.addressof(python),
     )
+    return _function(fields, entry, (listed.keeps, results, shapes, made, refuse, keeps))
+
+
+def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Callable[..., Any]:
+    """The same step, of any objects: it gives False where they are not arrays of just these dtypes and shapes, too.
+
+    A dtype is the object that an array has, so that an array of an equal one does not fit.
+    """
+    table: Any = function.__self__  # type: ignore[attr-defined]
+    fields = layouts.StepTable.from_buffer_copy(table)
+    expected, shapes = _listed(arguments)
+    fields.expected = ctypes.addressof(expected)
+    return _function(fields, table.entry, (table, expected, shapes, arguments))
+
+
+def _listed(arrays: Sequence[StepArray]) -> tuple[Any, Any]:
+    """Arrays as machine code reads them, and the shapes, which are to be kept with these."""
+    shapes = [np.array(array.shape or (0,), np.intp) for array in arrays]
+    specs: list[Any] = [(len(a.shape), shape.ctypes.data, id(a.dtype)) for a, shape in zip(arrays, shapes, strict=True)]
+    return (layouts.ArraySpec * len(specs))(*specs), shapes
+
+
+def _function(fields: layouts.StepTable, entry: int, keeps: Any) -> Callable[..., Any]:
     table = np.frombuffer(memoryview(fields), np.uint8).view(_Table)
-    table.keeps = (listed.keeps, shapes, [result.dtype for result in made], refuse, keeps)
+    table.entry, table.keeps = entry, keeps
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = new(ctypes.addressof(_definition(entry)), table, None)

@@ -213,6 +213,56 @@ def test_arguments_in_any_layout():
     near(g.tree.leaves(exe(params, x)), expected, 0)
 
 
+class Labelled(np.ndarray):
+    """An array of another class."""
+
+
+X, Y = np.arange(12, dtype="f4").reshape(3, 4) / 8, np.array(0.5, "f4")
+UNALIGNED = np.frombuffer(b"." + X.tobytes(), np.uint8)[1:].view("f4").reshape(3, 4)
+READ_ONLY = X.copy()
+READ_ONLY.flags.writeable = False
+FITTING = {"another": X + 1, "read-only": READ_ONLY, "a part of a larger one": np.tile(X, (2, 1))[3:]}
+ODD = {
+    "float64": X.astype("f8"), "int32": X.astype("i4"), "other bytes": X.astype(">f4"), "larger": np.ones((3, 5), "f4"),
+    "fewer axes": np.ones(12, "f4"), "more axes": np.ones((1, 3, 4), "f4"), "empty": np.ones((0, 4), "f4"),
+    "by columns": np.asfortranarray(X), "apart": np.repeat(X, 2, axis=1)[:, ::2], "backwards": X[::-1],
+    "unaligned": UNALIGNED, "a subclass": X.view(Labelled), "another dtype object":
+    X.astype(np.dtype("f4", metadata={"unit": "m"})), "a scalar": np.float32(1), "a list": X.tolist(), "a number": 2.0,
+    "nothing": None, "text": "12", "a class": np.ndarray, "an object": object(), "a buffer": memoryview(X),
+}  # fmt: skip
+
+
+def outcome(call, *args):
+    """What a call gives, to the bit, or what it raises."""
+    try:
+        return [(leaf.dtype, leaf.shape, leaf.tobytes()) for leaf in g.tree.leaves(call(*args))]
+    except (GraphError, TypeError, ValueError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", [*FITTING, *ODD])
+def test_machine_code_that_looks_at_arguments_takes_what_python_would_take(name):
+    def step(x, y):
+        return {"product": x * y, "sum": g.sum(x)}
+
+    array = {**FITTING, **ODD}[name]
+    looks, asks = (static.compile(step, X, Y, backend="native") for _ in range(2))
+    (room,), (other,) = looks._free, asks._free
+    other.direct = None
+    for args in ((array, Y), (X, array)):
+        assert bool(room.direct(*args)) is (name in FITTING and args[1] is Y)
+        assert outcome(looks, *args) == outcome(asks, *args)
+
+
+def test_only_a_program_that_is_one_segment_has_machine_code_that_looks_at_arguments():
+    for f in (lambda x: g.sort(x) * 2, lambda x: (x, x + 1), lambda x: x.T, lambda x: (x + 1, x + 1)):
+        exe = static.compile(f, X, backend="native")
+        assert exe.binding.direct is None
+        np.testing.assert_array_equal(g.tree.leaves(exe(X))[-1], g.tree.leaves(f(X))[-1])
+    assert static.compile(lambda x: x + 1, X, backend="native").binding.direct is not None
+    assert static.compile(lambda x: x + 1, X).binding.direct is None
+
+
 def test_one_array_given_twice():
     x = np.random.default_rng(0).normal(size=(6, 6)).astype("f4")
     exe = static.compile(lambda a, b: (a @ b, a - b, a.T * b), x, x.copy(), backend="native")
