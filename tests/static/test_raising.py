@@ -127,3 +127,18 @@ def test_a_graph_that_raises_is_not_saved(tmp_path):
     compiled = static.compile(static.converted(loss), GOOD, np.float64(2.0))
     with pytest.raises(ArtifactError, match=r"require holds an error of Python's, DivergedError .*take it out"):
         compiled.save(tmp_path / "step.gd")
+
+
+@pytest.mark.parametrize("shapes", ["exact", "symbolic", "pad"])
+def test_padding_reaches_no_test_that_raises(shapes):
+    def f(x):
+        if g.min(x) <= 0:
+            raise ValueError("positive numbers only")
+        return g.sum(x)
+
+    policy = {} if shapes == "exact" else {"shapes": shapes, "dims": (("n",),)}
+    compiled = static.jit(f, convert=True, **policy)
+    for length in (3, 5, 6):
+        assert compiled(np.ones(length)) == length
+        with pytest.raises(ValueError, match="positive numbers only"):
+            compiled(np.arange(length) * 1.0)
