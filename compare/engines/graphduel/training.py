@@ -7,6 +7,7 @@ of the graph.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -51,7 +52,7 @@ class TrainingStep:
         code = ReachedCode(function)
         values = [*kinds.leaves(list(calls)), *code.values]
         self.tensors = kinds.state(function, calls)
-        self.optimizers = _ruled(values)
+        self.optimizers = _optimizers(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
         self.holders = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
         schedules = {id(value): value for value in values if isinstance(value, LRScheduler)}.values()
@@ -72,7 +73,9 @@ class TrainingStep:
             "sums": [self._sums(optimizer) for optimizer in self.optimizers],
         }
 
-    def _sums(self, optimizer: RuledOptimizer) -> list[Any]:
+    def _sums(self, optimizer: Optimizer) -> list[Any]:
+        if not isinstance(optimizer, RuledOptimizer):
+            return []  # its step is no function of sums
         groups = [(group, _trained(group)) for group in optimizer.param_groups]
         return [optimizer.rule(group).init([p.numpy(force=True) for p in params]) for group, params in groups]
 
@@ -100,16 +103,12 @@ class TrainingStep:
         return step
 
 
-def _ruled(values: Sequence[Any]) -> list[RuledOptimizer]:
-    """The optimizers among values. Raises UnsupportedError for one whose step is no function of its state."""
-    ruled = list[RuledOptimizer]()
-    for optimizer in {id(value): value for value in values if isinstance(value, Optimizer)}.values():
-        if not isinstance(optimizer, RuledOptimizer):
-            raise UnsupportedError(f"{type(optimizer).__name__} changes parameters by code of its own; use another")
-        if any(optimizer.state.values()):
-            raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
-        ruled.append(optimizer)
-    return ruled
+def _optimizers(values: Sequence[Any]) -> list[Optimizer]:
+    """The optimizers among values. Raises UnsupportedError for one that has made steps."""
+    optimizers = list({id(value): value for value in values if isinstance(value, Optimizer)}.values())
+    if any(any(optimizer.state.values()) for optimizer in optimizers):
+        raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
+    return optimizers
 
 
 def _trained(group: Mapping[str, Any]) -> list[Any]:
@@ -137,7 +136,9 @@ class _Recorded:
             "sums": list(map(self._sums, self.training.optimizers)),
         }
 
-    def _sums(self, optimizer: RuledOptimizer) -> list[Any]:
+    def _sums(self, optimizer: Optimizer) -> list[Any]:
+        if not isinstance(optimizer, RuledOptimizer):
+            return []
         return [self._of_group(optimizer, _trained(group)) for group in optimizer.param_groups]
 
     @staticmethod
@@ -188,7 +189,7 @@ class _Traced:
         running = {id(symbol): name for name, symbol in self.symbols.items()}
         after = {**self.symbols, **{running[key]: now for key, (_, now) in moves.items() if key in running}}
         sums = [
-            [_slots(sums, opt) for sums in groups]
+            [_slots(sums, opt) for sums in groups if isinstance(opt, RuledOptimizer)]
             for groups, opt in zip(self.sums, self.training.optimizers, strict=True)
         ]
         return () if value is None else value, {"tensors": after, "sums": sums}
@@ -261,7 +262,7 @@ class _Traced:
                 for name in ("step", "zero_grad"):
                     del vars(optimizer)[name]
 
-    def _zero_of(self, optimizer: RuledOptimizer) -> Callable[..., None]:
+    def _zero_of(self, optimizer: Optimizer) -> Callable[..., None]:
         def zero_grad(set_to_none: bool = True) -> None:
             for group in optimizer.param_groups:
                 for param in group["params"]:
@@ -269,14 +270,27 @@ class _Traced:
 
         return zero_grad
 
-    def _step_of(self, place: int, optimizer: RuledOptimizer) -> Callable[..., None]:
-        def step(closure: Any = None) -> None:
-            if closure is not None:
-                raise UnsupportedError("a step decides how often its closure runs; call backward() before it")
+    def _step_of(self, place: int, optimizer: Optimizer) -> Callable[..., Any]:
+        @functools.wraps(optimizer.step)
+        def step(closure: Callable[[], Any] | None = None) -> Any:
+            name = type(optimizer).__name__
+            if not isinstance(optimizer, RuledOptimizer):
+                raise ControlFlowError(
+                    located(f"{name}.step decides by values what it does, and a graph cannot; run it in mode dynamic")
+                )
+            if current() is not self.builder:
+                raise ControlFlowError(
+                    located(
+                        f"{name}.step is called where only the run knows whether that is reached; step in any case, "
+                        "and choose each parameter by torch.where(condition, new, old), or run it in mode dynamic"
+                    )
+                )
+            value = closure() if closure else None
             for number, group in enumerate(optimizer.param_groups):
                 names = [self.names[id(param)] for param in _trained(group)]
                 sign = -1 if group.get("maximize") else 1
                 self.sums[place][number] = self._updated(optimizer.rule(group), names, self.sums[place][number], sign)
+            return value
 
         return step
 

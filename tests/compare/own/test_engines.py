@@ -70,6 +70,39 @@ def step(x, y):
 
 inputs = [(torch.randn(6, 4), torch.randn(6, 2))]
 """
+CLOSING = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+optimizer = torch.optim.OPTIMIZER(model.parameters(), lr=0.1)
+
+def step(x, y):
+    def closure():
+        optimizer.zero_grad()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        return loss
+
+    return optimizer.step(closure)
+
+inputs = [(torch.randn(6, 4), torch.randn(6, 2)) for _ in range(2)]
+"""
+SKIPPING = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+def step(x, y):
+    optimizer.zero_grad()
+    loss = ((model(x) - y) ** 2).mean()
+    loss.backward()
+    if torch.isfinite(loss):
+        optimizer.step()
+    return loss
+
+inputs = [(torch.randn(6, 4), torch.randn(6, 2))]
+"""
 KEEPING = """
 import torch
 from torch import nn
@@ -189,6 +222,37 @@ def test_a_parameter_that_only_a_run_decides_to_change_is_refused_with_the_line(
     )
     line = DECIDING[: DECIDING.index("parameter -=")].count("\n") + 1
     assert f"(deciding.py:{line})" in answer["verdict"]["refused"]["static-converted"]
+
+
+def test_a_closure_that_a_step_calls_once_is_part_of_the_graph(tmp_path):
+    path = tmp_path / "closing.py"
+    path.write_text(CLOSING.replace("OPTIMIZER", "SGD"), "utf-8")
+    done, answer = compared(path, "step", "--engines", "graphduel", "--modes", "dynamic,static-exact")
+    assert done.exit_code in (0, 3), done.output
+    assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact"}
+
+
+def test_lbfgs_runs_in_the_dynamic_engine_and_no_graph_takes_it(tmp_path):
+    """How often it runs its closure only the run knows."""
+    path = tmp_path / "closing.py"
+    path.write_text(CLOSING.replace("OPTIMIZER", "LBFGS"), "utf-8")
+    done, answer = compared(path, "step", "--engines", "graphduel", "--modes", "dynamic,static-exact,static-converted")
+    assert set(answer["verdict"]["steady"]["values"]) == {"dynamic"}, done.output
+    line = CLOSING[: CLOSING.index("return optimizer.step")].count("\n") + 1
+    words = f"LBFGS.step decides by values what it does, and a graph cannot (closing.py:{line}); run it in mode dynamic"
+    assert words in answer["verdict"]["refused"]["static-exact"]
+    assert words in answer["verdict"]["refused"]["static-converted"]
+
+
+def test_a_step_of_an_optimizer_that_only_the_run_decides_on_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "skipping.py"
+    path.write_text(SKIPPING, "utf-8")
+    _, answer = compared(path, "step", "--engines", "graphduel", "--modes", "dynamic,static-converted")
+    assert set(answer["verdict"]["steady"]["values"]) == {"dynamic"}
+    refused = answer["verdict"]["refused"]["static-converted"]
+    line = SKIPPING[: SKIPPING.index("optimizer.step")].count("\n") + 1
+    assert f"Adam.step is called where only the run knows whether that is reached (skipping.py:{line})" in refused
+    assert "choose each parameter by torch.where(condition, new, old), or run it in mode dynamic" in refused
 
 
 def test_a_name_that_a_neighbour_lacks_is_named_with_its_line(tmp_path):
