@@ -117,12 +117,13 @@ def test_what_is_too_short_is_not_cut(monkeypatch):
     assert [kernel.count for kernel in exe.kernels] == [1]
 
 
-def test_sharing_is_measured_once_a_machine(monkeypatch, tmp_path):
+def test_sharing_takes_the_least_that_was_measured_on_a_machine(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.SWITCH, str(tmp_path))
     measured = pool.Pool(3, host()).nanoseconds
     assert 0 < measured <= pool.SLOWEST
-    monkeypatch.setattr(pool, "_shared", None)
-    assert pool.Pool(3, host()).nanoseconds == measured
+    for later, expected in ((10**9, measured), (0, 0), (5, 0)):  # as while others run, and while nobody does
+        monkeypatch.setattr(pool, "_shared", lambda _, later=later: later)
+        assert pool.Pool(3, host()).nanoseconds == expected
     monkeypatch.setenv(cache.SWITCH, "off")
     monkeypatch.setattr(pool, "_shared", lambda _: 10**9)
     assert pool.Pool(3, host()).nanoseconds == pool.SLOWEST
