@@ -180,11 +180,14 @@ class Cluster(Executor):
     def _on(self, address: str, call: Callable[[], Any]) -> Any:
         """The result of a call on one worker. Raises _LostError when that worker is gone first."""
         future = self.client.submit(_there, call, workers=[address], allow_other_workers=False, pure=False)
-        while not future.done():
-            if self._closed or address not in self._addresses():
+        while not future.done() and not self._closed:
+            if address not in self._addresses():
                 future.cancel()
-                raise CompareError("the run has ended") if self._closed else _LostError
+                raise _LostError
             time.sleep(_POLL)
+        if self._closed:  # which loses what runs, and no worker
+            future.cancel()
+            raise CompareError("the run has ended")
         if future.status in ("lost", "cancelled") or (future.status == "error" and _is_loss(future.exception())):
             raise _LostError
         result = future.result()

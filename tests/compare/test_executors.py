@@ -10,6 +10,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -238,6 +239,19 @@ def test_workers_that_are_another_graphduel_are_refused(monkeypatch, told, said)
     assert Cluster("tcp://127.0.0.9:1").at_once == 2
 
 
+def test_a_run_that_is_stopped_has_lost_no_worker(monkeypatch):
+    heard, client, never = [], Client({}), SimpleNamespace(done=lambda: client.gone, status="cancelled", cancel=list)
+    client.gone, client.close = False, lambda: setattr(client, "gone", True)
+    monkeypatch.setattr(executors, "_client", lambda scheduler: client)
+    cluster = Cluster("tcp://127.0.0.9:1", heard.append)
+    client.submit = lambda *_, **__: never
+    running = cluster.submit(print)
+    cluster.shutdown(wait=False)
+    with pytest.raises(CompareError, match="the run has ended"):
+        running.result(timeout=10)
+    assert heard == []
+
+
 # A real cluster, on loopback
 
 
@@ -303,8 +317,8 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
     reporter.notice = heard.append
     finish = reporter.finish
 
-    def killing(error=None):
-        finish(error)
+    def killing(*told):
+        finish(*told)
         if reporter.pace.done == 1:  # the gate has let the cell through, and its processes begin
             threading.Timer(0.3, victim.kill).start()
 
