@@ -69,6 +69,8 @@ def _clock(records: Records) -> Iterator[str]:
         yield "Steady seconds are those of the processor that a worker had, first calls those of the wall."
         if any(row.processor for record in times for row in record.arms.values()):
             yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
+    elif clocks == {"events"}:
+        yield "Steady seconds are those of the GPU, by its events, first calls those of the wall."
     elif clocks:
         yield "All seconds are those of the wall."
 

@@ -20,6 +20,7 @@ import numpy as np
 import optree
 
 from compare.engines.debugging import Tools
+from compare.engines.heap import MALLOC, ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.nudge import nudging
 from compare.engines.source import Loader
@@ -94,6 +95,7 @@ class Engine(ABC):
     takes_apart: bool = False
     tells_lines: bool = False
     is_reference: bool = False
+    has_events: bool = False
     device: Device = "cpu"
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
@@ -142,6 +144,15 @@ class Engine(ABC):
     def gpu(self) -> str | None:
         """The name of the first GPU that the framework can compute on; None where there is none."""
         return None
+
+    def event_clock(self) -> Callable[[], int]:
+        """Nanoseconds by events of the GPU, of an engine that `has_events`; reading it waits for the GPU."""
+        raise NotImplementedError(f"{self.title} has no events")
+
+    @property
+    def counter(self) -> ByteCounter:
+        """What counts the bytes of a step: malloc, or the allocator of the device where that tells."""
+        return MALLOC
 
     def bounded(self) -> None:
         """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 SOURCE = Path(__file__).with_name("heap.c")
 
@@ -62,6 +63,17 @@ def peak(call: Callable[[], object]) -> int | None:
         counter.graphduel_heap_restart()
     call()
     return int(counter.graphduel_heap_rise()) if counter else None
+
+
+class ByteCounter(NamedTuple):
+    """Whose bytes are counted, how many are in use now, and how far they rise in a call (None: nobody counts)."""
+
+    name: Literal["malloc", "allocator"]
+    live: Callable[[], int]
+    peak: Callable[[Callable[[], object]], int | None]
+
+
+MALLOC = ByteCounter("malloc", live, peak)
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from compare.engines import heap
+from compare.engines.heap import ByteCounter
 from compare.workloads.base import Example
 
 Function = Callable[..., Any]
@@ -72,6 +72,10 @@ class StepEngine(Protocol):
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""
 
+    @property
+    def counter(self) -> ByteCounter:
+        """What counts the bytes of a step."""
+
     def wait(self, result: Any) -> None:
         """Return when a result is computed."""
 
@@ -92,7 +96,7 @@ class Step:
         self.engine, self.built, self.examples = engine, built, examples
         self.run = partial(built, *params)
         self.before = engine.observed(built)
-        self.live = heap.live()
+        self.live = engine.counter.live()
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
         """The value and the gradients."""

@@ -11,7 +11,7 @@ from compare.engines import Engine, named
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
-from compare.instruments.time.rounds import NAME, ClockName
+from compare.instruments.time.rounds import ClockName, clock_name
 from compare.own.origin import takes_nothing
 from compare.records.cells import Time
 from compare.records.device import Device
@@ -118,8 +118,8 @@ class Question:
 
     @property
     def clock_name(self) -> ClockName:
-        """The clock that is judged: wall time where a GPU computes while the process waits."""
-        return NAME if self.device == "cpu" else "wall"
+        """The clock that is judged."""
+        return clock_name(self.device, has_events=self.adapter.has_events)
 
     def started(self) -> Engine:
         """The engine, in this process and on the device, compiling as often as it would for a user.

@@ -23,7 +23,8 @@ _COSTS = (
     "A step is the loss and the gradients of all parameters. The first call compiles: cold without, cached with "
     "compiled code of an earlier process on the disk. Pays after says how many steps it takes from the first call, "
     "cold, until compiling has taken less time in all than eager. Of a model whose inputs vary, a step is the mean "
-    "over its stream, and the steps of the first pass are counted as they were. Peak is bytes of malloc in a step."
+    "over its stream, and the steps of the first pass are counted as they were. Peak is bytes of malloc in a step, "
+    "and on a GPU those of its allocator."
 )
 _ROLES = "In {title}, dynamic is {eager} here, and static is a compiled mode."
 

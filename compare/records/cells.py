@@ -65,15 +65,15 @@ class TimeArm(Arm):
 class Time(OfArms, tag="time"):
     """The times of a cell in one worker process.
 
-    Blocks are seconds of the processor that the process had, `cpu`, or of the `wall`; first calls are of the wall, and
-    where blocks are not, each row has the seconds of processor of all of them as well. A
+    Blocks are seconds of the processor that the process had, `cpu`, of the `wall`, or of a GPU by its `events`. First
+    calls are of the wall, and where blocks are not, each row has the seconds of processor of all of them as well. A
     `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
     """
 
     process: int
     arms: dict[str, TimeArm]
     cache: Literal["cold", "warm"] | None = None
-    clock: Literal["cpu", "wall"] = "wall"
+    clock: Literal["cpu", "wall", "events"] = "wall"
 
 
 class MemoryArm(Arm):
@@ -101,13 +101,13 @@ class Memory(OfArms, tag="memory"):
     """The memory of a cell, each arm in a process of its own.
 
     Where `checked`, all arms were counted in one process, which has also compared their outputs and gradients, as the
-    gate does, and refused those that were wrong. `counted` says whose bytes these are: of NumPy's buffers, or all of
-    malloc's.
+    gate does, and refused those that were wrong. `counted` says whose bytes these are: of NumPy's buffers, all of
+    malloc's, or those of a GPU's allocator.
     """
 
     arms: dict[str, MemoryArm]
     checked: bool = False
-    counted: Literal["NumPy", "malloc"] = "NumPy"
+    counted: Literal["NumPy", "malloc", "allocator"] = "NumPy"
 
 
 class Made(Struct):

@@ -4,21 +4,71 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from compare import engines as frameworks
+from compare.claims import conditions
 from compare.cli.command import graphduel
+from compare.engines.torch.gpu import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
 from compare.own.question import asked_of
 from compare.own.show import HERE
 from compare.records import device
-from compare.records.record import Environment
+from compare.records.cells import Memory, Time
+from compare.records.record import Environment, of
 from compare.records.results import unfolded
 from compare.run.worker import perform
 from tests.helpers import toy_framework
+
+
+class MadeUpCuda:
+    """What is asked of `torch.cuda`: a GPU that does what it is given when it is waited for, and holds bytes."""
+
+    def __init__(self):
+        self.milliseconds = self.queued = 0.0
+        self.bytes = self.most = self.waited = 0
+
+    def launch(self, milliseconds):
+        self.queued += milliseconds
+
+    def allocate(self, count):
+        self.bytes += count
+        self.most = max(self.most, self.bytes)
+
+    def synchronize(self):
+        self.milliseconds, self.queued = self.milliseconds + self.queued, 0.0
+        self.waited += 1
+
+    def memory_allocated(self):
+        return self.bytes
+
+    def max_memory_allocated(self):
+        return self.most
+
+    def reset_peak_memory_stats(self):
+        self.most = self.bytes
+
+    def Event(self):
+        return MadeUpEvent(self)
+
+
+class MadeUpEvent:
+    def __init__(self, cuda):
+        self.cuda, self.at = cuda, None
+
+    def record(self):
+        self.at = self.cuda.milliseconds + self.cuda.queued
+
+    def synchronize(self):
+        self.cuda.synchronize()
+
+    def elapsed_time(self, end):
+        return end.at - self.at
+
 
 FUNCTION = f"{toy_framework.__file__}:loss"
 CALLS = f"{toy_framework.__file__}:calls"
@@ -34,10 +84,11 @@ def toy(monkeypatch):
     frameworks.named.cache_clear()
 
 
-def answered(asked):
-    """What the first process of a question answers, and the heading of the result."""
-    record = perform(replace(asked.time_job(asked.arms, 0), asked=asked.to_dict()))
-    return record, repr(run.result(asked, unfolded(record), HERE, record))
+def answered(asked, process=0):
+    """The records of a process of a question, by default the first, its times last; and the heading of the result."""
+    record = perform(replace(asked.time_job(asked.arms, process), asked=asked.to_dict()))
+    records = unfolded(record)
+    return records, repr(run.result(asked, records, HERE, record))
 
 
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
@@ -51,21 +102,82 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
     monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
     asked = asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
-    record, heading = answered(asked)
+    (*_, record), heading = answered(asked)
     assert toy.device == "cuda"
     assert record.environment.gpu == "A GPU"
     assert "loss in Toy" in heading
     assert " on A GPU: " in heading
 
 
-def test_the_clock_of_a_gpu_is_on_the_wall():
-    on = {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in device.DEVICES}
-    assert on == {"cpu": NAME, "cuda": "wall"}
+def test_the_clock_of_a_gpu_is_its_events_or_on_the_wall(toy, monkeypatch):
+    def clocks():
+        return {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in device.DEVICES}
+
+    assert clocks() == {"cpu": NAME, "cuda": "wall"}
+    monkeypatch.setattr(toy, "has_events", True)
+    assert clocks() == {"cpu": NAME, "cuda": "events"}
+
+
+def test_the_clock_of_events_adds_up_what_the_gpu_did_and_waits_for_it():
+    cuda = MadeUpCuda()
+    clock = EventClock(cuda.Event)
+    readings = [clock()]
+    for milliseconds in (1.5, 0.25, 1e7):  # three hours, in which a float32 of them all would lose the rest
+        cuda.launch(milliseconds)
+        assert cuda.queued == milliseconds
+        readings.append(clock())
+        assert cuda.queued == 0
+    cuda.launch(0.125)
+    assert np.diff([*readings, clock()]).tolist() == [1_500_000, 250_000, 10**13, 125_000]
+
+
+def test_the_bytes_of_the_allocator_are_those_above_what_was_in_use():
+    cuda = MadeUpCuda()
+    cuda.allocate(1000)
+    counter = allocator(cuda)
+
+    def step():
+        cuda.allocate(500)
+        cuda.allocate(-300)
+
+    assert counter.name == "allocator"
+    assert counter.live() == 1000
+    assert counter.peak(step) == 500
+    assert counter.live() == 1200
+    assert counter.peak(lambda: None) == 0  # what an earlier call reached counts no more
+    assert cuda.waited == 2
+
+
+def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
+    cuda = MadeUpCuda()
+
+    def wait(result):
+        cuda.launch(2.0)
+        cuda.allocate(4096)
+        cuda.allocate(-4096)
+        cuda.synchronize()
+
+    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
+    monkeypatch.setattr(toy, "has_events", True)
+    monkeypatch.setattr(toy, "event_clock", lambda: EventClock(cuda.Event))
+    monkeypatch.setattr(type(toy), "counter", property(lambda self: allocator(cuda)))
+    monkeypatch.setattr(toy, "wait", wait)
+    asked = asked_of("toy", FUNCTION, CALLS, None, device="cuda")
+    records, heading = answered(asked, None)
+    (time,), (memory,) = of(records, Time), of(records, Memory)
+    assert time.clock == "events"
+    for row in time.arms.values():
+        assert row.blocks
+        assert row.blocks == pytest.approx([0.002] * len(row.blocks))
+    assert memory.counted == "allocator"
+    assert {row.peak for row in memory.arms.values()} == {4096}
+    assert "4 KiB" in heading
+    assert "Steady seconds are those of the GPU, by its events" in " ".join(conditions.sentences(records))
 
 
 def test_a_record_of_the_cpu_names_no_gpu():
     asked = asked_of("toy", FUNCTION, CALLS, ("jit",))
-    record, heading = answered(asked)
+    (*_, record), heading = answered(asked)
     assert record.environment.gpu is None
     assert " on A GPU" not in heading
 

@@ -13,10 +13,11 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
+from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.reached import is_training
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
-from compare.engines.torch import counting, dynamo, numbers, told
+from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import TorchStep, trainable
@@ -31,7 +32,7 @@ class Torch(Framework):
     """Gradients come from `torch.autograd.grad` over the parameters alone."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
-    shares, keeps_effects, tells_lines = False, True, True
+    shares, keeps_effects, tells_lines, has_events = False, True, True, True
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
     idioms = IDIOMS
 
@@ -55,6 +56,19 @@ class Torch(Framework):
         import torch
 
         return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
+
+    def event_clock(self) -> Callable[[], int]:
+        """See the base."""
+        import torch
+
+        return gpu.EventClock(lambda: torch.cuda.Event(enable_timing=True))
+
+    @property
+    def counter(self) -> ByteCounter:
+        """On a GPU that of its allocator."""
+        import torch
+
+        return gpu.allocator(torch.cuda) if self.device == "cuda" else super().counter
 
     def bounded(self) -> None:
         """See the base."""

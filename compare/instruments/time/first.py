@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from compare.engines import heap
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
@@ -105,9 +104,10 @@ class FirstEpoch:
         """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
         if (step := self.right) is None:
             return
-        peaks = [peak for example in step.examples if (peak := heap.peak(partial(step, *example))) is not None]
+        counter = step.engine.counter
+        peaks = [peak for example in step.examples if (peak := counter.peak(partial(step, *example))) is not None]
         if peaks:
-            self.peak, self.held = max(peaks), max(0, heap.live() - step.live)
+            self.peak, self.held = max(peaks), max(0, counter.live() - step.live)
 
     def ended(self, runnable: Runnable) -> Status:
         """What rows say of it: how one that was ended at its limit counts, the runnable says."""

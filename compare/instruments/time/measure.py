@@ -19,7 +19,7 @@ from compare.instruments import thin
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
-from compare.instruments.time.rounds import CLOCK, NAME, Clock, TimedCall, paired_rounds, turned
+from compare.instruments.time.rounds import CLOCK, NAME, Clock, ClockName, TimedCall, clock_name, paired_rounds, turned
 from compare.instruments.watch import lines
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Job
@@ -107,10 +107,10 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
     epochs = first_epochs(job, runnable, limited, counts=is_cold)
-    clock = NAME if engine.device == "cpu" else "wall"
+    clock = clock_name(engine.device, has_events=engine.has_events)
     rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
     if times_steady:
-        time_steady(rows, epochs, job, CLOCK if clock == NAME else time.perf_counter_ns)
+        time_steady(rows, epochs, job, _clock(clock, engine))
     name = (names or {}).get
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
@@ -132,6 +132,12 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     return record
 
 
+def _clock(name: ClockName, engine: Engine) -> Clock:
+    if name == "events":
+        return engine.event_clock()
+    return CLOCK if name == NAME else time.perf_counter_ns
+
+
 def _beside(
     job: Job, runnable: Runnable, base: str, is_cold: bool, each: Callable[..., dict[str, Any]]
 ) -> Iterator[Record]:
@@ -146,7 +152,7 @@ def _beside(
     yield Compilations(**place, version=runnable.engine.version, arms=told, **runnable.notes)
     memory = each(lambda epoch: epoch.memory(runnable))
     if any(row.peak for row in memory.values()):
-        yield Memory(**place, arms=memory, counted="malloc")
+        yield Memory(**place, arms=memory, counted=runnable.engine.counter.name)
 
 
 def first_epochs(job: Job, runnable: Runnable, limited: Limited, *, counts: bool = False) -> dict[str, FirstEpoch]:

@@ -25,12 +25,13 @@ from statistics import NormalDist, geometric_mean, stdev
 from typing import Literal
 
 from compare.instruments.time.steady import steady_from
+from compare.records.device import Device
 from compare.records.job import Budget
 from compare.steps import now
 from graphs import collector
 
 Clock = Callable[[], int]
-ClockName = Literal["cpu", "wall"]
+ClockName = Literal["cpu", "wall", "events"]
 FINE = 1e-6
 """The coarsest resolution, in seconds, that blocks of a few milliseconds can be read by."""
 
@@ -38,6 +39,13 @@ IS_FINE = time.get_clock_info("process_time").resolution <= FINE
 CLOCK: Clock = time.process_time_ns if IS_FINE else time.perf_counter_ns
 NAME: ClockName = "cpu" if IS_FINE else "wall"
 """What records call it; Windows counts processor time in steps of 16 ms, so that the wall has to do there."""
+
+
+def clock_name(device: Device, *, has_events: bool) -> ClockName:
+    """The clock of steady state: on a GPU, which computes while the process waits, its events or the wall."""
+    if device == "cpu":
+        return NAME
+    return "events" if has_events else "wall"
 
 
 TimedCall = Callable[[], object]

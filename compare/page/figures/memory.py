@@ -25,6 +25,8 @@ _COUNTED = {
     "NumPy": "Counted are the bytes of NumPy's buffers, as NumPy tells tracemalloc; structure is bytes of Python "
     "objects, and resident growth is what the system gave the process.",
     "malloc": "Counted are the bytes that malloc gave: the peak is how far they rise in a step.",
+    "allocator": "Counted are the bytes that the GPU's allocator gave: the peak is how far they rise in a step from "
+    "what was in use before it.",
 }
 """What a record counts, by its word for it."""
 
