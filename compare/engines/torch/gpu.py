@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from compare.engines.heap import ByteCounter
 
 
-class Event(Protocol):
+class TimingEvent(Protocol):
     """What is asked of `torch.cuda.Event`."""
 
     def record(self) -> object:
@@ -32,7 +32,7 @@ class EventClock:
     They are added up from one event to the next, since milliseconds are told as a float32.
     """
 
-    def __init__(self, event: Callable[[], Event]) -> None:
+    def __init__(self, event: Callable[[], TimingEvent]) -> None:
         self._event, self._nanoseconds = event, 0
         self._last = self._reached()
 
@@ -43,7 +43,7 @@ class EventClock:
         self._last = event
         return self._nanoseconds
 
-    def _reached(self) -> Event:
+    def _reached(self) -> TimingEvent:
         event = self._event()
         event.record()
         event.synchronize()
