@@ -55,8 +55,9 @@ def gelu(x: Array, /, approximate: bool = False) -> Array:
 def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
     """x where it is positive, else `slope` * x; gradient `slope` at 0."""
     # As a product with 1 or the slope, since then its gradient is a product too, and selects nothing.
+    is_positive = greater(x, 0)
     kind = np.result_type(dtype_of(x), float(slope)).type
-    return multiply(x, where(greater(x, 0), kind(1), kind(slope)))
+    return multiply(x, where(is_positive, kind(1), kind(slope)))
 
 
 def elu(x: Array, /, alpha: float = 1.0) -> Array:
