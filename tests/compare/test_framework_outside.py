@@ -100,7 +100,7 @@ def test_an_epoch_ends_at_its_limit_with_what_was_reached():
     assert (row.status, row.whole, row.blocks) == ("ok", False, [])
     assert row.reason == f"1 of {len(record.arms['toy-eager'].stream)} calls: it did not end in 1.5 s"
     assert len(row.stream) == 2
-    assert 1 < row.stream[1].seconds <= 1.6  # the one that was interrupted
+    assert 1 < row.stream[1].seconds < 15  # the one that was interrupted; the limit counts no seconds of other programs
     assert record.arms["toy-eager"].blocks  # which is timed all the same
 
 
