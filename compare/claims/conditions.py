@@ -11,6 +11,7 @@ from compare.claims.c6_speed.rule import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
 from compare.records.record import Environment, Records, Run, of
+from compare.words import text
 
 NOISY = 0.05
 """Blocks of the control that vary by more than this: what is found beside them is hardly to be trusted."""
@@ -61,18 +62,24 @@ def sentences(records: Records) -> tuple[str, ...]:
     )
 
 
+_CLOCKS = {
+    "cpu": "of the processor that a worker had",
+    "events": "of the GPU, by its events",
+    "wall": "of the wall",
+}
+
+
 def _clock(records: Records) -> Iterator[str]:
     """Which clock steady state is of, and break-even; first calls are always of the wall."""
     times = of(records, Time)
     clocks = {record.clock for record in times}
-    if clocks == {"cpu"}:
-        yield "Steady seconds are those of the processor that a worker had, first calls those of the wall."
-        if any(row.processor for record in times for row in record.arms.values()):
-            yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
-    elif clocks == {"events"}:
-        yield "Steady seconds are those of the GPU, by its events, first calls those of the wall."
-    elif clocks:
+    if clocks == {"wall"}:
         yield "All seconds are those of the wall."
+    elif clocks:
+        listed = text.listed([words for clock, words in _CLOCKS.items() if clock in clocks])
+        yield f"Steady seconds are those {listed}, first calls those of the wall."
+    if "cpu" in clocks and any(row.processor for record in times for row in record.arms.values()):
+        yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
 
 
 def control(records: Records) -> str:

@@ -236,6 +236,28 @@ def test_the_conditions_of_a_run_are_said_in_words():
     assert "; the times of its blocks differ by " in tie
 
 
+@pytest.mark.parametrize(
+    ("clocks", "said"),
+    [
+        (["cpu"], "Steady seconds are those of the processor that a worker had, first calls those of the wall."),
+        (["events"], "Steady seconds are those of the GPU, by its events, first calls those of the wall."),
+        (
+            ["events", "cpu"],
+            (
+                "Steady seconds are those of the processor that a worker had and of the GPU, by its events, first calls "
+                "those of the wall."
+            ),
+        ),
+        (["wall", "wall"], "All seconds are those of the wall."),
+    ],
+)
+def test_the_seconds_of_a_run_are_those_of_every_clock_that_it_was_timed_by(clocks, said):
+    timed = cell("tiny_mlp", {"dynamic": {"seconds": BASE}}, processes=len(clocks))
+    times = [record for record in timed if record["kind"] == "time"]
+    marked = [{**record, "clock": clock} for record, clock in zip(times, clocks, strict=True)]
+    assert said in conditions.sentences(typed(marked))
+
+
 def test_what_the_system_does_not_tell_is_not_said():
     silent = conditions.sentences(typed([{**START, "environment": {}}]))
     assert silent == (

@@ -48,7 +48,7 @@ def known_value(test: Symbol) -> bool | None:
 def require(test: Symbol, value: bool) -> None:
     """Know from here on that a test has this value, as the graph ends where it has not.
 
-    That of a value from around a branch or a loop is known no longer than that, and so not at all.
+    Nothing is known from a branch or a loop of a test from around it, since what requires it may not run.
     """
     if test.builder is current():
         part(PathFacts).required.update(_following(test.node, value))
