@@ -244,8 +244,8 @@ def test_the_conditions_of_a_run_are_said_in_words():
         (
             ["events", "cpu"],
             (
-                "Steady seconds are those of the processor that a worker had and of the GPU, by its events, first calls "
-                "those of the wall."
+                "Steady seconds are those of the processor that a worker had and of the GPU, by its events, first "
+                "calls those of the wall."
             ),
         ),
         (["wall", "wall"], "All seconds are those of the wall."),

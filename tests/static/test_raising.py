@@ -50,7 +50,7 @@ def test_each_run_raises_an_error_of_its_own_with_the_arguments_and_the_line(bac
     assert compiled(GOOD, 3.0)[0] == 3.0  # the executable runs on
 
 
-@pytest.mark.parametrize("kind", [ValueError, IndexError, TypeError, OverflowError, KeyError, StopIteration])
+@pytest.mark.parametrize("kind", [ValueError, OverflowError, RuntimeError, NotImplementedError, FloatingPointError])
 def test_an_error_of_any_kind_stays_what_it_is(kind):
     def f(x):
         if x[0] > 0:
@@ -98,14 +98,14 @@ def test_only_the_first_error_of_a_run_is_raised_and_in_the_order_of_the_code():
                 raise ValueError(f"number {i}")
             total = total + x[i]
         if total < 0:
-            raise KeyError("below zero")
+            raise ArithmeticError("below zero")
         return total
 
     compiled = static.jit(f, convert=True)
     assert compiled(np.array([1.0, 0.5, 0.5])) == 2.0
     with pytest.raises(ValueError, match="number 1"):
         compiled(np.array([-9.0, 2.0, 3.0]))
-    with pytest.raises(KeyError, match="below zero"):
+    with pytest.raises(ArithmeticError, match="below zero"):
         compiled(np.array([-9.0, 0.0, 0.0]))
 
 
@@ -115,6 +115,7 @@ def test_only_the_first_error_of_a_run_is_raised_and_in_the_order_of_the_code():
         (raising.caught_in_place, "a `try` or `with` around it may catch it"),
         (raising.caught_by_the_caller, "a `try` or `with` around it may catch it"),
         (raising.an_error_that_holds_the_value, "it holds a value that only the run knows"),
+        (raising.an_attribute_that_is_not_there_for_some_values, "Python itself catches such an error"),
         (raising.an_error_that_cannot_be_made_again, "SpokenError cannot be made again from its `args`"),
     ],
 )

@@ -20,6 +20,9 @@ from static.convert.stage.identity import parts
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.symbol import Symbol
 
+_CAUGHT = (StopIteration, StopAsyncIteration, AttributeError, LookupError, TypeError)
+"""What Python itself catches, where it loops, looks something up, or asks for a length."""
+
 
 class RaisedError(NamedTuple):
     """An error that a statement of the user's has raised, its line, and why a graph cannot raise it (empty: it can)."""
@@ -95,6 +98,8 @@ def _why_not(error: BaseException) -> str:
     """Why a graph cannot raise an error; empty where it can."""
     if innermost(part(RaisedErrors).caught, False):
         return "a `try` or `with` around it may catch it"
+    if isinstance(error, _CAUGHT):
+        return "Python itself catches such an error where it loops or looks something up"
     if _holds_unknown(error):
         return "it holds a value that only the run knows"
     try:

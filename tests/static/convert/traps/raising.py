@@ -67,7 +67,7 @@ def the_first_of_two_errors(x):
     if x[0] > 0:
         raise ValueError("first")
     if x[1] > 0:
-        raise KeyError("second")
+        raise OverflowError("second")
     return g.sum(x)
 
 
@@ -124,7 +124,7 @@ def raised_where_a_search_fails(x):
             y = x[i]
             break
     else:
-        raise LookupError("nothing is above 1")
+        raise RuntimeError("nothing is above 1")
     return y * 2
 
 
@@ -180,6 +180,49 @@ def a_final_clause_runs(x):
     finally:
         y = y * 2
     return y
+
+
+class Sometimes:
+    def __init__(self, value):
+        self.value, self.rounds = value, 0
+
+    @property
+    def positive(self):
+        if self.value <= 0:
+            raise AttributeError("positive")
+        return self.value
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.rounds += 1
+        if self.value * self.rounds > 2:
+            raise StopIteration
+        return self.value
+
+    def __getitem__(self, number):
+        if self.value * number > 2:
+            raise IndexError
+        return self.value
+
+
+@refused
+def an_attribute_that_is_not_there_for_some_values(x):
+    return getattr(Sometimes(x[0]), "positive", x[1] * 5)
+
+
+@refused
+def an_iterator_that_a_value_ends(x):
+    total = x[1] * 0
+    for value in Sometimes(x[0] * x[0] + 0.5):
+        total = total + value
+    return total
+
+
+@refused
+def an_iterator_that_may_be_empty(x):
+    return next(Sometimes(x[0] + 3), x[1] * 7)
 
 
 @refused
