@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from graphs.errors import ArtifactError, GraphError
+from graphs.files import write_file
 
 RATIO = 100  # bytes inflated for each byte of the file, beyond
 FREE = 1 << 24  # bytes that any file may have
@@ -38,18 +39,13 @@ DAMAGE = (
 
 
 def write(path: Path, document: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Write the zip, atomically: compressed, unless that is so much smaller that `read` would refuse it."""
-    files = {"graph.json": document} | {f"arrays/{i}.npy": _npy(array) for i, array in enumerate(arrays)}
+    """Write the zip: compressed, unless that is so much smaller that `read` would refuse it."""
+    files = {"graph.json": document} | {f"arrays/{i}.npy": npy(array) for i, array in enumerate(arrays)}
     files["digest.txt"] = digest(files).encode()
     data = _zipped(files, zipfile.ZIP_DEFLATED)
     if sum(map(len, files.values())) > _most(len(data)):
         data = _zipped(files, zipfile.ZIP_STORED)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, data)
 
 
 def _zipped(files: Mapping[str, bytes], compression: int) -> bytes:
@@ -60,7 +56,13 @@ def _zipped(files: Mapping[str, bytes], compression: int) -> bytes:
     return buffer.getvalue()
 
 
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
+def is_storable(dtype: np.dtype[Any]) -> bool:
+    """Whether an array of it is read again: bools, ints and floats of up to 64 bits, which are the same everywhere."""
+    return dtype.kind in _KINDS and dtype.itemsize <= 8
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    """An array as a `.npy` file."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
@@ -131,7 +133,7 @@ def array_of(data: bytes) -> np.ndarray[Any, Any]:
     if version != (1, 0):
         raise ArtifactError(f"damaged, an array of version {version}; save it again")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.kind not in _KINDS or dtype.shape:
+    if not is_storable(dtype) or dtype.shape:
         raise ArtifactError(f"damaged, an array of {dtype}, which would need pickle or is no number; save it again")
     rest = len(data) - file.tell()
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != rest:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.errors import CompareError
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def both(command: Callable[..., Any]) -> Callable[..., Any]:
 def ended(records: Records, save: Path | None, against: Path | None) -> None:
     """What changed since the one baseline, and the other kept. Raises CompareError where it cannot be written."""
     from compare.records import results
-    from compare.records.files import write_atomic
 
     if against:
         from compare.cli.diff import show
@@ -59,10 +57,5 @@ def ended(records: Records, save: Path | None, against: Path | None) -> None:
         echo(f"\nChanges since the baseline {against.name}:")
         show(changes.compared(options.results_in(against), records))
     if save:
-        try:
-            write_atomic(save / results.RESULTS, b"".join(map(results.encoded, records)))
-        except OSError as error:
-            raise CompareError(
-                f"cannot write {save}: {error.strerror}; make room, or change into another folder"
-            ) from error
+        results.replace(save / results.RESULTS, records)
         echo(f"\nBaseline: {save}")

@@ -212,7 +212,7 @@ def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None
 
 def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
     from compare.page import beside, html, machines, markdown, tables
-    from compare.records.files import write_atomic
+    from graphs.files import write_file
 
     if out is None:
         raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
@@ -225,8 +225,8 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
     tables.show(table.headers, table.rows)
     echo(f"\n{beside.sentence(columns)}")
     page = machines.page(runs)
-    write_atomic(out / "report.html", html.render(page).encode())
-    write_atomic(out / "report.md", markdown.render(page).encode())
+    write_file(out / "report.html", html.render(page).encode())
+    write_file(out / "report.md", markdown.render(page).encode())
     echo(f"\nReport: {out / 'report.html'}")
 
 

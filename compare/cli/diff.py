@@ -51,7 +51,7 @@ def diff(
     bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
     """
     from compare.page import beside, changes
-    from compare.records.files import write_atomic
+    from graphs.files import write_file
 
     runs = [options.results_in(path) for path in directories]
     columns = [beside.column(str(folder), run) for folder, run in zip(directories, runs, strict=True)]
@@ -61,7 +61,7 @@ def diff(
     changed = changes.plain(compared) if compared else {}
     options.written(path, {"schema": 1, "runs": beside.plain(columns), **changed})
     if out:
-        write_atomic(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
+        write_file(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
     ctx.exit(int(bool(beside.differing(columns))))
 
 
@@ -109,7 +109,7 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     """
     from compare.page import changes, html, markdown
     from compare.page import trend as trends
-    from compare.records.files import write_atomic
+    from graphs.files import write_file
 
     printed = {".html": html.render, ".md": markdown.render}.get(out.suffix)
     if printed is None:
@@ -125,5 +125,5 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     if shown:
         echo(f"\nChanged by more than 5% since the run before {runs[-1].name}:")
         _table(shown)
-    write_atomic(out, printed(trends.page(runs, series)).encode())
+    write_file(out, printed(trends.page(runs, series)).encode())
     echo(f"\nPage: {out}")

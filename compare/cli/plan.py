@@ -115,10 +115,10 @@ def write_offsets(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path 
     if path is None:
         sys.stdout.write(text.getvalue())
         return
-    from compare.records.files import write_atomic
+    from graphs.files import write_file
 
     try:
-        write_atomic(path, text.getvalue().encode())
+        write_file(path, text.getvalue().encode())
     except OSError as error:
         raise InputsError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 

@@ -11,8 +11,8 @@ from compare.gate import outputs
 from compare.gate.rules import FailRule, Judgement, parsed
 from compare.own.question import Question
 from compare.own.result import Result
-from compare.records import files
 from compare.stats import LEAST
+from graphs.files import write_file
 
 RULE_HOLDS = 6
 """The exit code where a rule holds."""
@@ -31,17 +31,17 @@ class Gate:
         """The judgement of each rule, after the files were written, each in one step."""
         judgements = tuple(rule.judge(result.records) for rule in self.rules)
         if self.junit is not None:
-            files.write_atomic(self.junit, outputs.junit(result, judgements))
+            write_file(self.junit, outputs.junit(result, judgements))
         if self.summary is not None:
-            files.write_atomic(self.summary, outputs.markdown(result, judgements).encode())
+            write_file(self.summary, outputs.markdown(result, judgements).encode())
         return judgements
 
     def fail(self, name: str, error: str) -> None:
         """Write the files of a comparison of this function that has ended in an error."""
         if self.junit is not None:
-            files.write_atomic(self.junit, outputs.junit_of_error(name, error))
+            write_file(self.junit, outputs.junit_of_error(name, error))
         if self.summary is not None:
-            files.write_atomic(self.summary, outputs.markdown_of_error(name, error).encode())
+            write_file(self.summary, outputs.markdown_of_error(name, error).encode())
 
 
 def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:

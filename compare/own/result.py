@@ -49,16 +49,15 @@ class Result(Measured):
     def save(self, directory: str | Path, *, overwrite: bool = False) -> Path:
         """Write results.jsonl, verdicts.json, report.html, report.md and plots/; the path of the page.
 
-        Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results.
+        Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results,
+        which stand until the new ones are whole.
         """
         from compare.own.page import finish
 
         folder = empty(Path(directory), overwrite=overwrite)
         with lock.held(folder, results.silent):
             empty(folder, overwrite=overwrite)
-            (folder / results.RESULTS).unlink(missing_ok=True)
-            for record in self.records:
-                results.append(folder / results.RESULTS, record)
+            results.replace(folder / results.RESULTS, self.records)
             finish(folder, list(self.records))
         return folder / "report.html"
 

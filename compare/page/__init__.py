@@ -32,14 +32,14 @@ def write(
     the section that opens the page, and `sections` follow it. What a run did not measure is listed under the limits.
     """
     from compare.page import assemble, html, markdown, plots, summary
-    from compare.records.files import write_atomic
+    from graphs.files import write_file
 
     summarised = summary.summarise(records)
     drawn = plots.draw(summarised, directory / "plots")
     page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
-        write_atomic(directory / "report.html", html.render(page).encode()),
-        write_atomic(directory / "report.md", markdown.render(page).encode()),
+        write_file(directory / "report.html", html.render(page).encode()),
+        write_file(directory / "report.md", markdown.render(page).encode()),
         *drawn.files,
     ]
 

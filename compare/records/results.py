@@ -24,10 +24,10 @@ from typing import Any
 import msgspec
 
 from compare.errors import ResultsError
-from compare.records.files import write_atomic
 from compare.records.kinds import KINDS
 from compare.records.older import upgraded
 from compare.records.record import Failure, JobName, Record, Run
+from graphs.files import write_file
 
 RESULTS = "results.jsonl"
 PACKED = f"{RESULTS}.gz"
@@ -125,6 +125,17 @@ def append(path: Path, record: Record) -> None:
             raise ResultsError(f"{path}: {error.strerror}; make room, then go on with --resume") from error
 
 
+def replace(path: Path, records: Iterable[Record]) -> None:
+    """Write a file that holds these records, in the place of an earlier one.
+
+    Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it.
+    """
+    try:
+        write_file(path, b"".join(map(encoded, records)))
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}; make room, or choose another folder") from error
+
+
 def create(path: Path) -> None:
     """Make an empty file, if there is none, whose name survives a loss of power as its lines do."""
     path.touch()
@@ -181,7 +192,7 @@ def lost(records: Iterable[Record]) -> list[Failure]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
-    write_atomic(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
+    write_file(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

@@ -17,7 +17,6 @@ from compare.errors import NothingMeasuredError
 from compare.own.question import REPEATS
 from compare.own.question import SECONDS as OWN_SECONDS
 from compare.records import journal, results
-from compare.records.files import write_atomic
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.trials import Selftest, TrialMemory, TrialTime
@@ -30,6 +29,7 @@ from compare.selftest import page, subjects
 from compare.selftest.inject import AGAIN
 from compare.selftest.rates import MEMORY, TIME, WHOLE, judge
 from compare.suite.settings import PRESETS
+from graphs.files import write_file
 
 RATES = "selftest.json"
 """The file that the rates are written to."""
@@ -100,7 +100,7 @@ def run(
             _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
         rates = _judged(kept, trials, time.monotonic() - started)
         results.write_json(directory / RATES, results.to_json(rates))
-        write_atomic(directory / PAGE, page.markdown(rates).encode())
+        write_file(directory / PAGE, page.markdown(rates).encode())
     return rates
 
 

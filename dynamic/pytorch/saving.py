@@ -6,8 +6,8 @@ A file is a zip: `tree.json` says how containers are nested, and `arrays/N.npy` 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
+import os
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from dynamic.creation import made
 from dynamic.tensor import Tensor
 from graphs import archive
 from graphs.errors import ArtifactError, located
+from graphs.files import replacement
 
 __all__ = ["load", "save"]
 
@@ -27,18 +28,20 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write tensors, numbers, strings, dicts, lists and tuples of them to a path or a file.
+    """Write tensors, numbers, strings, dicts, lists and tuples of them to a path, or an open file.
 
-    Raises ArtifactError for anything else, such as a module (save its `state_dict()`), or a list that holds itself.
+    A save that fails leaves the file at the path as it was; to an open file nothing is written before all is known to
+    have a place in the format. Raises ArtifactError for anything else, such as a module (save its `state_dict()`), or
+    a list that holds itself, and OSError where the file cannot be written.
     """
-    arrays: list[Any] = []
-    document = {"format": "graphduel tensors", "version": 1, "tree": _written(obj, arrays)}
-    with zipfile.ZipFile(f, "w") as zipped:
-        zipped.writestr("tree.json", json.dumps(document))
-        for number, array in enumerate(arrays):
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-            zipped.writestr(f"arrays/{number}.npy", buffer.getvalue())
+    arrays: list[np.ndarray[Any, Any]] = []
+    document = _text({"format": "graphduel tensors", "version": 1, "tree": _written(obj, arrays)})
+    with contextlib.ExitStack() as stack:
+        file = f if hasattr(f, "write") else stack.enter_context(replacement(os.fsdecode(f)))
+        with zipfile.ZipFile(file, "w") as zipped:
+            zipped.writestr("tree.json", document)
+            for number, array in enumerate(arrays):
+                zipped.writestr(f"arrays/{number}.npy", archive.npy(array))
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) -> Any:
@@ -79,7 +82,7 @@ def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
             located(f"save: containers {DEEPEST} deep, or one that holds itself; save tensors in flat containers")
         )
     if isinstance(obj, (Tensor, np.ndarray)):
-        arrays.append(obj.detach()._data if isinstance(obj, Tensor) else obj)
+        arrays.append(_storable(obj.detach()._data if isinstance(obj, Tensor) else obj))
         return {
             "array": len(arrays) - 1,
             "tensor": isinstance(obj, Tensor),
@@ -97,6 +100,23 @@ def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
             f"save: a {type(obj).__name__} would need pickle; save tensors in plain containers, as state_dict() gives"
         )
     )
+
+
+def _text(document: Any) -> str:
+    try:
+        return json.dumps(document)
+    except ValueError as error:  # an int of more digits than Python writes, or reads again
+        raise ArtifactError(located(f"save: {error}; save it as a string of hex()")) from None
+
+
+def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array. Raises ArtifactError for one that `load` would not read, or not whole."""
+    if isinstance(array, np.ma.MaskedArray) or not archive.is_storable(array.dtype):
+        what = "with a mask" if isinstance(array, np.ma.MaskedArray) else f"of {array.dtype}"
+        raise ArtifactError(
+            located(f"save: an array {what} has no place in the file; save arrays of bools, ints or floats")
+        )
+    return np.asarray(array)
 
 
 def _read(node: Any, files: Mapping[str, bytes]) -> Any:

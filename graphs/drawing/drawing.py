@@ -10,6 +10,7 @@ from graphs.drawing.folding import folded
 from graphs.drawing.model import Diagram
 from graphs.drawing.svg import svg
 from graphs.drawing.viewer import Stage, viewer
+from graphs.files import write_file
 
 
 class GraphDrawing:
@@ -62,12 +63,10 @@ class GraphDrawing:
         """
         path = Path(path)
         if path.suffix in (".png", ".pdf"):
-            from graphs.drawing.painted import paint
+            from graphs.drawing.painted import painted
 
-            paint(self.shown, path)
-            return path
-        path.write_text(self._writer(path)(), encoding="utf-8")
-        return path
+            return write_file(path, painted(self.shown, path.suffix[1:]))
+        return write_file(path, self._writer(path)().encode())
 
     def _writer(self, path: Path) -> Callable[[], str]:
         if path.name.endswith(".model-explorer.json"):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from graphs.drawing.layout import in_bytes
 from graphs.drawing.page import page
+from graphs.files import write_file
 
 WIDTH, HEIGHT, LEFT, TOP = 720.0, 320.0, 92.0, 34.0
 
@@ -64,8 +65,7 @@ class MemoryMap:
         if path.suffix not in writers:
             suffix = path.suffix or "a file without suffix"
             raise ValueError(f"a map of memory is not written as {suffix}; use .svg or .html")
-        path.write_text(writers[path.suffix](), encoding="utf-8")
-        return path
+        return write_file(path, writers[path.suffix]().encode())
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -17,8 +17,8 @@ _DOTS = 96.0  # pixels of the layout in an inch
 _EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7", "rewritten": "#7a5c00"}
 
 
-def paint(diagram: Diagram, path: Path) -> None:
-    """Write the picture to a file of a format that matplotlib knows."""
+def painted(diagram: Diagram, kind: str) -> bytes:
+    """The picture, as a file of a format that matplotlib knows."""
     layout = laid_out(diagram)
     width, height = max(layout.width, 60.0) + 28, layout.height + 28
     figure = Figure(figsize=(width / _DOTS, height / _DOTS))
@@ -48,4 +48,6 @@ def paint(diagram: Diagram, path: Path) -> None:
         axes.add_patch(FancyBboxPatch((x + 3, y + 3), w - 6, h - 6, boxstyle="round,pad=3,rounding_size=4", **look))
         words = "\n".join(part for part in (signed(item), item.detail, saved_text(item)) if part)
         axes.text(x + w / 2, y + h / 2, words, ha="center", va="center", fontsize=8, family="monospace", zorder=3)
-    figure.savefig(path, dpi=_DOTS * 1.5)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=_DOTS * 1.5)
+    return picture.getvalue()

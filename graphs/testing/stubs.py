@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from graphs.files import write_file
+
 ROOT = Path(__file__).resolve().parents[2]
 Names = dict[str, str]  # the statement that makes a name known, by the name
 _HEAD = '"""Made by `python -m graphs.testing.stubs`{version}; do not edit."""\n'
@@ -129,4 +131,4 @@ def _version() -> str:
 
 if __name__ == "__main__":
     for package, page in PAGES.items():
-        place(package).write_text(page(), "utf-8")
+        write_file(place(package), page().encode())

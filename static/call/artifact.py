@@ -31,7 +31,7 @@ _FORMAT = "graphduel.graph"
 
 
 def write(traced: Traced, path: Path) -> None:
-    """Write a graph and its layout, atomically. Raises ArtifactError for values that have no place in the format."""
+    """Write a graph and its layout. Raises ArtifactError for values that have no place in the format."""
     with clock.phase("save"):
         arrays: list[np.ndarray[Any, Any]] = []
         document = _encode_traced(traced, arrays)

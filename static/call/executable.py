@@ -14,6 +14,7 @@ from graphs import dims, dispatch, tree
 from graphs.dims import Shape
 from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
 from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, located
+from graphs.files import write_file
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import clock, memory
@@ -352,7 +353,7 @@ class Executable:
 
         Raises UnwritableError naming an op that ONNX has not.
         """
-        Path(path).write_bytes(exported(self.traced))
+        write_file(path, exported(self.traced))
 
     def __reduce__(self) -> NoReturn:
         raise ArtifactError(

@@ -14,7 +14,7 @@ from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
 from compare.page import formats as export
 from compare.records import results
-from compare.records.files import write_atomic
+from graphs.files import write_file
 from compare.records.kinds import KINDS
 from tests.helpers.records import typed
 
@@ -196,6 +196,6 @@ def test_what_is_no_file_is_written_into_and_stays_what_it_is(tmp_path):
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as pool:
         heard = pool.submit(pipe.read_bytes)
-        write_atomic(pipe, b"{}")
+        write_file(pipe, b"{}")
         assert heard.result(10) == b"{}"
     assert pipe.is_fifo()

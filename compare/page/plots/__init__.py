@@ -12,7 +12,7 @@ from compare.page import figures
 from compare.page.blocks import Picture, Table
 from compare.page.figures import FIGURES
 from compare.page.summary import Summary
-from compare.records.files import write_atomic
+from graphs.files import write_file
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def draw(summary: Summary, directory: Path) -> Drawn:
                 missing.append(f"{drawing.title}: {drawing.caption}")
                 continue
             svg = style.rendered(drawing.figure, "svg")
-            files.append(write_atomic(directory / f"{drawing.name}.svg", svg))
-            files.append(write_atomic(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
+            files.append(write_file(directory / f"{drawing.name}.svg", svg))
+            files.append(write_file(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
             with style.narrow():
                 small = module.draw(summary).figure
                 picture = _picture(drawing, svg, style.rendered(small, "svg"))

@@ -11,10 +11,11 @@ import functools
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from graphs.files import write_file
 
 SWITCH = "GRAPHDUEL_NATIVE_CACHE"
 MAGIC = b"graphduel native 1\n"
@@ -76,14 +77,7 @@ def save(name: str, code: bytes) -> None:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(place):
             return
-        number, made = tempfile.mkstemp(dir=place)
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(code).digest() + code)
-            Path(made).replace(place / name)
-        except OSError:
-            Path(made).unlink(missing_ok=True)
-            raise
+        write_file(place / name, MAGIC + hashlib.sha256(code).digest() + code, mode=0o600)
 
 
 def _is_private(place: Path) -> bool:

@@ -1,0 +1,72 @@
+"""How the packages write a file: whole and beside the earlier one, then in its place in one step.
+
+A save that fails at any byte (a full disk, a value that cannot be written, a killed process) leaves the earlier file as
+it was. What is written to an open file in parts, the journal of a run, has its own end: `append` in
+`compare/records/results.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+
+def write_file(path: str | Path, content: bytes, mode: int | None = None) -> Path:
+    """Write `content` to a file, as `replacement` does; its path."""
+    with replacement(path, mode) as file:
+        file.write(content)
+    return Path(path)
+
+
+@contextmanager
+def replacement(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` when the block ends without an error.
+
+    Folders are made. The file has the permissions `mode`, by default those of the earlier one, and a link still leads
+    to it.
+    What is there and no file, as a pipe or a device, is written into: it must not be replaced.
+    Raises OSError, which names `path`.
+    """
+    place = Path(os.path.realpath(path))
+    beside = place.with_name(f".graphduel-{secrets.token_hex(8)}")  # nobody can guess it; a long name has room for it
+    try:
+        if place.exists() and not place.is_file():
+            with place.open("wb") as file:
+                yield file
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        earlier = _permissions(place)
+        try:
+            with open(beside, "xb", opener=partial(os.open, mode=mode or 0o666)) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())  # some disks are known to be full only now
+            if earlier is not None and mode is None:
+                beside.chmod(earlier)
+            beside.replace(place)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+    except OSError as error:
+        if error.filename in (None, str(beside), str(place)):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _permissions(place: Path) -> int | None:
+    """Those of the file that is there. Raises PermissionError where nobody may write to it, as on a protected copy."""
+    try:
+        mode = stat.S_IMODE(place.stat().st_mode)
+    except FileNotFoundError:
+        return None
+    if not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+    return mode
