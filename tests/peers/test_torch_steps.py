@@ -106,6 +106,7 @@ def test_a_workload_may_compile_more_often(fresh):
         ("compile-dynamic", {"dynamic": True}),
         ("reduce-overhead", {"mode": "reduce-overhead"}),
         ("max-autotune", {"mode": "max-autotune"}),
+        ("aot-eager", {"backend": "aot_eager"}),
     ],
 )
 def test_modes_are_those_of_torch_compile(adapter, monkeypatch, mode, options):

@@ -11,16 +11,17 @@ from compare.engines.step import Function
 from compare.engines.torch import told
 
 EXPORT = Mode("export", usual=False, traces=True)
+GRAPHS = "aot_eager"
+"""The backend that stops before kernels are made."""
 OPTIONS: dict[Mode, dict[str, Any]] = {
     Mode("compile"): {},
     Mode("compile-dynamic", relaxes=True): {"dynamic": True},
     Mode("reduce-overhead", suite=False): {"mode": "reduce-overhead"},
     Mode("max-autotune", suite=False): {"mode": "max-autotune"},
+    Mode("aot-eager", suite=False): {"backend": GRAPHS},
 }
 """The modes of `torch.compile`."""
 
-GRAPHS = "aot_eager"
-"""The backend that stops before kernels are made."""
 KEPT = 10_000
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
@@ -33,7 +34,7 @@ def made(mode: Mode, loss: Function, **options: Any) -> Function:
 
     if mode is EXPORT:
         return _exported(loss)
-    compiled: Function = torch.compile(loss, **OPTIONS[mode], **options)
+    compiled: Function = torch.compile(loss, **{**OPTIONS[mode], **options})
     return compiled
 
 

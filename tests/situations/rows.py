@@ -1,0 +1,133 @@
+"""The rows. `__init__.py` says how one is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.situations import parts
+from tests.situations.axes import AXES
+
+MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "autograd": 1}
+"""How many modes of a framework are timed where all is well."""
+
+
+@dataclass(frozen=True)
+class Right:
+    """What is right: exit codes, words that are said, why modes are refused, how many are timed, who is the fastest.
+
+    A run in one process of a framework has no interval, so that `cannot tell`, exit code 3, is as right as an answer.
+    """
+
+    codes: tuple[int, ...] = (0, 3)
+    says: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    timed: int | None = None
+    faster: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One situation: the user's files, how the function is named, and what is right.
+
+    One that `waits` says for which mend; until it is there the tests leave it out.
+    """
+
+    name: str
+    framework: str
+    files: Mapping[str, str]
+    place: str
+    right: Right
+    values: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    waits: str = ""
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether it is asked in the process that has the function."""
+        return self.values.get("where") == "notebook"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its files are a library among others."""
+        return self.values.get("where") == "installed"
+
+
+def row(*values: str, right: Right | None = None, waits: str = "", **more: Any) -> Row:
+    """The row of a value of each axis, in the order of AXES; without `right` every mode is timed."""
+    named = dict(zip(AXES, values, strict=True))
+    unknown = [value for axis, value in named.items() if value not in AXES[axis]]
+    assert not unknown, f"no value of its axis: {unknown}"
+    right = right or Right(timed=MODES[named["framework"]])
+    files, place = parts.files_of(named), parts.place_of(named)
+    return Row("-".join(values).replace(" ", "_"), named["framework"], files, place, right, named, waits=waits, **more)
+
+
+def special(name: str, framework: str, source: str, place: str, right: Right, **more: Any) -> Row:
+    """A row that the axes cannot say: the text of its file f.py, and how the function is named."""
+    return Row(name, framework, {"f.py": source}, place, right, **more)
+
+
+# fmt: off
+ROWS = [
+    row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
+    row("loss", "torch", "bfloat16 autocast", "running statistics", "none", "list", "ModelOutput", "compiled already", "installed"),
+    row("loss", "torch", "float16", "buffer assigned", "none", "DataLoader", "number", "checkpointed", "notebook"),
+    row("step", "torch", "float32", "buffer assigned", "clipping", "list", "None", "plain", "notebook"),
+    row("step", "torch", "float32", "buffer assigned", "AdamW", "list", "tuple", "compiled already", "installed"),
+    row("step", "torch", "float32", "buffer assigned", "accumulation", "DataLoader", "ModelOutput", "compiled already", "file"),
+    row("step", "torch", "float32", "buffer in place", "schedule that ends", "DataLoader", "ModelOutput", "compiled already", "file"),
+    row("step", "torch", "float64", "buffer assigned", "schedule that ends", "dict", "tuple", "regionally compiled", "closure"),
+    row("step", "torch", "float64", "buffer in place", "schedule that ends", "dict", "number", "compile disabled", "closure"),
+    row("step", "torch", "float64", "running statistics", "clipping", "dict", "None", "compiled already", "file"),
+    row("step", "torch", "bfloat16 autocast", "none", "clipping", "DataLoader", "None", "compile disabled", "package"),
+    row("step", "torch", "bfloat16 autocast", "buffer assigned", "schedule that ends", "dataclass", "dict", "compile disabled", "package"),
+    row("step", "torch", "bfloat16 autocast", "buffer assigned", "clipping", "keywords", "number", "compile disabled", "method"),
+    row("step", "torch", "bfloat16 autocast", "buffer in place", "accumulation", "list", "tuple", "compile disabled", "installed"),
+    row("step", "torch", "bfloat16 autocast", "running statistics", "schedule that ends", "keywords", "number", "compile disabled", "installed"),
+    row("step", "torch", "bfloat16 autocast", "counter", "schedule that ends", "DataLoader", "tuple", "plain", "notebook"),
+    row("step", "torch", "bfloat16 autocast", "EMA", "clipping", "dict", "ModelOutput", "regionally compiled", "method"),
+    row("step", "torch", "float16", "none", "schedule that ends", "keywords", "None", "compiled already", "closure"),
+    row("step", "torch", "float16", "none", "clipping", "dataclass", "dict", "regionally compiled", "package"),
+    row("step", "torch", "float16", "buffer in place", "clipping", "DataLoader", "ModelOutput", "regionally compiled", "installed"),
+    row("step", "torch", "float16", "running statistics", "AdamW", "dict", "None", "regionally compiled", "notebook"),
+    row("step", "torch", "float16", "counter", "accumulation", "keywords", "None", "compiled already", "package"),
+    row("step", "torch", "float16", "EMA", "AdamW", "DataLoader", "dict", "compile disabled", "file"),
+    row("inference", "torch", "float64", "buffer in place", "none", "dict", "ModelOutput", "compile disabled", "notebook"),
+    row("inference", "torch", "float64", "counter", "none", "DataLoader", "dict", "compiled already", "method"),
+    row("inference", "torch", "float64", "counter", "none", "DataLoader", "dict", "compiled already", "closure"),
+    row("loss", "stand-in", "float32", "buffer in place", "none", "keywords", "dict", "plain", "package", waits="not tried yet"),
+    row("step", "stand-in", "float32", "none", "AdamW", "dataclass", "ModelOutput", "plain", "closure", waits="not tried yet"),
+    row("step", "stand-in", "float32", "running statistics", "accumulation", "DataLoader", "dict", "checkpointed", "file", waits="not tried yet"),
+    row("step", "stand-in", "float32", "EMA", "schedule that ends", "list", "None", "plain", "installed", waits="not tried yet"),
+    row("step", "stand-in", "float64", "buffer in place", "AdamW", "dataclass", "None", "checkpointed", "method", waits="not tried yet"),
+    row("step", "stand-in", "float64", "counter", "clipping", "list", "number", "checkpointed", "package", waits="not tried yet"),
+    row("step", "stand-in", "float64", "counter", "accumulation", "dict", "number", "plain", "method", waits="not tried yet"),
+    row("step", "stand-in", "float64", "EMA", "accumulation", "DataLoader", "tuple", "checkpointed", "closure", waits="not tried yet"),
+    row("inference", "stand-in", "float32", "buffer assigned", "none", "dataclass", "ModelOutput", "checkpointed", "installed", waits="not tried yet"),
+    row("loss", "graphduel", "float64", "none", "none", "list", "dict", "plain", "file"),
+    row("loss", "graphduel", "float64", "none", "none", "keywords", "dict", "plain", "installed", waits="not tried yet"),
+    row("loss", "graphduel", "float64", "none", "none", "dict", "tuple", "plain", "notebook"),
+    row("loss", "graphduel", "float64", "none", "none", "list", "number", "plain", "package", waits="not tried yet"),
+    row("inference", "graphduel", "float32", "none", "none", "list", "number", "plain", "closure"),
+    row("inference", "graphduel", "float32", "none", "none", "dict", "tuple", "plain", "method", waits="not tried yet"),
+    row("loss", "jax", "float64", "EMA", "none", "dataclass", "number", "compiled already", "notebook"),
+    row("loss", "jax", "bfloat16 autocast", "running statistics", "none", "dict", "dict", "checkpointed", "closure"),
+    row("loss", "jax", "float16", "counter", "none", "list", "ModelOutput", "regionally compiled", "method"),
+    row("step", "jax", "float32", "running statistics", "accumulation", "dataclass", "ModelOutput", "regionally compiled", "notebook"),
+    row("step", "jax", "float32", "counter", "AdamW", "dict", "number", "regionally compiled", "installed"),
+    row("step", "jax", "bfloat16 autocast", "EMA", "AdamW", "keywords", "ModelOutput", "compiled already", "package"),
+    row("step", "jax", "float16", "none", "accumulation", "keywords", "dict", "checkpointed", "notebook"),
+    row("step", "jax", "float16", "running statistics", "schedule that ends", "keywords", "ModelOutput", "checkpointed", "method"),
+    row("step", "jax", "float16", "EMA", "clipping", "dataclass", "tuple", "regionally compiled", "closure"),
+    row("inference", "jax", "bfloat16 autocast", "EMA", "none", "keywords", "number", "regionally compiled", "file"),
+    row("inference", "jax", "float16", "running statistics", "none", "dict", "tuple", "plain", "package"),
+    row("loss", "autograd", "float32", "none", "none", "dict", "number", "plain", "method", waits="not tried yet"),
+    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "file", waits="not tried yet"),
+    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "package", waits="not tried yet"),
+    row("loss", "autograd", "float64", "none", "none", "list", "dict", "plain", "closure", waits="not tried yet"),
+    row("inference", "autograd", "float64", "none", "none", "keywords", "tuple", "plain", "installed", waits="not tried yet"),
+    row("inference", "autograd", "float64", "none", "none", "list", "number", "plain", "notebook"),
+]
+# fmt: on
