@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynamic import grad_mode, inplace, tapes
+from dynamic.hooks import turns
 from dynamic.node import Edge, Leaf
 from dynamic.tape import History, wrap
 from dynamic.tensor import Tensor, goes_back_by
@@ -42,6 +43,13 @@ def backward(
     roots = _listed(outputs)
     wanted = None if inputs is None else _edges(_listed(inputs))
     reached = pulled(roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph)
+    others = () if inputs is None else [tensor for tensor in _listed(inputs) if not tensor.is_leaf]
+    with turns:
+        _deposit_all(reached, others)
+
+
+def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
+    """Add to the `grad` of every leaf that was reached, and of other tensors."""
     handed_out: set[int] = set()
     for edge, cotangent in reached.items():
         leaf = edge.tensor() if type(edge) is Leaf else None
@@ -54,8 +62,8 @@ def backward(
             leaf.grad = wrap(cotangent)
         else:
             _deposit(leaf, cotangent, handed_out)
-    for tensor in () if inputs is None else _listed(inputs):
-        if not tensor.is_leaf and tensor._edge in reached:
+    for tensor in others:
+        if tensor._edge in reached:
             _deposit(tensor, reached[tensor._edge], handed_out)
 
 

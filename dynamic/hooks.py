@@ -1,11 +1,28 @@
-"""What stands behind `Tensor.register_hook` and `Tensor.retain_grad`."""
+"""What stands behind `Tensor.register_hook` and `Tensor.retain_grad`, and how threads take turns at gradients."""
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from typing import Any
 
 from dynamic.node import Hook
+
+turns = threading.RLock()
+"""Threads take turns: one at a time adds to a `grad` or to hooks, or notes a change; none while the process forks."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=turns.acquire, after_in_parent=turns.release, after_in_child=turns.release)
+
+
+def add_hook(edge: Any, hook: Hook) -> Handle:
+    """Put a hook last; what is kept is the gradient after every other hook."""
+    with turns:
+        kept = [isinstance(other, Keep) for other in edge.hooks or ()]
+        if edge.hooks is None:
+            edge.hooks = []
+        edge.hooks.insert(len(kept) if isinstance(hook, Keep) else kept.count(False), hook)
+        return Handle(edge.hooks, hook)
 
 
 class Handle:
@@ -30,4 +47,5 @@ class Keep:
         """Add what has arrived."""
         tensor = self._target()
         if tensor is not None:
-            tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+            with turns:
+                tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import grad_mode
+from dynamic.hooks import turns
 from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
@@ -90,7 +91,7 @@ def assign(tensor: Held, result: Held) -> None:
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
-    _note(data, clock.tick(), rewrites=node is not None)
+    _note(data, rewrites=node is not None)
     if node is not None:
         tensor._edge = node
         node.sequence = clock.tick()
@@ -131,16 +132,18 @@ def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
         node.sequence = 0
 
 
-def _note(data: np.ndarray[Any, Any], time: int, *, rewrites: bool) -> None:
-    clock.latest = time
-    if rewrites:
-        clock.rewritten = time
-    owner = owner_of(data)
+def _note(data: np.ndarray[Any, Any], *, rewrites: bool) -> None:
+    owner, line = owner_of(data), user_line()
     key = id(owner)
-    before = _changes.get(key)
-    rewritten = time if rewrites else before.rewritten if before is not None else 0
     reference = weakref.ref(owner, lambda _: _changes.pop(key, None))
-    _changes[key] = Change(reference, time, user_line(), rewritten)
+    with turns:
+        time = clock.tick()  # so that `latest` is never set back by a thread that was late
+        clock.latest = time
+        if rewrites:
+            clock.rewritten = time
+        before = _changes.get(key)
+        rewritten = time if rewrites else before.rewritten if before is not None else 0
+        _changes[key] = Change(reference, time, line, rewritten)
 
 
 def _change_since(array: Any, time: int) -> Change | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
 from dynamic.changing import Changing
-from dynamic.hooks import Handle, Keep
+from dynamic.hooks import Handle, Keep, add_hook, turns
 from dynamic.node import Edge, Hook, Leaf, Node
 from graphs import ops, promotion, stores
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
@@ -227,12 +227,14 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
 
     # Its history --------------------------------------------------------------------------------------------
 
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
-        """Add this tensor's gradient to the `grad` of every leaf it depends on, and free the graph.
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add this tensor's gradient to the `grad` of every leaf it depends on, or of `inputs`, and free the graph.
 
         `gradient` is the cotangent, needed unless the tensor has one element. Raises NotDifferentiableError.
         """
-        _backward[0]([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
+        _backward[0]([self], [gradient], retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
     def detach(self) -> Tensor:
         """The same memory without the history."""
@@ -256,8 +258,9 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
-        if type(self._edge) is Node and not any(isinstance(hook, Keep) for hook in self._edge.hooks or ()):
-            self.register_hook(Keep(self))
+        with turns:
+            if type(self._edge) is Node and not any(isinstance(hook, Keep) for hook in self._edge.hooks or ()):
+                self.register_hook(Keep(self))
 
     def register_hook(self, hook: Hook) -> Handle:
         """Call `hook(gradient)` when backward reaches this tensor; what it returns replaces the gradient.
@@ -267,10 +270,7 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         edge = self._edge
         if edge is None:
             raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
-        hooks = edge.hooks = edge.hooks or []
-        hooks.append(hook)
-        hooks.sort(key=lambda other: isinstance(other, Keep))  # what is kept is the gradient after every other hook
-        return Handle(hooks, hook)
+        return add_hook(edge, hook)
 
     # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
 

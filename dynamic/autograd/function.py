@@ -56,13 +56,14 @@ class _Call:
 
     def __init__(self, kind: type[Function], ctx: Context, specs: list[TensorSpec | None], places: list[int]) -> None:
         self.kind, self.ctx, self.specs, self.places = kind, ctx, specs, places
-        self.latest: tuple[Any, Any] = (None, None)
+        self.latest: tuple[Any, int, Any] = (None, 0, None)
 
     def gradients(self, g: Any, output: int) -> Sequence[Any]:
-        """What `backward` gives for one cotangent; asked for once for each input, and computed once."""
-        if self.latest[0] is not g:
-            self.latest = g, self._pulled(g, output)
-        return self.latest[1]
+        """What `backward` gives for the cotangent of an output; asked for once for each input, and computed once."""
+        latest = self.latest  # which a backward in another thread may replace
+        if latest[0] is not g or latest[1] != output:
+            latest = self.latest = g, output, self._pulled(g, output)
+        return latest[2]
 
     def _pulled(self, g: Any, output: int) -> Sequence[Any]:
         again = isinstance(g, Tensor)

@@ -1,7 +1,8 @@
-"""One backward of several at once frees a graph, and every other is told so: by the error for it, and no other."""
+"""Backward in several threads at once: every gradient is added; of several that free a graph others are told so."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import Counter
@@ -13,9 +14,10 @@ import pytest
 
 import dynamic
 import graphs as g
-from dynamic import tapes, walk
+from dynamic import inplace, tapes, walk
 from dynamic.node import Node
 from graphs.errors import NotDifferentiableError
+from tests.helpers.together import together
 
 RESULTS: dict[str, Callable[[Any], Any]] = {
     "tanh": g.tanh,
@@ -95,3 +97,186 @@ def test_one_of_three_threads_goes_back() -> None:
             thread.join()
         assert x.grad is not None
     assert Counter(outcomes) == {"done": 200, "NotDifferentiableError": 400}
+
+
+THREADS, TIMES = 4, 8
+Values = dict[str, Any]
+
+
+class Cube(dynamic.autograd.Function):
+    """A function with a backward of its own, whose two results share one call."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * 2, x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        return g * 2 + h * 3 * ctx.saved_tensors[0] ** 2
+
+
+def _leaf(size: int, value: float = 2.0) -> Any:
+    return dynamic.tensor(np.full(size, value), requires_grad=True)
+
+
+def _alone(size: int) -> Values:
+    return {"w": _leaf(size)}
+
+
+def _with_gradient(size: int) -> Values:
+    w = _leaf(size)
+    w.grad = dynamic.tensor(np.ones(size))
+    return {"w": w}
+
+
+def _in_one_buffer(size: int) -> Values:
+    w, v = _leaf(size), _leaf(size)
+    flat = np.zeros(2 * size)
+    w.grad, v.grad = dynamic.tensor(flat[:size]), dynamic.tensor(flat[size:])
+    return {"w": w, "v": v}
+
+
+def _one_gradient_for_two(size: int) -> Values:
+    w, v = _leaf(size), _leaf(size)
+    w.grad = v.grad = dynamic.tensor(np.zeros(size))
+    return {"w": w, "v": v}
+
+
+def _with_hook(size: int) -> Values:
+    w = _leaf(size)
+    w.register_hook(lambda gradient: gradient * 3)
+    return {"w": w}
+
+
+def _with_inner(size: int) -> Values:
+    w = _leaf(size)
+    h = w * w
+    h.retain_grad()
+    return {"w": w, "h": h, "loss": (h * h).sum()}
+
+
+def _with_function(size: int) -> Values:
+    w = _leaf(size)
+    a, b = Cube.apply(w)
+    return {"w": w, "loss": (a + b).sum(), "other": (a * 5 + b).sum()}
+
+
+def _with_checkpoint(size: int) -> Values:
+    w = _leaf(size)
+    return {"w": w, "loss": dynamic.utils.checkpoint.checkpoint(lambda x: (x * x * x).sum(), w, use_reentrant=False)}
+
+
+def _higher(w: Any) -> None:
+    (first,) = dynamic.autograd.grad((w * w * w).sum(), w, create_graph=True)
+    (first * first).sum().backward()
+
+
+def _in_place(w: Any) -> None:
+    y = w * 1
+    y.mul_(w)
+    y.sum().backward()
+
+
+SHARED: dict[str, tuple[Callable[[int], Values], Callable[..., Any]]] = {
+    "a leaf": (_alone, lambda w: (w * w * 2 + w).sum().backward()),
+    "broadcast": (_alone, lambda w: (w * dynamic.ones(3, 1) + w).sum().backward()),
+    "a slice": (_alone, lambda w: (w[1:] * w[:-1]).sum().backward()),
+    "a gradient that is there": (_with_gradient, lambda w: (w * w).sum().backward()),
+    "gradients in one buffer": (_in_one_buffer, lambda w, v: (w * v + w).sum().backward()),
+    "one gradient for two leaves": (_one_gradient_for_two, lambda w, v: (w * 2 + v).sum().backward()),
+    "a hook": (_with_hook, lambda w: (w * w).sum().backward()),
+    "create_graph": (_alone, lambda w: (w * w).sum().backward(create_graph=True)),
+    "a second derivative": (_alone, _higher),
+    "a change in place": (_alone, _in_place),
+    "retain_grad": (_with_inner, lambda loss, **_: loss.backward(retain_graph=True)),
+    "inputs": (_with_inner, lambda loss, h, w: loss.backward(retain_graph=True, inputs=[h, w])),
+    "losses of one tensor": (_with_inner, lambda h, **_: (h * 3).sum().backward(retain_graph=True)),
+    "a function of a user's": (_with_function, lambda loss, **_: loss.backward(retain_graph=True)),
+    "two losses of one call": (
+        _with_function,
+        lambda loss, other, **_: [each.backward(retain_graph=True) for each in (loss, other)],
+    ),
+    "a checkpoint": (_with_checkpoint, lambda loss, **_: loss.backward(retain_graph=True)),
+}
+"""What threads share, and what each of them does with it."""
+
+
+def _in_threads(body: Callable[[], Any]) -> None:
+    """Run a body in threads that begin together. Raises what one of them does."""
+    ready, errors = threading.Barrier(THREADS), list[BaseException]()
+
+    def go() -> None:
+        ready.wait()
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001  (raised below)
+            errors.append(error)
+
+    threads = [threading.Thread(target=go) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for error in errors:
+        raise error
+
+
+def _gradients(values: Values) -> Values:
+    return {name: value.grad.tolist() for name, value in values.items() if value.grad is not None}
+
+
+@pytest.mark.usefixtures("switching")
+@together("name,size", [(name, size) for name in SHARED for size in (3, 5_000)])
+def test_threads_that_share_leaves_add_what_one_thread_does(name: str, size: int) -> None:
+    make, body = SHARED[name]
+    values, expected = make(size), make(size)
+    for _ in range(THREADS * TIMES):
+        body(**expected)
+    _in_threads(lambda: [body(**values) for _ in range(TIMES)])
+    assert _gradients(expected)
+    assert _gradients(values) == _gradients(expected)
+
+
+@pytest.mark.usefixtures("switching")
+def test_hooks_that_threads_add_are_all_there() -> None:
+    for _ in range(20):
+        w, called = _leaf(3), list[int]()
+        h = w * 2
+        _in_threads(lambda w=w, h=h, called=called: [  # type: ignore[misc]
+            (x.register_hook(lambda _: called.append(1)), h.retain_grad()) for _ in range(TIMES) for x in (w, h)
+        ])  # fmt: skip
+        (h * h).sum().backward()
+        assert (len(called), h.grad.tolist()) == (2 * THREADS * TIMES, [8.0] * 3)
+
+
+@pytest.mark.usefixtures("switching")
+def test_the_latest_change_of_all_threads_is_known() -> None:
+    tensors = threading.local()
+
+    def change() -> None:
+        tensors.x = dynamic.tensor([1.0])
+        for _ in range(300):
+            tensors.x += 1
+            assert inplace.clock.latest >= inplace._changes[id(tensors.x._data)].time
+
+    _in_threads(change)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_child_goes_back_whatever_a_thread_of_its_parent_was_doing() -> None:
+    done = threading.Event()
+    w = _leaf(200_000)
+    thread = threading.Thread(target=lambda: [(w * w).sum().backward() for _ in iter(done.is_set, True)])
+    thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if not child:
+                (w * w).sum().backward()
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    finally:
+        done.set()
+        thread.join()

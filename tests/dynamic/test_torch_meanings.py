@@ -177,6 +177,13 @@ def test_a_function_with_a_backward_of_its_own() -> None:
     assert torch.autograd.grad(first.sum(), x)[0].tolist() == [12, 24]
 
 
+def test_results_of_one_call_have_gradients_of_their_own() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    cubes, more = Cube.apply(x, 1.0)
+    (cubes + more).sum().backward()  # one cotangent arrives at both
+    assert x.grad.tolist() == [3 + 1, 12 + 1]
+
+
 def test_a_kept_tensor_that_has_changed_is_an_error() -> None:
     x = torch.tensor([1.0], requires_grad=True)
     inner = x * 2
