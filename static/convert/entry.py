@@ -44,7 +44,7 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
 
     @functools.wraps(f)
     def traced(*args: Any) -> Any:
-        here = Conversion(conversion.package(f), max_rounds)
+        here = Conversion(conversion.packages(f), max_rounds)
         is_inside_a_branch = is_conditional()  # of the trace around, of which this one sees no more
         try:
             with here, converts(call, conversion.unconverted), Region(is_inside_a_branch) as region:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import re
 import weakref
 from collections.abc import Sequence
@@ -75,6 +76,7 @@ class Rewritten:
 
         Raises NotConvertedError with the reason.
         """
+        linecache.lazycache(f.__code__.co_filename, f.__globals__)  # the text of an archive is what its loader has
         code = self._code(f.__code__)
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         cells[OPERATORS] = self._cell

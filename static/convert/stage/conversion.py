@@ -7,9 +7,12 @@ trace that runs. docs/convert.md lists them.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
+import sys
 import threading
+from collections.abc import Collection, Mapping
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,13 +48,13 @@ class MetFunction(NamedTuple):
 
 
 class Conversion(Block):
-    """One trace of a converted function; functions of the package `own` are the user's wherever they are installed.
+    """One trace of a converted function; functions of the packages `own` are the user's wherever they are installed.
 
     With `max_rounds` a loop that only the run ends is a scan of so many rounds. A trace that begins inside another
     one has a conversion, and so a state, of its own.
     """
 
-    def __init__(self, own: str, max_rounds: int | None = None) -> None:
+    def __init__(self, own: Collection[str], max_rounds: int | None = None) -> None:
         self.own, self.max_rounds = own, max_rounds
         self.functions: dict[tuple[str, str], MetFunction] = {}
         self.state = TraceState()
@@ -79,27 +82,41 @@ def part(kind: type[Part]) -> Part:
     return kind() if conversion is None else conversion.state.part(kind)
 
 
-def package(f: Any) -> str:
-    """The package that a function belongs to."""
-    return (getattr(f, "__module__", None) or "").partition(".")[0]
+def packages(f: Any) -> set[str]:
+    """The packages that a function belongs to: those that it and each function inside it name, and have their text in.
+
+    A wrapper names the module of what it wraps, and its text is of the library that wraps. Who asks for the function
+    to be converted asks for all of it.
+    """
+    found = set[str]()
+    while f is not None:
+        space = getattr(getattr(f, "__func__", f), "__globals__", {})
+        found |= {_top(getattr(f, "__module__", None)), _package_in(space)}
+        f = getattr(f, "func", None) if isinstance(f, functools.partial) else getattr(f, "__wrapped__", None)
+    return found - {"", *sys.stdlib_module_names}
+
+
+def _package_in(space: Mapping[str, Any]) -> str:
+    """The package of a module by its globals; of one that `python -m` runs it is not `__main__`."""
+    return _top(space.get("__package__") or space.get("__name__"))
+
+
+def _top(module: str | None) -> str:
+    return (module or "").partition(".")[0]
 
 
 def is_the_users(f: FunctionType) -> bool:
     """Whether a function is the user's: not of the engines, of Python, or of an installed library."""
     file = f.__code__.co_filename
-    active = running()
-    if is_internal(file):
+    return not is_internal(file) and not _is_of_a_library(file, f.__globals__)
+
+
+def _is_of_a_library(file: str, space: Mapping[str, Any]) -> bool:
+    """Whether a file with these globals is Python's or an installed one, and of no package that is converted."""
+    if not file.startswith(_PYTHON) and not any(name in file for name in _INSTALLED):
         return False
-    return not _is_of_a_library(file) or (active is not None and bool(active.own) and _defined_in(f) == active.own)
-
-
-def _is_of_a_library(file: str) -> bool:
-    return file.startswith(_PYTHON) or any(name in file for name in _INSTALLED)
-
-
-def _defined_in(f: FunctionType) -> str:
-    """The package whose text a function stands in: a wrapper of a library names the module of what it wraps."""
-    return str(f.__globals__.get("__name__", "")).partition(".")[0]
+    active = running()
+    return active is None or _package_in(space) not in active.own
 
 
 def is_raised_outside(error: Exception, caller: str) -> bool:
@@ -107,8 +124,10 @@ def is_raised_outside(error: Exception, caller: str) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    file = "" if trace is None else trace.tb_frame.f_code.co_filename
-    return file == caller or _is_of_a_library(file)
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    return code.co_filename == caller or _is_of_a_library(code.co_filename, trace.tb_frame.f_globals)
 
 
 def note(f: FunctionType, reason: str = "") -> None:
@@ -136,7 +155,7 @@ def unconverted() -> str:
     if active is None or frame is None:
         return ""
     code = frame.f_code
-    if _is_of_a_library(code.co_filename):
+    if _is_of_a_library(code.co_filename, frame.f_globals):
         return f"{code.co_qualname} is a function of a library, which is not converted; write one of your own"
     if not code.co_flags & inspect.CO_NEWLOCALS:
         return "the body of a class is not converted; decide before it"

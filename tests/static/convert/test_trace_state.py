@@ -43,7 +43,7 @@ def test_traces_in_two_threads_do_not_see_each_other():
     both_know = threading.Barrier(2)
 
     def trace(name, is_taught):
-        with Conversion(name):
+        with Conversion({name}):
             if is_taught:
                 _teach(value)
             both_know.wait(timeout=30)
@@ -60,9 +60,9 @@ def test_traces_in_two_threads_do_not_see_each_other():
 
 def test_a_nested_trace_has_a_state_of_its_own_and_ends_without_touching_the_one_around():
     outer, inner = [1], [2]
-    with Conversion("outer"), Region():
+    with Conversion({"outer"}), Region():
         _teach(outer)
-        with Conversion("inner"):
+        with Conversion({"inner"}):
             assert not _knows(outer)
             assert not is_conditional()
             check_not_frozen(outer)
@@ -79,7 +79,7 @@ def test_an_exception_leaves_nothing_behind():
     value, states = [1], []
 
     def fail():
-        with Conversion("f") as _, Region():
+        with Conversion({"f"}) as _, Region():
             states.append(weakref.ref(running().state))
             _teach(value)
             raise RuntimeError("in the middle")
