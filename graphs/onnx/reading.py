@@ -37,7 +37,7 @@ class NodeCall(NamedTuple):
     bodies: dict[str, OnnxGraph]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    deciding: frozenset[int]
+    deciding: Mapping[int, Callable[[Any], Any]]
 
     def run(self, values: Values) -> None:
         """Compute the outputs among these values."""
@@ -65,7 +65,7 @@ class NodeCall(NamedTuple):
 
     def _operand(self, number: int, value: Any) -> Any:
         if number in self.deciding and value is not None:
-            return sizes.numbers(value)
+            return self.deciding[number](value)
         return sizes.tensor(value) if sizes.is_symbolic(value) else value
 
 

@@ -21,6 +21,10 @@ Sizes = Sequence[int | Dim]
 Objects = np.ndarray[Any, np.dtype[Any]]
 
 
+class Known(Objects):
+    """In a translation: an input that decides about shapes, as an array; of objects where it is a symbolic size."""
+
+
 def is_symbolic(value: Any) -> bool:
     """Whether a value is an array of sizes that are not all numbers."""
     return isinstance(value, np.ndarray) and value.dtype == object
@@ -37,16 +41,20 @@ def array_of(sizes: Any) -> Objects:
     return held if any(isinstance(size, Dim) for size in held.flat) else held.astype(np.int64)
 
 
-def numbers(value: Any) -> list[Any]:
-    """The elements of a value that decides about shapes. Raises ControlFlowError where they are not known yet."""
+def known(value: Any) -> Objects:
+    """A value that decides about shapes, as an array. Raises ControlFlowError where it is not known yet."""
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except ControlFlowError:
         raise ControlFlowError(
             "a size or an axis is computed from values, which are unknown while a graph is traced; give it as a number "
             "to the model that is exported, or run the model in the dynamic engine"
         ) from None
-    return array.reshape(-1).tolist()
+
+
+def numbers(value: Any) -> list[Any]:
+    """The elements of a value that decides about shapes. Raises ControlFlowError where they are not known yet."""
+    return known(value).reshape(-1).tolist()
 
 
 def whole(sizes: Sizes) -> tuple[int, ...]:
@@ -75,12 +83,18 @@ def slices(ndim: int, starts: Sizes, ends: Sizes, axes: Sizes | None, steps: Siz
     count = len(starts)
     for start, end, axis, step in zip(starts, ends, axes or range(count), steps or [1] * count, strict=True):
         backwards = isinstance(step, int) and step < 0
-        stop = None if isinstance(end, int) and (end <= -_FAR if backwards else end >= _FAR) else end
-        key[int(axis)] = slice(start, stop, None if step == 1 else step)
+        whole = _is_far(start, 1) or (isinstance(start, int) and start == -1) if backwards else _is_far(start, -1)
+        stop = None if _is_far(end, -1 if backwards else 1) else end
+        key[int(axis)] = slice(None if whole else start, stop, None if step == 1 else step)
     return tuple(key)
 
 
-_FAR = 10**9  # exporters write this, or the largest integer, for the end of an axis
+def _is_far(position: int | Dim, side: int) -> bool:
+    """Whether a position is beyond any axis: exporters write the largest integer, or this, for its end."""
+    return isinstance(position, int) and position * side >= _FAR
+
+
+_FAR = 10**9
 
 # What is done with sizes, by the op's name, or NotImplemented; attributes are those of the op.
 ARITHMETIC: dict[str, Callable[..., Any]] = {

@@ -4,6 +4,7 @@ A translation is a function over ops. Its parameters say all that a reader of mo
 
     x, weight=None             an input, and one that may be missing
     shape: Sizes               an input that decides about shapes: its numbers, which must be known when it runs
+    limit: Known               the same as an array, which has a dtype
     *, axis: int = -1          an attribute, of that type and with ONNX's default
     axes: Sizes | None = None  either, as the opset has it: an attribute at first, an input later
     outputs: int               how many outputs are asked for, where ONNX lets a model choose
@@ -16,12 +17,13 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.onnx.sizes import Sizes
+from graphs.onnx import sizes
+from graphs.onnx.sizes import Known, Sizes
 
 Translation = Callable[..., Any]
 Body = Callable[..., tuple[Any, ...]]  # a graph among the attributes, called on the values of its inputs
@@ -37,19 +39,20 @@ class Translated(NamedTuple):
 
     function     the translation
     attributes   the type of each attribute that it takes, by name
-    deciding     the numbers of the inputs that decide about shapes
+    deciding     what makes of the inputs that decide about shapes what it takes, by their numbers
     counts       whether it wants to know how many outputs are asked for
     since        the first version of the op that it tells, or None: that of `OLDEST`
     """
 
     function: Translation
     attributes: dict[str, Any]
-    deciding: frozenset[int]
+    deciding: Mapping[int, Callable[[Any], Any]]
     counts: bool
     since: int | None
 
 
 TABLE: dict[str, Translated] = {}
+_DECIDING: dict[Any, Callable[[Any], Any]] = {Sizes: sizes.numbers, Known: sizes.known}
 
 
 def translates(*names: str, since: int | None = None) -> Callable[[Translation], Translation]:
@@ -71,7 +74,8 @@ def _entry(function: Translation, since: int | None) -> Translated:
         for p in parameters
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and _is_typed(hints.get(p.name)) and p.name != "outputs"
     }
-    deciding = frozenset(i for i, p in enumerate(positional) if _required(hints.get(p.name)) == Sizes)
+    kinds = [_required(hints.get(p.name)) for p in positional]
+    deciding = {i: _DECIDING[kind] for i, kind in enumerate(kinds) if kind in _DECIDING}
     return Translated(function, attributes, deciding, any(p.name == "outputs" for p in parameters), since)
 
 
@@ -83,4 +87,4 @@ def _required(hint: Any) -> Any:
 
 
 def _is_typed(hint: Any) -> bool:
-    return hint is not None and hint is not Any
+    return hint not in (None, Any, Known)

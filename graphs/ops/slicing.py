@@ -111,6 +111,12 @@ def _from_start(position: Size, size: Size) -> Size:
         raise ShapeError(f"cannot tell whether the slice position {position} is negative; start from 0") from None
 
 
+def start_within(position: Size, size: Size) -> Size:
+    """Where a slice that goes forwards begins, from 0 to the size."""
+    start = _from_start(position, size)
+    return dims.minimum(start, size) if start is position else start
+
+
 def _getitem(x: Array, *, key: Key, out: Array = None) -> Array:
     """x[key] for ints, slices, None and Ellipsis, without copying."""
     view = x[*key, ...]  # with the Ellipsis a view even where one element is left

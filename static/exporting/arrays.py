@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from graphs import dims
 from graphs.dims import Dim, Size
 from graphs.ir import Node
-from static.exporting.writer import OnnxWriter, UnwritableError, writes
+from graphs.ops.slicing import start_within
+from static.exporting.types import Refusal
+from static.exporting.writer import OnnxWriter, writes
 
 END = np.iinfo(np.int64).max
 BEGIN = np.iinfo(np.int64).min
@@ -34,7 +37,7 @@ def broadcast_to(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("concat")
 def concat(w: OnnxWriter, node: Node, *names: str) -> str:
-    return w("Concat", *w.typed(node, names, node.dtype), axis=node.attrs["axis"])
+    return w("Concat", *w.typed(names, node.dtype), axis=node.attrs["axis"])
 
 
 @writes("flip")
@@ -65,31 +68,32 @@ def pad(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("getitem")
 def getitem(w: OnnxWriter, node: Node, x: str) -> str:
-    """A Slice, without the axes that an int takes away, and with those that None adds."""
+    """A Slice, a Gather for each axis that an int takes away, and what None adds."""
     key = node.attrs["key"]
     along = list(enumerate(entry for entry in key if entry is not None))
-    cuts = [(axis, *_bounds(entry)) for axis, entry in along if entry != slice(None)]
+    cuts = [
+        (axis, *_bounds(entry, node.inputs[0].shape[axis]))
+        for axis, entry in along
+        if isinstance(entry, slice) and entry != slice(None)
+    ]
     if cuts:
         axes, starts, ends, steps = zip(*cuts, strict=True)
         x = w("Slice", x, w.shape(starts), w.shape(ends), w.ints(axes), w.ints(steps))
-    gone = [axis for axis, entry in along if not isinstance(entry, slice)]
-    if gone:
-        x = w("Squeeze", x, w.ints(gone))
+    for axis, entry in reversed(along):
+        if not isinstance(entry, slice):
+            x = w("Gather", x, w.number(entry), axis=axis)
     new = _new_axes(key)
     return w("Unsqueeze", x, w.ints(new)) if new else x
 
 
-def _bounds(entry: Any) -> tuple[Size, Size, int]:
-    """Start, end and step of a slice, or of the one element that an int picks."""
-    if not isinstance(entry, slice):
-        return entry, END if _is(entry, -1) else entry + 1, 1
-    step = 1 if entry.step is None else entry.step
+def _bounds(part: slice, size: Size) -> tuple[Size, Size, int]:
+    """Start, end and step of a slice; ONNX moves a start beyond the axis to its end, on either side."""
+    if not dims.is_symbolic((part, size)):
+        chosen = range(*part.indices(size))
+        return (chosen.start, chosen.stop if chosen.stop >= 0 else BEGIN, chosen.step) if chosen else (0, 0, 1)
+    step = 1 if part.step is None else part.step
     first, last = (0, END) if step > 0 else (END, BEGIN)
-    return first if entry.start is None else entry.start, last if entry.stop is None else entry.stop, step
-
-
-def _is(size: Size, number: int) -> bool:
-    return not isinstance(size, Dim) and size == number
+    return first if part.start is None else part.start, last if part.stop is None else part.stop, step
 
 
 def _new_axes(key: Sequence[Any]) -> list[int]:
@@ -123,15 +127,27 @@ def _sizes_along(node: Node, along: Sequence[Any], new: Sequence[int]) -> list[S
 
 
 def _placed(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, length: Size, node: Node) -> str:
-    start, _, step = _bounds(entry)
+    if not isinstance(entry, slice):
+        before = entry + size if isinstance(entry, int) and entry < 0 else entry
+        if dims.is_symbolic((before, size)):  # how much is around it may be negative, for all that a reader knows
+            return _chosen(w, g, axis, before, size, node)
+        return _padded(w, g, len(node.shape), axis, before, size - 1 - before, node)
+    start, _, step = _bounds(entry, size)
     if step == 1:
-        before = start + size if isinstance(start, int) and start < 0 else start
+        before = start_within(start, size)
         return _padded(w, g, len(node.shape), axis, before, size - before - length, node)
     if isinstance(size, Dim) or isinstance(length, Dim):
-        raise UnwritableError(f"a step of {step} on the symbolic size {size} is not written; give it as a number")
+        raise Refusal(f"a step of {step} on the symbolic size {size} is not written; give it as a number")
     rows = np.full(size, length)  # a row of zeros, behind those of g
     rows[entry] = np.arange(length)
     return w("Gather", _padded(w, g, len(node.shape), axis, 0, 1, node), w.ints(rows), axis=axis)
+
+
+def _chosen(w: OnnxWriter, g: str, axis: int, place: Size, size: Size, node: Node) -> str:
+    """Zeros along an axis of this size but for one place, where g is."""
+    along = w("Range", *map(w.number, (0, size, 1)))
+    there = w("Equal", w.reshaped(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(place))
+    return w("Where", there, g, w.scalar(0, node))
 
 
 def _padded(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Size, node: Node) -> str:
@@ -144,14 +160,13 @@ def _padded(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Si
 def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
     """The value, broadcast, chosen where the key points."""
     if any(isinstance(size, Dim) for size in node.shape):
-        raise UnwritableError(f"setitem ({node.source}): on a symbolic size it is not written; give sizes as numbers")
+        raise Refusal("on a symbolic size it is not written; give sizes as numbers")
     places = np.full(node.shape, -1)
     chosen = np.empty(node.shape)[node.attrs["key"]].shape
     if 0 in chosen:
         return x
     places[node.attrs["key"]] = np.arange(int(np.prod(chosen))).reshape(chosen)
-    (value,) = w.typed(node, (x, value), node.dtype)[1:]
-    rows = w.reshaped(w("Expand", value, w.ints(chosen)), (-1,))
+    rows = w.reshaped(w("Expand", w.cast(value, node.dtype), w.ints(chosen)), (-1,))
     picked = w("Gather", rows, w.ints(np.maximum(places, 0).ravel()), axis=0)
     return w("Where", w.constant(places >= 0), w.reshaped(picked, node.shape), x)
 
@@ -167,8 +182,7 @@ def arange(w: OnnxWriter, node: Node) -> str:
     bounds = start, stop, step
     if not any(isinstance(value, Dim) for value in bounds):
         return w.constant(np.arange(*bounds, dtype=node.dtype))
-    numbers = [w("Squeeze", w.size(value)) for value in bounds]
-    return w.cast(w("Range", *numbers), node.dtype)
+    return w("Range", *map(w.number, bounds))
 
 
 # Reductions ---------------------------------------------------------------------------------------------------------
@@ -178,18 +192,7 @@ _REDUCTIONS = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "
 
 @writes(*_REDUCTIONS)
 def reduction(w: OnnxWriter, node: Node, x: str) -> str:
-    (x,) = w.typed(node, [x], wide(node.dtype))
-    return narrowed(w, reduced(w, _REDUCTIONS[node.op.name], x, node), node)
-
-
-def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which numbers of one are added: ONNX has no sums of small integers."""
-    return np.dtype(np.int64) if dtype.kind in "iu" and dtype.itemsize < 4 else dtype
-
-
-def narrowed(w: OnnxWriter, name: str, node: Node) -> str:
-    """A result that was computed in a wide dtype, in that of its node."""
-    return name if wide(node.dtype) == node.dtype else w.cast(name, node.dtype)
+    return reduced(w, _REDUCTIONS[node.op.name], w.cast(x, node.dtype), node)
 
 
 def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
@@ -201,7 +204,7 @@ def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
 @writes("any", "all")
 def quantified(w: OnnxWriter, node: Node, x: str) -> str:
     """Whether there are some that hold, or none that do not: of nothing too."""
-    flags = x if node.inputs[0].dtype == np.bool_ else w.cast(x, np.bool_)
+    flags = w.cast(x, np.bool_)
     if node.op.name == "any":
         return w.cast(reduced(w, "ReduceSum", w.cast(flags, np.int64), node), np.bool_)
     return w("Not", w.cast(reduced(w, "ReduceSum", w.cast(w("Not", flags), np.int64), node), np.bool_))
@@ -211,40 +214,38 @@ def quantified(w: OnnxWriter, node: Node, x: str) -> str:
 def place_of_extreme(w: OnnxWriter, node: Node, x: str) -> str:
     op = "ArgMax" if node.op.name == "argmax" else "ArgMin"
     axis, keepdims = node.attrs["axis"], int(node.attrs["keepdims"])
-    values = w.cast(x, np.int32) if node.inputs[0].dtype == np.bool_ else x
     if axis is None:
-        return w.reshaped(w(op, w.reshaped(values, (-1,)), axis=0, keepdims=0), node.shape)
-    return w(op, values, axis=axis if isinstance(axis, int) else axis[0], keepdims=keepdims)
+        return w.reshaped(w(op, w.reshaped(x, (-1,)), axis=0, keepdims=0), node.shape)
+    return w(op, x, axis=axis if isinstance(axis, int) else axis[0], keepdims=keepdims)
 
 
 @writes("cumulative_sum")
 def cumulative_sum(w: OnnxWriter, node: Node, x: str) -> str:
-    (x,) = w.typed(node, [x], wide(node.dtype))
-    return narrowed(w, w("CumSum", x, w.constant(node.attrs["axis"], np.int64)), node)
+    return w("CumSum", w.cast(x, node.dtype), w.constant(node.attrs["axis"], np.int64))
 
 
 # Picking and sorting ------------------------------------------------------------------------------------------------
 
 
-def places(w: OnnxWriter, node: Node, name: str) -> str:
+def places(w: OnnxWriter, name: str) -> str:
     """Indices as ONNX takes them: of int64."""
-    return name if node.dtype in (np.int64, np.int32) else w.cast(name, np.int64)
+    return name if w.dtypes[name] == np.int32 else w.cast(name, np.int64)
 
 
 @writes("take")
 def take(w: OnnxWriter, node: Node, x: str, indices: str) -> str:
-    return w("Gather", x, places(w, node.inputs[1], indices), axis=node.attrs["axis"])
+    return w("Gather", x, places(w, indices), axis=node.attrs["axis"])
 
 
 @writes("take_along_axis")
 def take_along_axis(w: OnnxWriter, node: Node, x: str, indices: str) -> str:
-    return w("GatherElements", x, places(w, node.inputs[1], indices), axis=node.attrs["axis"])
+    return w("GatherElements", x, places(w, indices), axis=node.attrs["axis"])
 
 
 @writes("add_along_axis")
 def add_along_axis(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
     zeros = w.zeros(node.shape, node.dtype)
-    there = places(w, node.inputs[1], indices)
+    there = places(w, indices)
     return w("ScatterElements", zeros, there, g, axis=node.attrs["axis"], reduction="add")
 
 
@@ -261,8 +262,8 @@ def scatter_add(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
 def scatter(w: OnnxWriter, node: Node, x: str, indices: str, values: str) -> str:
     axis = node.attrs["axis"]
     first = [axis, *(a for a in range(len(node.shape)) if a != axis)]
-    (values,) = w.typed(node, (x, indices, values), node.dtype)[2:]
-    return _scattered(w, node, w("Transpose", x, perm=first), indices, values, axis, "none")
+    rows = w("Transpose", x, perm=first)
+    return _scattered(w, node, rows, indices, w.cast(values, node.dtype), axis, "none")
 
 
 def _scattered(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, axis: int, join: str) -> str:
@@ -272,7 +273,7 @@ def _scattered(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, 
     ndim = len(node.shape)
     order = [*range(axis, axis + count), *range(axis), *range(axis + count, ndim - 1 + count)]
     moved = values if order == sorted(order) else w("Transpose", values, perm=order)
-    there = w("Unsqueeze", places(w, source, indices), w.ints([count]))
+    there = w("Unsqueeze", places(w, indices), w.ints([count]))
     made = w("ScatterND", rows, there, moved, reduction=join)
     back = [*range(1, axis + 1), 0, *range(axis + 1, ndim)]
     return made if axis == 0 else w("Transpose", made, perm=back)
@@ -290,7 +291,7 @@ def sort(w: OnnxWriter, node: Node, x: str) -> str:
 def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
     """How many are less, or no more."""
     dtype = np.result_type(*(source.dtype for source in node.inputs))
-    x, y = w.typed(node, (x, y), dtype)
+    x, y = w.typed((x, y), dtype)
     before = w("Less" if node.attrs["side"] == "left" else "LessOrEqual", x, w("Unsqueeze", y, w.ints([-1])))
     return w("ReduceSum", w.cast(before, np.int64), w.ints([-1]), keepdims=0)
 
@@ -299,10 +300,9 @@ def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
 def flat_index(w: OnnxWriter, node: Node, *names: str) -> str:
     """The place among elements row by row; negative positions count from the end."""
     total = w.constant(0, np.int64)
-    for name, source, size in zip(names, node.inputs, node.attrs["sizes"], strict=True):
-        there = name if source.dtype == np.int64 else w.cast(name, np.int64)
-        length = w("Squeeze", w.size(size))
-        total = w("Add", w("Mul", total, length), w("Mod", there, length))
+    for name, size in zip(names, node.attrs["sizes"], strict=True):
+        length = w.number(size)
+        total = w("Add", w("Mul", total, length), w("Mod", w.cast(name, np.int64), length))
     return total
 
 
@@ -311,7 +311,7 @@ def flat_index(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @writes("matmul")
 def matmul(w: OnnxWriter, node: Node, *names: str) -> str:
-    return w("MatMul", *w.typed(node, names, node.dtype))
+    return w("MatMul", *w.typed(names, node.dtype))
 
 
 @writes("det")
@@ -323,5 +323,5 @@ def det(w: OnnxWriter, node: Node, x: str) -> str:
 def softmax(w: OnnxWriter, node: Node, x: str) -> str:
     axes = node.attrs["axis"]
     if len(axes) != 1:
-        raise UnwritableError(f"{node.op.name} ({node.source}): over {len(axes)} axes it is not written; reshape them")
+        raise Refusal(f"over {len(axes)} axes it is not written; reshape them")
     return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=axes[0])

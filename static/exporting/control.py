@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from onnx import GraphProto
 
-from graphs.dims import Dim
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static.exporting.arrays import reversed_along
-from static.exporting.writer import Names, OnnxWriter, value_of, writes
+from static.exporting.writer import Names, OnnxWriter, writes
 
 _NUMBER, _FLAG = TensorSpec((), np.int64), TensorSpec((), np.bool_)
 
@@ -25,22 +23,21 @@ def part(w: OnnxWriter, node: Node, names: Names) -> Names:
 @writes("switch")
 def switch(w: OnnxWriter, node: Node, index: str, *operands: str) -> Names:
     """Ifs one in the other: each asks whether it is the branch before the rest."""
-    return _chosen(w, node.attrs["branches"], index, node.inputs[0].dtype, operands, 0)
+    return _chosen(w, node.attrs["branches"], index, operands, 0)
 
 
-def _chosen(
-    w: OnnxWriter, branches: Sequence[Graph], index: str, dtype: np.dtype[Any], operands: Sequence[str], number: int
-) -> list[str]:
+def _chosen(w: OnnxWriter, branches: Sequence[Graph], index: str, operands: Sequence[str], number: int) -> list[str]:
     first, *rest = branches
     if not rest:
         return w.write_again(first, operands)
     specs = [output.spec for output in first.outputs]
+    dtype = w.dtypes[index]
     later = index if dtype == np.bool_ else w("Greater", index, w.constant(number, dtype))
     names = w(
         "If",
         later,
         outputs=len(specs),
-        then_branch=w.body(lambda: (specs, _chosen(w, rest, index, dtype, operands, number + 1))),
+        then_branch=w.body(lambda: (specs, _chosen(w, rest, index, operands, number + 1))),
         else_branch=w.body(lambda: (specs, w.write_again(first, operands))),
     )
     return names if isinstance(names, list) else [names]
@@ -66,8 +63,8 @@ def _body(w: OnnxWriter, specs: Sequence[TensorSpec], rows: Sequence[TensorSpec]
         onwards, following, made = turn(number, list(state))
         return [_FLAG, *specs, *rows], [onwards, *following, *made]
 
-    inputs = [value_of(number, _NUMBER), value_of(going, _FLAG)]
-    return w.body(write, [*inputs, *(value_of(name, spec) for name, spec in zip(state, specs, strict=True))])
+    named = zip([number, going, *state], [_NUMBER, _FLAG, *specs], strict=True)
+    return w.body(write, [w.takes(name, spec) for name, spec in named])
 
 
 @writes("while_loop")
@@ -110,7 +107,7 @@ def scan(w: OnnxWriter, node: Node, *names: str) -> Names:
     start, sequences, outer = names[:carry], names[carry : carry + xs], names[carry + xs :]
     specs = [source.spec for source in node.inputs[:carry]]
     rows = [TensorSpec(spec.shape[1:], spec.dtype) for spec in attrs["rows"]]
-    count = w("Squeeze", w.size(length)) if isinstance(length, Dim) else w.constant(length, np.int64)
+    count = w.number(length)
     last = w("Sub", count, w.constant(1, np.int64))
 
     def turn(number: str, state: list[str]) -> tuple[str, list[str], list[str]]:

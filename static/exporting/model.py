@@ -8,7 +8,8 @@ from onnx import helper
 
 from graphs import tree
 from static.exporting import arrays, control, elementwise, windows  # noqa: F401  (they fill the table)
-from static.exporting.writer import OPSET, OnnxWriter, value_of
+from static.exporting.types import OPSET
+from static.exporting.writer import OnnxWriter, value_of
 from static.trace.tracing import Traced
 
 _IR_VERSION = 9  # of the file: the first that has this opset
@@ -25,16 +26,17 @@ def model_of(traced: Traced) -> onnx.ModelProto:
     inputs = graph.inputs[:count]
     writer = OnnxWriter(graph)
     names = [node.attrs["name"] for node in inputs]
+    taken = [writer.takes(name, node.spec) for name, node in zip(names, inputs, strict=True)]
     constants = [writer.constant(np.asarray(source.captured_array())) for source in traced.reads]
     results = writer.write(graph, [*names, *constants])
-    outputs = _output_names(traced)
+    outputs = [name if name not in writer.dtypes else writer.name(name) for name in _output_names(traced)]
     writer.nodes += [
         helper.make_node("Identity", [result], [name]) for result, name in zip(results, outputs, strict=True)
     ]
     made = helper.make_graph(
         [*writer.front, *writer.nodes],
         graph.name,
-        [value_of(name, node.spec) for name, node in zip(names, inputs, strict=True)],
+        taken,
         [value_of(name, node.spec) for name, node in zip(outputs, graph.outputs, strict=True)],
         initializer=writer.weights,
     )

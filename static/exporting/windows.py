@@ -15,19 +15,20 @@ from graphs.dims import Dim
 from graphs.ir import Node
 from graphs.ops.shapes import lowest
 from graphs.ops.windows import Window, counts, taps
-from static.exporting.writer import OnnxWriter, UnwritableError, writes
+from static.exporting.types import Refusal
+from static.exporting.writer import OnnxWriter, writes
 
 
 def _options(window: Window) -> dict[str, Any]:
     lengths, strides, before, after, gaps = (list(part) for part in zip(*window, strict=True))
     if min(*before, *after, 0) < 0:
-        raise UnwritableError("a window with less than no padding is not written; cut the input instead")
+        raise Refusal("a window with less than no padding is not written; cut the input instead")
     return {"kernel_shape": lengths, "strides": strides, "pads": [*before, *after], "dilations": gaps}
 
 
 @writes("convolution")
 def convolution(w: OnnxWriter, node: Node, *names: str) -> str:
-    operands = w.typed(node, names, node.dtype)
+    operands = w.typed(names, node.dtype)
     return w("Conv", *operands, group=node.attrs["groups"], **_options(node.attrs["window"]))
 
 
@@ -39,18 +40,16 @@ def convolution_input(w: OnnxWriter, node: Node, *names: str) -> str:
     for count, size, (length, stride, before, after, gap) in zip(have, node.attrs["sizes"], window, strict=True):
         over = size - ((count - 1) * stride + gap * (length - 1) + 1 - before - after)
         if not isinstance(over, int):
-            raise UnwritableError(
-                f"convolution_input: a size of {size} for {count} windows is not written; give numbers"
-            )
+            raise Refusal(f"a size of {size} for {count} windows is not written; give numbers")
         rest.append(over)
-    operands = w.typed(node, names, node.dtype)
+    operands = w.typed(names, node.dtype)
     return w("ConvTranspose", *operands, group=node.attrs["groups"], output_padding=rest, **_options(window))
 
 
 @writes("convolution_weight")
 def convolution_weight(w: OnnxWriter, node: Node, *names: str) -> str:
     """The input with examples as channels, convolved with the cotangent as a weight: strides and dilations change."""
-    x, g = w.typed(node, names, node.dtype)
+    x, g = w.typed(names, node.dtype)
     groups, window = node.attrs["groups"], node.attrs["window"]
     batch, channels, *sizes = node.inputs[0].shape
     windows = list(node.inputs[1].shape[2:])
@@ -76,7 +75,7 @@ def _sizes(node: Node, shape: tuple[Any, ...]) -> tuple[int, ...]:
     """The sizes that windows slide over, as numbers."""
     sizes = node.attrs.get("sizes") or shape[len(shape) - len(node.attrs["window"]) :]
     if any(isinstance(size, Dim) for size in sizes):
-        raise UnwritableError(f"{node.op.name} ({node.source}): windows over {sizes} are not written; give numbers")
+        raise Refusal(f"windows over {sizes} are not written; give numbers")
     return tuple(sizes)
 
 

@@ -13,12 +13,15 @@ import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
+from graphs import dims
 from graphs.dims import Atom, Dim, Size
 from graphs.errors import GraphError
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.spec import TensorSpec
+from static.exporting import types
+from static.exporting.types import DType, Refusal, type_of
 from static.passes.decompose import parts_of
 
-OPSET = 18
 Names = Any  # the name of a value, or a list of names of those that a node with several results has
 Rule = Callable[..., Names]
 
@@ -39,18 +42,24 @@ def writes(*names: str) -> Callable[[Rule], Rule]:
     return enter
 
 
+def _absent(w: OnnxWriter, node: Node, *names: Names) -> Names:
+    raise Refusal("ONNX has no such op; leave it out of what is exported, or write it with other ops")
+
+
 class OnnxWriter:
     """Writes the nodes of one graph, and of those inside it, which see the names of those around them.
 
     weights   the constants: initializers of the outermost graph
     front     what computes symbolic sizes from the inputs, before all other nodes
     nodes     what is written now: of the graph, or of a body inside it
+    dtypes    the type of each value, by its name
     """
 
     def __init__(self, graph: Graph) -> None:
         self.weights: list[TensorProto] = []
         self.front: list[NodeProto] = []
         self.nodes: list[NodeProto] = []
+        self.dtypes: dict[str, DType] = {}
         self._names: dict[Node, Names] = {}
         self._constants: dict[tuple[Any, ...], str] = {}
         self._sizes: dict[str, str] = {}
@@ -66,15 +75,32 @@ class OnnxWriter:
     # Nodes ------------------------------------------------------------------------------------------------------
 
     def __call__(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """The name of the result of an op of ONNX on values of these names; a list of names of several outputs."""
+        """The name of the result of an op of ONNX on values of these names; a list of names of several outputs.
+
+        Values of a type that the op does not take are cast to one that it does, and the results back.
+        """
+        operands = types.operands(op, [self.dtypes[name] if name else None for name in inputs])
+        taken = [
+            name if operand is None else self.cast(name, operand.taken)
+            for name, operand in zip(inputs, operands, strict=True)
+        ]
         names = [self.name(op) for _ in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, name=names[0], **attributes))
-        return names[0] if outputs == 1 else names
+        self.nodes.append(helper.make_node(op, taken, names, name=names[0], **attributes))
+        made = types.results(op, operands, outputs, attributes)
+        self.dtypes.update((name, result.taken) for name, result in zip(names, made, strict=True))
+        results = [self.cast(name, result.own) for name, result in zip(names, made, strict=True)]
+        return results[0] if outputs == 1 else results
 
     def name(self, stem: str) -> str:
         """A name that nothing has yet."""
         self._count += 1
-        return f"{stem}_{self._count}"
+        name = f"{stem}_{self._count}"
+        return self.name(stem) if name in self.dtypes else name
+
+    def takes(self, name: str, spec: TensorSpec) -> onnx.ValueInfoProto:
+        """An input of that name and spec, of the model or of a body inside it."""
+        self.dtypes[name] = spec.dtype
+        return value_of(name, spec)
 
     def write(self, graph: Graph, inputs: Sequence[Names]) -> list[str]:
         """Write the nodes of a graph whose inputs are values of these names; the names of its outputs."""
@@ -99,16 +125,15 @@ class OnnxWriter:
     def _written(self, node: Node) -> Names:
         if node.op is CONSTANT:
             return self._constant_node(node)
-        rule = RULES.get(node.op.name)
-        if rule is not None:
-            return rule(self, node, *map(self.value, node.inputs))
-        parts = None if node.op is INPUT else parts_of(node)
-        if parts is None:
-            raise UnwritableError(
-                f"{node.op.name} ({node.source or 'no line'}): ONNX has no such op; leave it out of what is "
-                f"exported, or write it with other ops"
-            )
-        return self._made_of(parts)
+        rule = RULES.get(node.op.name, _absent)
+        parts = parts_of(node) if rule is _absent and node.op is not INPUT else None
+        if parts is not None:
+            return self._made_of(parts)
+        try:
+            names = rule(self, node, *map(self.value, node.inputs))
+            return self.cast(names, node.dtype) if isinstance(names, str) else names
+        except Refusal as reason:
+            raise UnwritableError(f"{node.op.name} ({node.source or 'no line'}): {reason}") from None
 
     def _made_of(self, node: Node) -> Names:
         for source in node.inputs:
@@ -122,8 +147,7 @@ class OnnxWriter:
         value = node.attrs["value"]
         if not isinstance(value, Dim):
             return self.constant(np.asarray(value, node.dtype))
-        scalar = self("Squeeze", self.size(value))
-        return scalar if node.dtype == np.int64 else self.cast(scalar, node.dtype)
+        return self.cast(self.number(value), node.dtype)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """The name of a constant array."""
@@ -132,6 +156,7 @@ class OnnxWriter:
         if key not in self._constants:
             type_of(array.dtype)
             name = self._constants[key] = self.name("constant")
+            self.dtypes[name] = array.dtype
             self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
         return self._constants[key]
 
@@ -157,6 +182,10 @@ class OnnxWriter:
             self.nodes = here
         return self._sizes[str(size)]
 
+    def number(self, size: Size) -> str:
+        """The name of an int64 scalar of one size."""
+        return self("Squeeze", self.size(size)) if isinstance(size, Dim) else self.constant(size, np.int64)
+
     def _computed(self, size: Dim) -> str:
         """A symbolic size: read off an input that has it, or made of others."""
         if str(size) in self._axes:
@@ -174,22 +203,24 @@ class OnnxWriter:
         named = Dim({(atom,): 1})
         if not atom.args or str(named) != str(size):
             if not atom.args and str(named) not in self._axes:
-                raise UnwritableError(f"no input has the size {atom} alone in an axis; name it in one")
+                raise Refusal(f"no input has the size {atom} alone in an axis; name it in one")
             if str(named) != str(size):
                 return self.size(named)
-        op = {"//": "Div", "%": "Mod", "max": "Max", "min": "Min"}[atom.name]
-        return self(op, *map(self.size, atom.args))
+        first, other = map(self.size, atom.args)
+        if atom.name == "floordiv" and not dims.same(dims.maximum(atom.args[0], 0), atom.args[0]):
+            first = self("Sub", first, self("Mod", first, other))  # Div goes towards 0
+        return self({"floordiv": "Div", "mod": "Mod", "max": "Max", "min": "Min"}[atom.name], first, other)
 
     # What many rules need ---------------------------------------------------------------------------------------
 
     def cast(self, name: str, dtype: Any) -> str:
-        """A value in another dtype."""
-        return self("Cast", name, to=type_of(np.dtype(dtype)))
+        """A value in another dtype, or itself where it has that."""
+        kind = np.dtype(dtype)
+        return name if self.dtypes[name] == kind else self("Cast", name, to=type_of(kind))
 
-    def typed(self, node: Node, names: Sequence[str], dtype: Any) -> list[str]:
-        """The inputs of a node, of these names, in one dtype."""
-        pairs = zip(names, node.inputs, strict=True)
-        return [name if source.dtype == dtype else self.cast(name, dtype) for name, source in pairs]
+    def typed(self, names: Sequence[str], dtype: Any) -> list[str]:
+        """The values of these names in one dtype."""
+        return [self.cast(name, dtype) for name in names]
 
     def scalar(self, value: float, like: Node) -> str:
         """A number in the dtype of a node."""
@@ -215,15 +246,7 @@ class OnnxWriter:
         return made
 
 
-def type_of(dtype: np.dtype[Any]) -> int:
-    """ONNX's type of a dtype. Raises UnwritableError where there is none."""
-    try:
-        return helper.np_dtype_to_tensor_dtype(dtype)
-    except (KeyError, ValueError):
-        raise UnwritableError(f"ONNX has no tensors of {dtype}; convert it with astype") from None
-
-
-def value_of(name: str, spec: Any) -> onnx.ValueInfoProto:
+def value_of(name: str, spec: TensorSpec) -> onnx.ValueInfoProto:
     """An input or output of that name and spec; symbolic sizes are named as they are written."""
     sizes = [size if isinstance(size, int) else str(size) for size in spec.shape]
     return helper.make_tensor_value_info(name, type_of(spec.dtype), sizes)

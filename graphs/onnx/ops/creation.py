@@ -8,7 +8,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.onnx import sizes
-from graphs.onnx.sizes import Sizes
+from graphs.onnx.sizes import Known, Sizes
 from graphs.onnx.table import Constant, Floats, translates
 from graphs.ops.shapes import dtype_of, shape_of
 
@@ -40,12 +40,13 @@ def eye_like(x: Any, *, dtype: np.dtype[Any] | None = None, k: int = 0) -> Any:
 
 
 @translates("Range")
-def numbers_from(start: Any, limit: Any, delta: Any) -> Any:
+def numbers_from(start: Known, limit: Known, delta: Known) -> Any:
     """Of floats by their distances, as ONNX has it, so that no sum of steps is rounded."""
-    first, end, step = (sizes.numbers(value)[0] for value in (start, limit, delta))
+    first, end, step = (bound.item() for bound in (start, limit, delta))
     if isinstance(first, float):
-        return np.arange(np.maximum(np.ceil((end - first) / step), 0), dtype=dtype_of(start)) * step + first
-    return ops.astype(ops.arange(first, end, step), dtype_of(start))
+        return np.arange(np.maximum(np.ceil((end - first) / step), 0), dtype=start.dtype) * step + first
+    kinds = [bound.dtype for bound in (start, limit, delta) if bound.dtype != object]  # sizes are int64
+    return ops.astype(ops.arange(first, end, step), kinds[0] if kinds else np.int64)
 
 
 @translates("OneHot")

@@ -17,6 +17,9 @@ from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
 @translates("Gather")
 def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    if isinstance(indices, np.ndarray) and not indices.shape:  # one place, which is known: a view
+        at = positive_axis(axis, len(shape_of(x)))
+        return ops.getitem(x, (*(slice(None),) * at, int(indices)))
     return ops.take(x, indices, axis=axis)
 
 

@@ -110,8 +110,9 @@ def _within(part: slice, size: Size) -> slice:
     """A slice backwards that begins or ends beyond the axis, as Python has it."""
     if not isinstance(size, int) or not isinstance(part.step, int) or part.step > 0:
         return part
+    start = max(part.start, -size) if isinstance(part.start, int) else part.start
     stop = None if isinstance(part.stop, int) and part.stop < -size else part.stop
-    return slice(part.start, stop, part.step)
+    return slice(start, stop, part.step)
 
 
 @translates("Pad")
