@@ -21,7 +21,7 @@ Sizes = Sequence[int | Dim]
 Objects = np.ndarray[Any, np.dtype[Any]]
 
 
-class Known(Objects):
+class Decider(Objects):
     """In a translation: an input that decides about shapes, as an array; of objects where it is a symbolic size."""
 
 
@@ -41,7 +41,7 @@ def array_of(sizes: Any) -> Objects:
     return held if any(isinstance(size, Dim) for size in held.flat) else held.astype(np.int64)
 
 
-def known(value: Any) -> Objects:
+def deciding_array(value: Any) -> Objects:
     """A value that decides about shapes, as an array. Raises ControlFlowError where it is not known yet."""
     try:
         return np.asarray(value)
@@ -54,7 +54,7 @@ def known(value: Any) -> Objects:
 
 def numbers(value: Any) -> list[Any]:
     """The elements of a value that decides about shapes. Raises ControlFlowError where they are not known yet."""
-    return known(value).reshape(-1).tolist()
+    return deciding_array(value).reshape(-1).tolist()
 
 
 def whole(sizes: Sizes) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ A translation is a function over ops. Its parameters say all that a reader of mo
 
     x, weight=None             an input, and one that may be missing
     shape: Sizes               an input that decides about shapes: its numbers, which must be known when it runs
-    limit: Known               the same as an array, which has a dtype
+    limit: Decider             the same as an array, which has a dtype
     *, axis: int = -1          an attribute, of that type and with ONNX's default
     axes: Sizes | None = None  either, as the opset has it: an attribute at first, an input later
     outputs: int               how many outputs are asked for, where ONNX lets a model choose
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.onnx import sizes
-from graphs.onnx.sizes import Known, Sizes
+from graphs.onnx.sizes import Decider, Sizes
 
 Translation = Callable[..., Any]
 Body = Callable[..., tuple[Any, ...]]  # a graph among the attributes, called on the values of its inputs
@@ -52,7 +52,7 @@ class Translated(NamedTuple):
 
 
 TABLE: dict[str, Translated] = {}
-_DECIDING: dict[Any, Callable[[Any], Any]] = {Sizes: sizes.numbers, Known: sizes.known}
+_DECIDING: dict[Any, Callable[[Any], Any]] = {Sizes: sizes.numbers, Decider: sizes.deciding_array}
 
 
 def translates(*names: str, since: int | None = None) -> Callable[[Translation], Translation]:
@@ -87,4 +87,4 @@ def _required(hint: Any) -> Any:
 
 
 def _is_typed(hint: Any) -> bool:
-    return hint not in (None, Any, Known)
+    return hint not in (None, Any, Decider)

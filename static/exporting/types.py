@@ -94,8 +94,8 @@ def _taken(op: str, variable: str, dtype: DType) -> Operand:
     for candidate in (dtype, *_CARRIERS.get(dtype, [])):
         if _name(candidate) in allowed:
             return Operand(dtype, candidate)
-    known = ", ".join(str(_DTYPES[name]) for name in allowed if name in _DTYPES)
-    raise Refusal(f"ONNX's {op} takes {known}, not {dtype}; convert it with astype")
+    choices = ", ".join(str(_DTYPES[name]) for name in allowed if name in _DTYPES)
+    raise Refusal(f"ONNX's {op} takes {choices}, not {dtype}; convert it with astype")
 
 
 def results(op: str, inputs: Sequence[Operand | None], count: int, attributes: Mapping[str, Any]) -> list[Operand]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.onnx import sizes
-from graphs.onnx.sizes import Known, Sizes
+from graphs.onnx.sizes import Decider, Sizes
 from graphs.onnx.table import Constant, Floats, translates
 from graphs.ops.shapes import dtype_of, shape_of
 
@@ -40,7 +40,7 @@ def eye_like(x: Any, *, dtype: np.dtype[Any] | None = None, k: int = 0) -> Any:
 
 
 @translates("Range")
-def numbers_from(start: Known, limit: Known, delta: Known) -> Any:
+def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
     """Of floats by their distances, as ONNX has it, so that no sum of steps is rounded."""
     first, end, step = (bound.item() for bound in (start, limit, delta))
     if isinstance(first, float):
