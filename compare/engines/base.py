@@ -24,6 +24,7 @@ from compare.engines.heap import MALLOC, ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.nudge import nudging
 from compare.engines.source import Loader
+from compare.engines.state import Piece, Snapshot
 from compare.engines.step import Function, LineOp, Observed, Step, TrainingFunction
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
@@ -77,6 +78,8 @@ class Engine(ABC):
     takes_apart    whether a step is shown as a graph, with shape policies and rewrites
     tells_lines    whether the seconds and bytes of a step are told by line of source
     is_reference   whether other engines are compared with it, so that its own results are checked in other ways
+    internals  packages whose objects hold code and no state, such as those of a compiler
+    builders   packages whose objects make parts of themselves when they are first called
     aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
@@ -96,6 +99,8 @@ class Engine(ABC):
     tells_lines: bool = False
     is_reference: bool = False
     has_events: bool = False
+    internals: tuple[str, ...] = ()
+    builders: tuple[str, ...] = ()
     device: Device = "cpu"
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
@@ -215,8 +220,13 @@ class Engine(ABC):
         """What a function returns where nothing is compiled or differentiated."""
         return function(*call)
 
-    def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
-        """The function as a whole training step, where it is one; None where it is a loss."""
+    def training(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
+    ) -> TrainingFunction | None:
+        """The function as a whole training step, where it is one; None where it is a loss.
+
+        It may be called once to see that, and `changed` gives what has changed since.
+        """
         return None
 
     def compiled(self, arm: str, function: Function) -> Function:
@@ -273,9 +283,9 @@ class Engine(ABC):
         counts = []
         for example in case.examples:
             call = self.arrays((case.params, *example))
-            restore = self.state(call)
+            before = self.snapshot(case.loss, [call])
             counts.append(counted(self.ran(step, call)))
-            restore()
+            before.restore()
         return counts
 
     def wait(self, result: Any) -> None:
@@ -300,9 +310,17 @@ class Engine(ABC):
         """What the gradients of a built step are in, once it has run; "" where that is the argument asked for."""
         return ""
 
-    def state(self, tree: Any) -> Callable[[], None]:
-        """What brings back the state that arguments hold now, such as a module's running statistics."""
-        return lambda: None
+    def snapshot(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Snapshot:
+        """What brings back all that function and calls hold now."""
+        return Snapshot(function, calls, self.kept, self.internals, self.builders)
+
+    def kept(self, value: Any) -> Piece | None:
+        """What brings back an object of the framework's that holds numbers; None of any other value."""
+        return None
+
+    def making(self, add: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Where `add` is told each holder of numbers that is made, as it was made, of what is built as it is called."""
+        return nullcontext()
 
     @abstractmethod
     def doubled(self, tree: Any) -> Any:

@@ -14,8 +14,6 @@ from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import optree
-
 from compare.errors import is_users
 
 MISSING = object()
@@ -78,9 +76,8 @@ class ReachedCode:
             return
         self._seen.add(id(value))
         if isinstance(value, _CONTAINERS):
-            tree: Any = value
-            for leaf in optree.tree_leaves(tree):
-                self._enter(leaf)
+            for part in value.values() if isinstance(value, dict) else value:
+                self._enter(part)
             return
         self.values.append(value)  # which also keeps its id
         if hasattr(value, "__wrapped__"):
@@ -98,7 +95,7 @@ class ReachedCode:
         self.functions.append(function)
         names = names_of(function)
         self._names |= names
-        for place in _places(function, names):
+        for place in places_of(function):
             if (id(place.holder), place.name) not in self._seen:
                 self._seen.add((id(place.holder), place.name))
                 self.places.append(place)
@@ -132,10 +129,11 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
             yield from _nested(constant)
 
 
-def _places(function: FunctionType, names: set[str]) -> Iterator[Place]:
-    """Globals by the names, attributes of modules of the user's that are globals, and what the function closes over."""
+def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[Place]:
+    """Globals that it names, attributes of modules of the user's among these, and what the function closes over."""
     space = function.__globals__
-    ordered = sorted(names)  # the same in every process, so that values may be told apart by their place
+    # the same order in every process, so that values may be told apart by their place
+    ordered = sorted(names_of(function)) if globals_too else []
     for name in ordered:
         yield _in(space, name)
         module = space.get(name)

@@ -138,17 +138,16 @@ class Step:
 
 
 class TrainingFunction(ABC):
-    """A whole training step: a function that differentiates, and changes its state, the `tensors`, by itself."""
+    """A whole training step: a function that differentiates, and changes its state, the `tensors`, by itself.
+
+    These are what there was before the first call; the step gives those that stand in their places after it.
+    """
 
     tensors: Sequence[Any] = ()
 
     @abstractmethod
     def build(self, arm: str) -> Function:
         """`step(*call) -> (what the function returns, the state after it)`, as the arm runs it."""
-
-    @abstractmethod
-    def snapshot(self) -> Callable[[], None]:
-        """What brings back the state that there is now."""
 
     @abstractmethod
     def nudge(self, seed: int) -> None:

@@ -16,11 +16,13 @@ import optree
 
 from compare.engines.base import Engine
 from compare.engines.cases import signature
+from compare.engines.state import Piece, Snapshot
 from compare.engines.step import Step, TrainingFunction
-from compare.errors import described
+from compare.errors import EffectsError, described
 from compare.instruments import rounding
 from compare.instruments.parity import TOLERANCES
 from compare.instruments.rounding import Moves, difference, tree_error
+from compare.instruments.time.rounds import ALIKE, Turns
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
@@ -82,9 +84,23 @@ class Runnable(ABC):
         """Where an arm is built and first called, so that what it gives can be compared."""
         return nullcontext()
 
+    def prepare(self) -> None:  # noqa: B027  (there may be nothing)
+        """Find out what must be known before anything is timed."""
+
     def called(self, index: int) -> AbstractContextManager[None]:
         """Where a first call is made, so that it gives what is expected of it."""
         return nullcontext()
+
+    def begin(self) -> None:  # noqa: B027  (what has no state has nothing to bring back)
+        """Bring back the state of the start."""
+
+    def fresh(self) -> AbstractContextManager[None]:
+        """A look that begins with the state of the start, and leaves it."""
+        return nullcontext()
+
+    def turns(self, steps: Mapping[str, Step]) -> Turns:
+        """What the rounds of some arms begin with."""
+        return ALIKE
 
     def reason(self, error: Exception) -> str:
         """What an error of an arm says."""
@@ -152,10 +168,25 @@ class FunctionRunnable(Runnable):
         self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
-        self.training = engine.training(function, calls)
         self._reached = tuple(engine.reached(function))
-        self._begin = self.training.snapshot() if self.training else None
+        self._begin = engine.snapshot(function, calls)
         self._moves: dict[int, list[Moves]] = {}
+
+    @cached_property
+    def training(self) -> TrainingFunction | None:
+        """The function as a whole training step, where a call shows that it is one."""
+        now(f"made call 1 in {self.eager}")
+        with self.fresh():
+            return self.engine.training(self.function, self.calls, self._begin.changed)
+
+    def prepare(self) -> None:
+        """See the base; what the function raises, a mode will."""
+        try:
+            _ = self.training
+        except EffectsError:
+            raise
+        except Exception:  # noqa: BLE001  (told where a mode raises it)
+            return
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -214,17 +245,67 @@ class FunctionRunnable(Runnable):
 
     @contextmanager
     def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
-        """From the same seed and the same state of modules, which is brought back; a training goes on in its own."""
-        if self._begin:
-            if index == 0:
-                self._begin()
-            self._reset(seed)
-            yield
+        """From the same seed and the same state, which is brought back; a training goes on in its own."""
+        if not self.training:
+            with self.fresh(seed):
+                yield
             return
-        restore = self.engine.state((self.calls[index], *self._reached))
+        if index == 0:
+            self._begin.restore()
         self._reset(seed)
         yield
-        restore()
+
+    def begin(self) -> None:
+        """See the base."""
+        self._begin.restore()
+        self._reset(SEEDS[0])
+
+    @contextmanager
+    def fresh(self, seed: int = SEEDS[0]) -> Iterator[None]:
+        """See the base."""
+        self._begin.restore()
+        self._reset(seed)
+        try:
+            with self.engine.making(self._begin.add):
+                yield
+        finally:
+            self._begin.restore()
+        if spent := self._begin.spent:
+            raise EffectsError(
+                f"{self.name} goes on with {' and '.join(spent)}, which nothing brings back, so that no two looks "
+                "would meet the same; give what it takes from there as inputs, or make it anew in each call"
+            )
+
+    def turns(self, steps: Mapping[str, Step]) -> Turns:
+        """With the state of now, as training goes on; with that of the start where that does not last for an epoch."""
+        state = self.engine.snapshot(self.function, self.calls)
+        try:
+            changed = _changed(state, steps)
+        except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
+            state = self._begin
+            changed = _changed(state, steps)
+        arguments = [piece for piece in changed if piece.is_argument]
+        others = [piece for piece in changed if not piece.is_argument]
+        return Turns(state.back(others) if others else None, state.back(arguments) if arguments else None)
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Inside, other epochs may run; the one that is under way goes on where it was."""
+        before = self.engine.snapshot(self.function, self.calls)
+        try:
+            yield
+        finally:
+            before.restore()
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Inside, looks begin with the numbers of now."""
+        begin, self._begin = self._begin, self.engine.snapshot(self.function, self.calls)
+        try:
+            yield
+        finally:
+            self._begin.restore()
+            self._begin = begin
 
     def reason(self, error: Exception) -> str:
         """With the line of the user's file."""
@@ -244,13 +325,10 @@ class FunctionRunnable(Runnable):
         """The random numbers that each call draws in eager from the seed of the references; none of other functions."""
         if not self.random:
             return []
-        back = self.training.snapshot() if self.training else None
         drawn = []
         for index, call in enumerate(self.calls):
             with self.called(index):
                 drawn.append(self.engine.draws(self._run, call))
-        if back:
-            back()
         return drawn
 
     @cached_property
@@ -259,50 +337,32 @@ class FunctionRunnable(Runnable):
         if not self.checks:
             return {}
         if self.training:
-            return self._of_training(self.training)
+            self.undoubled = "a training step changes its own state"
+            with self._under_way():
+                return {index: (result,) for index, result in enumerate(self._eager)}
         if self.random:
             return {index: (result,) for index, result in enumerate(self._eager)}
         try:
-            with self.engine.doubles(self._reached):
+            with self.engine.doubles(self._reached), self._aside():
                 exact = self._results(self.engine.doubled)
         except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
             self.undoubled = self.reason(error)
             return {index: (result,) for index, result in enumerate(self._eager)}
         return dict(enumerate(zip(self._eager, exact, strict=True)))
 
-    def _of_training(self, training: TrainingFunction) -> Mapping[int, Sequence[Reference]]:
-        """Eager; an epoch that is under way goes on where it was."""
-        self.undoubled = "a training step changes its own state"
-        back = training.snapshot()
-        eager = self._eager
-        back()
-        return {index: (result,) for index, result in enumerate(eager)}
-
     def _nudged(self, seed: int) -> list[Reference]:
         """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
         try:
             if self.training:
-                return self._trained_otherwise(self.training, seed)
-            with self.engine.nudges(self._reached, seed):
+                with self._under_way():
+                    self._begin.restore()
+                    self.training.nudge(seed)
+                    with self._aside():
+                        return self._results()
+            with self.engine.nudges(self._reached, seed), self._aside():
                 return self._results(lambda call: self.engine.nudged(call, seed))
         except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
             return [NOTHING] * len(self.calls)
-
-    def _trained_otherwise(self, training: TrainingFunction, seed: int) -> list[Reference]:
-        """What a training gives whose parameters are nudged before its first call; its state comes back."""
-        back, begin = training.snapshot(), self._begin
-
-        def otherwise() -> None:
-            if begin:
-                begin()
-            training.nudge(seed)
-
-        self._begin = otherwise
-        try:
-            return self._results()
-        finally:
-            self._begin = begin
-            back()
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
@@ -337,6 +397,19 @@ class ModelRunnable(FunctionRunnable):
     def blames(self, arm: str) -> bool:
         """What a model raises is its own result: it loses no other."""
         return False
+
+
+def _changed(state: Snapshot, steps: Mapping[str, Step]) -> list[Piece]:
+    """What an epoch of any of these changes that begins with the state; it is brought back."""
+    changed: dict[int, Piece] = {}
+    try:
+        for step in steps.values():
+            state.restore()
+            step.epoch()
+            changed |= {id(piece): piece for piece in state.changed()}
+    finally:
+        state.restore()
+    return list(changed.values())
 
 
 def _size(call: Any) -> int:

@@ -174,7 +174,7 @@ def times(subject: Subject, job: Job) -> Time:
         record = timing.answer(job, runnable, _limits(question), names)
         if is_first:
             numbers.leave_expected(question.numbers, runnable)
-            with runnable.called(0):
+            with runnable.fresh():
                 look_for_effects(subject, subject.calls[0], trains=runnable.training is not None)
             record.beside = [to_json(subject.look()), *record.beside]
     return record
@@ -273,14 +273,12 @@ class Here:
         subject, question = self.subject, self.subject.question
         if subject.case is not None:
             return [*untimed(subject), subject.look()]
-        training = subject.engine.training(subject.function, subject.calls)
-        held = (subject.calls, *subject.engine.reached(subject.function))
-        restore = training.snapshot() if training else subject.engine.state(held)
+        before = subject.engine.snapshot(subject.function, subject.calls)
         try:
             alone = replace(question, processes=0)
             return [record for job in alone.first_jobs() for record in unfolded(times(subject, job))]
         finally:
-            restore()
+            before.restore()
 
 
 def _makers(case: Case) -> Mapping[str, Make]:

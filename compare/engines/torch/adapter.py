@@ -15,13 +15,13 @@ from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
-from compare.engines.reached import is_training
+from compare.engines.state import Piece
 from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.step import TorchStep, trainable
-from compare.engines.torch.training import TorchTraining, holders_in
+from compare.engines.torch.training import TorchTraining, holders_in, trains
 from compare.records.device import Device
 from compare.records.work import RanOp
 
@@ -33,6 +33,7 @@ class Torch(Framework):
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
+    internals = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch._ops", "torch.fx")
     modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
     idioms = IDIOMS
 
@@ -120,9 +121,13 @@ class Torch(Framework):
     def _run(self, arm: str, function: Function) -> Function:
         return function if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), function)
 
-    def training(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> TrainingFunction | None:
-        """A function that calls `backward`."""
-        return TorchTraining(function, calls, lambda arm: self._run(arm, function)) if is_training(function) else None
+    def training(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
+    ) -> TrainingFunction | None:
+        """What a call of it shows to differentiate by itself."""
+        if not trains(function, calls[0], changed):
+            return None
+        return TorchTraining(function, calls, lambda arm: self._run(arm, function), changed())
 
     def kinds(self) -> Kinds:
         """See the base."""
@@ -176,19 +181,9 @@ class Torch(Framework):
 
         torch.manual_seed(seed)
 
-    def state(self, tree: Any) -> Callable[[], None]:
-        """The buffers of modules: running statistics change in every call."""
-        import torch
-
-        modules = [leaf for leaf in optree.tree_leaves(tree) if isinstance(leaf, torch.nn.Module)]
-        kept = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
-
-        def restore() -> None:
-            with torch.no_grad():
-                for buffer, value in kept:
-                    buffer.copy_(value)
-
-        return restore
+    def kept(self, value: Any) -> Piece | None:
+        """Tensors with their gradients, and generators of random numbers."""
+        return numbers.kept(value)
 
     def doubled(self, tree: Any) -> Any:
         """Modules copied whole."""

@@ -10,6 +10,7 @@ from typing import Any
 import optree
 
 from compare.engines.nudge import nudging
+from compare.engines.state import Piece
 
 Change = Callable[[Any], Any]
 """Makes a tensor of another one of floats."""
@@ -71,3 +72,58 @@ def tensors_of(holders: Sequence[Any]) -> list[Any]:
     inside = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
     tensors = [*inside, *(holder for holder in holders if not isinstance(holder, torch.nn.Module))]
     return [tensor for tensor in tensors if tensor.is_floating_point()]
+
+
+def kept(value: Any) -> Piece | None:
+    """What brings back a tensor with its gradient, or a generator of random numbers; and what a wrapper stands for."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return _kept_tensor(value)
+    if isinstance(value, torch.Generator):
+        before = value.get_state()
+        return Piece(lambda: torch.equal(value.get_state(), before), lambda: value.set_state(before) and None)
+    if isinstance(value, torch.jit.ScriptModule):
+        return Piece(parts=[*value.parameters(), *value.buffers()])
+    behind = getattr(value, "__dict__", {}).get("_torchdynamo_orig_callable")
+    if behind is not None:
+        return Piece(parts=[behind])
+    return Piece(parts=[value._orig_mod]) if isinstance(value, torch._dynamo.OptimizedModule) else None
+
+
+def _kept_tensor(tensor: Any) -> Piece:
+    import torch
+
+    if not _is_plain(tensor):
+        return Piece()
+    with torch.no_grad():
+        before, wants = tensor.detach().clone(), tensor.requires_grad
+    gradient = tensor.grad if tensor.is_leaf else None
+
+    def is_back() -> bool:
+        return tensor.shape == before.shape and tensor.dtype == before.dtype and tensor.device == before.device
+
+    def same() -> bool:
+        now = tensor.grad if tensor.is_leaf else None
+        return now is gradient and is_back() and torch.equal(tensor.detach(), before)
+
+    def back() -> None:
+        with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+            if is_back():
+                tensor.copy_(before)
+            else:
+                tensor.data = before.clone()
+        if tensor.is_leaf:
+            tensor.requires_grad_(wants)
+            tensor.grad = gradient
+
+    hooks = (tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None))  # one may hold an optimizer
+    return Piece(same, back, [gradient, *hooks, *vars(tensor).values()])
+
+
+def _is_plain(tensor: Any) -> bool:
+    """Whether a tensor has elements of its own, each once: others are not changed in place."""
+    import torch
+
+    dense = tensor.layout is torch.strided and tensor.device.type != "meta"
+    return dense and not any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True))

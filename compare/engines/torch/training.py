@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import optree
 
 from compare.engines.reached import ReachedCode, outermost
-from compare.engines.step import Function, TrainingFunction
+from compare.engines.step import Function, TrainingFunction, loss_in
 from compare.engines.torch.numbers import moving
 
 
@@ -24,50 +25,91 @@ def holders_in(function: Any) -> list[Any]:
     return [*modules, *(tensor for tensor in tensors if id(tensor) not in inside)]
 
 
-class TorchTraining(TrainingFunction):
-    """The modules, tensors and optimizers that a training step is given, or that its code reaches by itself.
+def trains(function: Function, call: tuple[Any, ...], changed: Callable[[], Sequence[Any]]) -> bool:
+    """Whether a function is a whole step, as a call of it shows: nobody need differentiate what it gives.
 
-    `run` makes the function that an arm runs.
+    It has left gradients, as `backward` does. Or what it gives has none, and it has taken gradients inside, or changed
+    what is trained. What is a loss may do that too: one with a penalty on gradients, for one.
+    """
+    with _differentiating() as seen:
+        result = function(*call)
+    if seen.leaves_gradients:
+        return True
+    return not _requires(loss_in(result)) and (seen.differentiates or any(_requires(piece.of) for piece in changed()))
+
+
+@dataclass
+class _Seen:
+    differentiates: bool = False
+    leaves_gradients: bool = False
+
+
+@contextmanager
+def _differentiating() -> Iterator[_Seen]:
+    """Inside, each backward pass is noted, whoever asks for it."""
+    import torch.autograd as autograd
+
+    seen, run = _Seen(), vars(autograd)["_engine_run_backward"]
+
+    def noting(*args: Any, **options: Any) -> Any:
+        seen.differentiates = True
+        seen.leaves_gradients |= bool(options.get("accumulate_grad"))
+        return run(*args, **options)
+
+    vars(autograd)["_engine_run_backward"] = noting
+    try:
+        yield seen
+    finally:
+        vars(autograd)["_engine_run_backward"] = run
+
+
+def _requires(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+class TorchTraining(TrainingFunction):
+    """The modules and tensors that a training step is given, or that its code reaches by itself.
+
+    After a call it gives what stands in their places then, and the gradients that were left.
+    `run` makes the function that an arm runs. `changed` are pieces of the state that a call has changed.
     """
 
-    def __init__(self, function: Any, calls: Sequence[tuple[Any, ...]], run: Callable[[str], Function]) -> None:
+    def __init__(
+        self,
+        function: Any,
+        calls: Sequence[tuple[Any, ...]],
+        run: Callable[[str], Function],
+        changed: Sequence[Any] = (),
+    ) -> None:
         import torch
 
         leaves: Any = list(calls)
         values = [*optree.tree_leaves(leaves), *ReachedCode(function).values]
-        tensors: list[Any] = [leaf for leaf in values if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-        for module in (leaf for leaf in values if isinstance(leaf, torch.nn.Module)):
-            tensors += [*module.parameters(), *module.buffers()]
-        self.tensors = list({id(tensor): tensor for tensor in tensors}.values())
-        self.stateful = [leaf for leaf in values if _has_state(leaf)]
+        modules = [inner for value in values if isinstance(value, torch.nn.Module) for inner in value.modules()]
+        spaces = [vars(module)[kind] for module in modules for kind in ("_parameters", "_buffers")]
+        alone = [value for value in values if _requires(value)]
+        alone += [piece.of for piece in changed if not piece.is_argument and _is_float(piece.of)]
+        places = [(space, name) for space in spaces for name, tensor in space.items() if tensor is not None]
+        places += [({"": tensor}, "") for tensor in alone]
+        by_id: dict[int, Any] = {}
+        for space, name in places:
+            by_id.setdefault(id(space[name]), (space, name))
+        self.places = list(by_id.values())
+        self.tensors = [space[name] for space, name in self.places]
         self.run = run
 
     def build(self, arm: str) -> Function:
         """See the base."""
-        run = self.run(arm)
+        run, places = self.run(arm), self.places
 
         def step(*args: Any) -> tuple[Any, Any]:
             value = run(*args)
-            return () if value is None else value, self.tensors
+            after = [space[name] for space, name in places]
+            return () if value is None else value, [*after, *map(_left, after)]
 
         return step
-
-    def snapshot(self) -> Callable[[], None]:
-        """See the base."""
-        import torch
-
-        tensors = [(tensor, tensor.detach().clone(), _cloned(tensor.grad)) for tensor in self.tensors]
-        states = [(holder, copy.deepcopy(holder.state_dict())) for holder in self.stateful]
-
-        def restore() -> None:
-            with torch.no_grad():
-                for tensor, value, gradient in tensors:
-                    tensor.copy_(value)
-                    tensor.grad = _cloned(gradient)
-            for holder, state in states:
-                holder.load_state_dict(copy.deepcopy(state))
-
-        return restore
 
     def nudge(self, seed: int) -> None:
         """See the base."""
@@ -79,13 +121,13 @@ class TorchTraining(TrainingFunction):
                 tensor.copy_(move(tensor))
 
 
-def _cloned(tensor: Any) -> Any:
-    return None if tensor is None else tensor.detach().clone()
+def _left(tensor: Any) -> Any:
+    """The gradient that a step has left; an empty container where there is none."""
+    gradient = tensor.grad if tensor is not None and tensor.is_leaf else None
+    return () if gradient is None else gradient.to_dense() if gradient.layout is not tensor.layout else gradient
 
 
-def _has_state(value: Any) -> bool:
-    """Optimizers, schedules of the learning rate and scalers of gradients; the state of a module are its tensors."""
+def _is_float(value: Any) -> bool:
     import torch
 
-    kinds = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler)
-    return isinstance(value, kinds)
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

@@ -94,7 +94,7 @@ def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: b
     epochs = first_epochs(job, runnable, unlimited)
     rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
     if steady:
-        time_steady(rows, epochs, job, CLOCK)
+        time_steady(rows, epochs, job, CLOCK, runnable)
     return rows
 
 
@@ -106,11 +106,13 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     """
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
+    with limited(engine.arms[0], 0):
+        runnable.prepare()
     epochs = first_epochs(job, runnable, limited, counts=is_cold)
     clock = clock_name(engine.device, has_events=engine.has_events)
     rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
     if times_steady:
-        time_steady(rows, epochs, job, _clock(clock, engine))
+        time_steady(rows, epochs, job, _clock(clock, engine), runnable)
     name = (names or {}).get
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
@@ -165,12 +167,15 @@ def first_epochs(job: Job, runnable: Runnable, limited: Limited, *, counts: bool
     return epochs
 
 
-def time_steady(rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock) -> None:
-    """Time the arms that are right, in rounds."""
+def time_steady(
+    rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, runnable: Runnable
+) -> None:
+    """Time the arms that are right, in rounds whose blocks begin with the same state."""
     steps = {arm: step for arm in job.arms if (step := epochs[arm].right)}
     if not steps:
         return
-    rounds = paired_rounds({arm: steady_call(step) for arm, step in steps.items()}, job.budget, job.random(), clock)
+    calls = {arm: steady_call(step) for arm, step in steps.items()}
+    rounds = paired_rounds(calls, job.budget, job.random(), clock, turns=runnable.turns(steps))
     for arm, (is_steady, seconds) in rounds.settled().items():
         row, examples = rows[arm], len(steps[arm].examples)
         row.steady = is_steady

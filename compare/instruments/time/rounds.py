@@ -51,6 +51,18 @@ def clock_name(device: Device, *, has_events: bool) -> ClockName:
 TimedCall = Callable[[], object]
 Context = Callable[[], AbstractContextManager[object]]
 
+
+@dataclass(frozen=True)
+class Turns:
+    """What brings back the state that is timed: before each block, and, where that must be, before each call."""
+
+    block: Callable[[], None] | None = None
+    call: Callable[[], None] | None = None
+
+
+ALIKE = Turns()
+"""Of calls that change nothing."""
+
 _NORMAL = NormalDist().inv_cdf(0.975)
 
 
@@ -126,23 +138,24 @@ def paired_rounds(
     *,
     within: Mapping[str, Context] = {},
     warm: int = 0,
+    turns: Turns = ALIKE,
 ) -> Rounds:
     """Rounds of one block of each arm, until they are enough or the budget is spent.
 
     `within` are contexts that the blocks of some arms run in. In it, before the clock starts, each arm makes `warm`
-    calls: of a context that starts cold, all arms then pay alike for being warm.
+    calls: of a context that starts cold, all arms then pay alike for being warm. `turns` says what blocks begin with.
     """
 
     def block(arm: str) -> float:
         with within.get(arm, nullcontext)():
             for _ in range(warm):
                 calls[arm]()
-            return time_block(calls[arm], counts[arm], clock)
+            return time_block(calls[arm], counts[arm], clock, turns)
 
     trials = {}
     for arm, call in calls.items():
         with within.get(arm, nullcontext)():
-            trials[arm] = calibrate(call, budget.block_seconds, clock)
+            trials[arm] = calibrate(call, budget.block_seconds, clock, turns)
     counts = {arm: trial[-1][0] for arm, trial in trials.items()}
     calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}
     rounds = Rounds(counts, calibration, {arm: [] for arm in calls})
@@ -168,13 +181,21 @@ def own_rounds(
     return rounds, max(0.0, 1 - share)
 
 
-def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK) -> list[tuple[int, float]]:
-    """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`."""
-    count, trials = 1, []
+def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turns = ALIKE) -> list[tuple[int, float]]:
+    """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`.
+
+    They end sooner where the state that they begin with does not last for more.
+    """
+    count, trials = 1, list[tuple[int, float]]()
     while True:
         now("timed first blocks")
-        with collected():
-            each = time_block(call, count, clock)
+        try:
+            with collected():
+                each = time_block(call, count, clock, turns)
+        except Exception:
+            if not (trials and turns.block):
+                raise
+            return trials
         trials.append((count, each))
         elapsed = each * count
         if elapsed >= seconds:
@@ -183,13 +204,24 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK) -> list[tup
         count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
 
 
-def time_block(call: TimedCall, count: int, clock: Clock = CLOCK) -> float:
-    """Seconds per call over `count` calls in a row."""
-    turns = range(count)
+def time_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> float:
+    """Seconds per call over `count` calls in a row, or, where each begins anew, over as many by themselves."""
+    if turns.block:
+        turns.block()
+    if turns.call:
+        return sum(_alone(call, clock, turns.call) for _ in range(count)) / count / 1e9
+    numbers = range(count)
     start = clock()
-    for _ in turns:
+    for _ in numbers:
         call()
     return (clock() - start) / count / 1e9
+
+
+def _alone(call: TimedCall, clock: Clock, begin: Callable[[], None]) -> int:
+    begin()
+    start = clock()
+    call()
+    return clock() - start
 
 
 def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:

@@ -47,9 +47,9 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
     middle = cases.median_length(runnable.lengths)
     call = step.examples[middle]
     try:
-        with runnable.called(middle):
-            clock = CLOCK if engine.device == "cpu" else perf_counter_ns
-            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call), clock)
+        clock = CLOCK if engine.device == "cpu" else perf_counter_ns
+        with runnable.fresh():
+            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call), clock, runnable.begin)
     except Exception as error:  # noqa: BLE001  (as for our arms)
         row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
     yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))

@@ -87,13 +87,27 @@ def counted(ops: Iterable[LineOp]) -> Counted:
     return lines
 
 
-def read(ops: Callable[[], Sequence[LineOp]], step: Callable[[], object], clock: Clock = CLOCK) -> SourceLinesArm:
-    """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches."""
-    return timed(counted(ops()), step, lambda: [(op.line, op.seconds) for op in ops()], clock)
+def read(
+    ops: Callable[[], Sequence[LineOp]], step: Callable[[], object], clock: Clock, begin: Callable[[], None]
+) -> SourceLinesArm:
+    """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches.
+
+    `begin` comes before each step, off the clock.
+    """
+
+    def watched() -> Sequence[LineOp]:
+        begin()
+        return ops()
+
+    return timed(counted(watched()), step, lambda: [(op.line, op.seconds) for op in watched()], clock, begin)
 
 
 def timed(
-    lines: Counted, step: Callable[[], object], watch: Callable[[], Spans], clock: Clock = CLOCK
+    lines: Counted,
+    step: Callable[[], object],
+    watch: Callable[[], Spans],
+    clock: Clock = CLOCK,
+    begin: Callable[[], None] = lambda: None,
 ) -> SourceLinesArm:
     """The row of an arm: each line has the median of its seconds over watched steps.
 
@@ -101,11 +115,13 @@ def timed(
     other programs took meanwhile, as the clock of `step` is that of every time.
     """
     for _ in range(WARM_PASSES):
+        begin()
         step()
     seconds: list[float] = []
     passes: list[dict[str, float]] = []
     began = perf_counter()
     while not passes or (len(passes) < PASSES and perf_counter() - began < SECONDS):
+        begin()
         start = clock()
         step()
         seconds.append((clock() - start) / 1e9)

@@ -1,0 +1,460 @@
+"""What a call may change, and what brings it back: all that a function, its code and its arguments hold.
+
+Containers, attributes, globals and outer variables come back as they were, arrays and generators of random numbers with
+the values that they had. What brings back a framework's own objects its adapter says (`Engine.kept`). Iterators come
+back where Python can copy them; what it cannot, such as a generator, is told (`Snapshot.spent`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dis
+import random
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
+from typing import Any
+
+import numpy as np
+
+from compare.engines.reached import MISSING, is_users_class, places_of
+from compare.errors import is_users
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(NotImplemented), type(...), range, slice)
+_NO_STATE = (*_PLAIN, np.generic, np.dtype, ModuleType, BuiltinFunctionType, CodeType)
+_RUNNING = (GeneratorType, CoroutineType, AsyncGeneratorType)
+_OURS = ("compare", "static", "graphs")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the state, `of` some object: whether it is as it was, and what brings it back.
+
+    `parts` are values that lie in it. It is `is_argument` where it is an array among the arguments that nobody trains.
+    """
+
+    same: Callable[[], bool] = lambda: True
+    back: Callable[[], None] = lambda: None
+    parts: Iterable[Any] = ()
+    of: Any = None
+    is_argument: bool = False
+
+
+Kept = Callable[[Any], Piece | None]
+"""What brings back an object of a framework's; None of any other value."""
+
+
+class Snapshot:
+    """The state as it is now. `internals` are packages whose objects hold code and no state.
+
+    `builders` are packages whose objects make parts of themselves when they are first called: what they have made
+    stays, and `add` takes the numbers that it had when it was made.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        calls: Sequence[Any],
+        kept: Kept,
+        internals: Sequence[str] = (),
+        builders: Sequence[str] = (),
+    ) -> None:
+        self._kept, self._internals, self._builders = kept, (*internals, *_OURS), tuple(builders)
+        self._seen: dict[int, Any] = {}  # which also keeps each id
+        self._iterators = _Iterators()
+        self._running: list[tuple[str, Any, Any]] = []
+        self._functions: list[FunctionType] = []
+        self.pieces: list[Piece] = []
+        self._ahead: list[tuple[Any, str, bool, bool]] = [
+            (list(calls), "an argument", True, False),
+            (function, "", False, False),
+        ]
+        while self._ahead:
+            self._enter(*self._ahead.pop())
+
+    def restore(self) -> None:
+        """Bring it back."""
+        self.back(self.pieces)()
+
+    def changed(self) -> list[Piece]:
+        """What is not as it was."""
+        return [piece for piece in self.pieces if not piece.same()]
+
+    @property
+    def spent(self) -> list[str]:
+        """What has gone on since and cannot be brought back: ``the global `batches` (mine.py:12)``."""
+        return [
+            f"{label}{self._line_of(label)}" for label, running, before in self._running if _position(running) != before
+        ]
+
+    def _line_of(self, label: str) -> str:
+        """Where code of the user's first names it."""
+        name = label.rpartition(" ")[2].strip("`").rpartition(".")[2]
+        for function in self._functions:
+            for instruction in dis.get_instructions(function):
+                if instruction.argval == name and instruction.positions and instruction.positions.lineno:
+                    return f" ({Path(function.__code__.co_filename).name}:{instruction.positions.lineno})"
+        return ""
+
+    def back(self, pieces: Sequence[Piece]) -> Callable[[], None]:
+        """What brings back these pieces alone."""
+
+        def back() -> None:
+            self._iterators.begin()
+            for piece in pieces:
+                piece.back()
+
+        return back
+
+    def add(self, value: Any) -> None:
+        """Note a holder of numbers that has just been made."""
+        self._ahead.append((value, "", False, True))
+        while self._ahead:
+            self._enter(*self._ahead.pop())
+
+    # What lies in a value ---------------------------------------------------------------------------------------------
+
+    def _enter(self, value: Any, label: str, is_argument: bool, built: bool) -> None:
+        kind = type(value)
+        if issubclass(kind, _NO_STATE) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        piece = self._kept(value) or _numbers(value)
+        if piece is not None:
+            is_argument = is_argument and not getattr(value, "requires_grad", False)
+            self.pieces.append(Piece(piece.same, piece.back, of=value, is_argument=is_argument))
+            self._next(piece.parts, label, False, built)
+        elif issubclass(kind, _RUNNING):
+            self._running.append((label, value, _position(value)))
+        elif issubclass(kind, (dict, list, set, deque)):
+            self._container(value, label, is_argument, built)
+        elif (inside := _inside(value)) is not None:
+            self._next(inside, label, is_argument and isinstance(value, tuple), built)
+        elif issubclass(kind, FunctionType):
+            self._function(value, label)
+        elif isinstance(value, type):
+            self._class(value, label)
+        elif hasattr(kind, "__next__") and not hasattr(value, "__dict__"):
+            self._iterator(value, label)
+        else:
+            self._object(value, label, built)
+
+    def _next(self, values: Iterable[Any], label: str, is_argument: bool, built: bool) -> None:
+        self._ahead += [(value, label, is_argument, built) for value in values if type(value) not in _PLAIN]
+
+    def _container(self, value: Any, label: str, is_argument: bool, built: bool) -> None:
+        if not built:
+            self.pieces.append(_items(value, self._iterators))
+        inside = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
+        self._next(inside, label, is_argument, built)
+        self._attributes(value, label, built)
+
+    def _function(self, function: FunctionType, label: str) -> None:
+        users = is_users(function.__code__.co_filename)
+        if users:
+            self._functions.append(function)
+            self._dict(vars(function), label, lambda name: not name.startswith("_"))
+        for place in places_of(function, globals_too=users):
+            value = place.read()
+            self.pieces.append(_place(place, value, self._iterators))
+            self._next((value,), place.label, False, False)
+        kept = (function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None))
+        self._next(kept, label or f"a default argument of {function.__name__}", False, False)
+
+    def _class(self, kind: type, label: str) -> None:
+        if not is_users_class(kind):
+            return
+        values = {
+            name: value for name, value in vars(kind).items() if not (name.startswith("__") and name.endswith("__"))
+        }
+        data = {name: value for name, value in values.items() if not (callable(value) or hasattr(value, "__get__"))}
+        self.pieces += [_attribute(kind, name, value, self._iterators) for name, value in data.items()]
+        self._next(map(_plain_function, values.values()), label, False, False)
+
+    def _object(self, value: Any, label: str, built: bool) -> None:
+        package = type(value).__module__
+        if any(package == name or package.startswith(f"{name}.") for name in self._internals):
+            return
+        if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
+            self._attributes(value, label, built or package.partition(".")[0] in self._builders)
+        self._next((_behind(value),), label, False, built)
+
+    def _attributes(self, value: Any, label: str, built: bool) -> None:
+        users = is_users_class(type(value))
+        space = getattr(value, "__dict__", None)
+        if type(space) is dict:
+            if built:
+                self._next(space.values(), label, False, built)
+            else:
+                self._dict(space, label, lambda _: users)
+        if users:
+            self._next((type(value),), label, False, False)
+            for name, held in _slots(value):
+                self.pieces.append(_attribute(value, name, held, self._iterators))
+                self._next((held,), label, False, built)
+
+    def _dict(self, space: dict[str, Any], label: str, removed: Callable[[str], bool]) -> None:
+        """What has a name in it; names that are new later go where they are to be `removed`."""
+        self.pieces.append(_items(space, self._iterators, removed))
+        self._next(space.values(), label, False, False)
+
+    def _iterator(self, value: Any, label: str) -> None:
+        try:
+            self._iterators.keep(value)
+        except TypeError:  # it takes from something that has no copy
+            self._next(_sources(value), label, False, False)
+
+
+def _inside(value: Any) -> Iterable[Any] | None:
+    """What lies in a value that never changes itself; None of others."""
+    if isinstance(value, (tuple, frozenset)):
+        return value
+    if isinstance(value, MappingProxyType):
+        return value.values()
+    if isinstance(value, MethodType):
+        return value.__self__, value.__func__
+    return (value.func, value.args, value.keywords) if isinstance(value, partial) else None
+
+
+def _plain_function(value: Any) -> Any:
+    if isinstance(value, property):
+        return value.fget
+    return value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+
+
+def _behind(value: Any) -> Any:
+    """What a wrapper stands for."""
+    try:
+        return getattr(value, "__wrapped__", None)
+    except Exception:  # noqa: BLE001  (whatever an object of the user's raises as it is asked)
+        return None
+
+
+def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                yield name, getattr(value, name, MISSING)
+
+
+# Pieces ---------------------------------------------------------------------------------------------------------------
+
+
+def _numbers(value: Any) -> Piece | None:
+    """An array of NumPy's, or a generator of random numbers of NumPy's or Python's."""
+    if isinstance(value, np.ndarray):
+        before = value.copy()
+        parts = list(value.flat) if value.dtype.hasobject else ()
+        return Piece(lambda: _equal(value, before), partial(_fill, value, before), parts)
+    if isinstance(value, random.Random):
+        return _stored(value.getstate, value.setstate)
+    if isinstance(value, np.random.Generator):
+        value = value.bit_generator
+    if isinstance(value, np.random.BitGenerator):
+        return _stored(lambda: copy.deepcopy(value.state), partial(setattr, value, "state"), repr)
+    if isinstance(value, np.random.RandomState):
+        return _stored(value.get_state, value.set_state, repr)
+    return None
+
+
+def _equal(value: np.ndarray, before: np.ndarray) -> bool:
+    return value.shape == before.shape and value.tobytes() == before.tobytes()
+
+
+def _fill(value: np.ndarray, before: np.ndarray) -> None:
+    if value.flags.writeable and value.shape == before.shape:
+        np.copyto(value, before)
+
+
+def _stored(
+    read: Callable[[], Any], write: Callable[[Any], None], told: Callable[[Any], Any] = lambda state: state
+) -> Piece:
+    before = read()
+    return Piece(lambda: bool(told(read()) == told(before)), lambda: write(before))
+
+
+def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = lambda _: True) -> Piece:
+    """A dict, list, set or deque with what it holds, by the methods of Python's own class."""
+    if isinstance(value, dict):
+        return _entries(value, iterators, removed)
+    kind: Any = next(kind for kind in (list, set, deque) if isinstance(value, kind))
+    before = list(value)
+
+    def same() -> bool:
+        return len(value) == len(before) and all(map(iterators.same, value, before))
+
+    def back() -> None:
+        if not same():
+            kind.clear(value)
+            (kind.update if kind is set else kind.extend)(value, map(iterators.renewed, before))
+
+    return Piece(same, back)
+
+
+def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[Any], bool]) -> Piece:
+    kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
+    before = dict(kind.items(value))
+
+    def same() -> bool:
+        now = kind.keys(value)
+        added = [key for key in now if key not in before and removed(key)] if len(now) != len(before) else []
+        return (
+            not added
+            and all(iterators.same(dict.get(value, key, MISSING), held) for key, held in before.items())
+            and not before.keys() - now
+        )
+
+    def back() -> None:
+        if not same():
+            others = {key: held for key, held in kind.items(value) if key not in before and not removed(key)}
+            kind.clear(value)
+            for key, held in before.items():
+                kind.__setitem__(value, key, iterators.renewed(held))
+            for key, held in others.items():
+                kind.__setitem__(value, key, held)
+
+    return Piece(same, back)
+
+
+def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
+    """An attribute of a class, or one that has a slot."""
+
+    def same() -> bool:
+        return iterators.same(_own(holder, name), before)
+
+    def back() -> None:
+        if same():
+            return
+        if before is MISSING:
+            delattr(holder, name)
+        else:
+            (type.__setattr__ if isinstance(holder, type) else object.__setattr__)(
+                holder, name, iterators.renewed(before)
+            )
+
+    return Piece(same, back)
+
+
+def _own(holder: Any, name: str) -> Any:
+    return vars(holder).get(name, MISSING) if isinstance(holder, type) else getattr(holder, name, MISSING)
+
+
+def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
+    """A global, or an outer variable."""
+
+    def same() -> bool:
+        return iterators.same(place.read(), before)
+
+    def back() -> None:
+        if same():
+            return
+        if before is not MISSING:
+            place.space[place.name] = iterators.renewed(before)
+        elif isinstance(place.holder, CellType):
+            del place.holder.cell_contents
+        else:
+            del place.space[place.name]
+
+    return Piece(same, back)
+
+
+# Iterators ------------------------------------------------------------------------------------------------------------
+
+
+class _Iterators:
+    """Iterators as they were: what holds one gets a copy of it, the same in each place."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._made: dict[int, Any] = {}
+
+    def keep(self, iterator: Any) -> None:
+        """Note where it is. Raises TypeError where it has no copy."""
+        self._before[id(iterator)] = _copied(iterator)
+
+    def begin(self) -> None:
+        """What is brought back next are other copies."""
+        self._made.clear()
+
+    def same(self, now: Any, before: Any) -> bool:
+        """Whether a value is what was there, and an iterator where that was."""
+        pristine = self._before.get(id(before))
+        if pristine is None:
+            return now is before
+        return type(now) is type(pristine) and bool(_position(now) == _position(pristine))
+
+    def renewed(self, before: Any) -> Any:
+        """What is put back for a value."""
+        pristine = self._before.get(id(before))
+        if pristine is None:
+            return before
+        return self._made.setdefault(id(before), _copied(pristine))
+
+
+def _reduced(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
+    """What an iterator of Python's is made of. Raises TypeError where it cannot be told."""
+    if isinstance(iterator, _RUNNING):
+        raise TypeError("a generator has no copy")
+    made = iterator.__reduce__()
+    if isinstance(made, str):
+        raise TypeError(made)
+    function, arguments, *state = made
+    return function, arguments, state[0] if state else None
+
+
+def _copied(iterator: Any) -> Any:
+    """A copy, which goes through the same list and has one of its own of what it has saved."""
+    function, arguments, state = _reduced(iterator)
+    fresh = function(*(_copied_within(part) for part in arguments))
+    if isinstance(state, tuple):
+        state = tuple(list(part) if isinstance(part, list) else _copied_within(part) for part in state)
+    if state is not None:
+        fresh.__setstate__(state)
+    return fresh
+
+
+def _copied_within(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return tuple(map(_copied_within, part))
+    return _copied(part) if hasattr(type(part), "__next__") else part
+
+
+def _position(part: Any) -> Any:
+    """What tells whether an iterator has gone on."""
+    if isinstance(part, GeneratorType):
+        frame = part.gi_frame
+        return None if frame is None else (frame.f_lasti, tuple(map(id, frame.f_locals.values())))
+    if isinstance(part, tuple):
+        return tuple(map(_position, part))
+    if isinstance(part, list):
+        return len(part), *map(id, (*part[:1], *part[-1:]))
+    if hasattr(type(part), "__next__"):
+        try:
+            return _position(_reduced(part))
+        except TypeError:
+            return id(part)
+    return part if isinstance(part, _PLAIN) else id(part)
+
+
+def _sources(iterator: Any) -> Sequence[Any]:
+    try:
+        return _reduced(iterator)[1]
+    except TypeError:
+        return ()
