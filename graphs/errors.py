@@ -15,6 +15,8 @@ from types import FrameType
 import numpy as np
 import optree
 
+from graphs.plain import one_line
+
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynamic"))
 _INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__)
@@ -29,6 +31,9 @@ class GraphError(RuntimeError):
     """
 
     placed = False
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*[one_line(arg) if isinstance(arg, str) else arg for arg in args])
 
 
 class ShapeError(GraphError, ValueError):
@@ -98,6 +103,7 @@ class ShapeLimitWarning(UserWarning):
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the user's line."""
+    message = one_line(message)
     frame = user_frame()
     if frame is None:
         warnings.warn(message, category, stacklevel=2)
@@ -145,7 +151,7 @@ _in_place = _InPlace()
 
 def put_line(line: str) -> str:
     """Let a text stand for the user's line in this thread; returns what stood there before, "" for nothing."""
-    before, _in_place.line = _in_place.line, line
+    before, _in_place.line = _in_place.line, one_line(line)
     return before
 
 
@@ -154,7 +160,9 @@ def user_line(start: FrameType | None = None) -> str:
     if _in_place.line:
         return _in_place.line
     frame = user_frame(start or sys._getframe(1))
-    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
+    if frame is None:
+        return ""
+    return f"{one_line(os.path.basename(frame.f_code.co_filename))}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
 
 
 _CALLEE = re.compile(r"[\w.]+(?=\()")

@@ -20,6 +20,7 @@ import numpy as np
 from graphs.dims import Dim, Shape
 from graphs.errors import GraphError, VerificationError
 from graphs.op import Attrs, Op
+from graphs.plain import one_line
 from graphs.spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ class Graph:
     __slots__ = ("inputs", "name", "nodes", "outputs")
 
     def __init__(self, name: str, inputs: Sequence[Node], nodes: Iterable[Node], outputs: Sequence[Node]) -> None:
-        self.name = name
+        self.name = one_line(name)
         self.inputs = tuple(inputs)
         self.nodes = tuple(nodes)
         self.outputs = tuple(outputs)
@@ -337,7 +338,7 @@ def format_graph(graph: Graph) -> str:
 def format_rows(graph: Graph) -> tuple[str, list[list[str]], str]:
     """The first line of a graph as text, the lines of each node (none for an input), and the last."""
     number = {node: i for i, node in enumerate(graph.nodes)}
-    args = ", ".join(f"%{number[node]} {node.attrs['name']}: {node.spec}" for node in graph.inputs)
+    args = ", ".join(f"%{number[node]} {one_line(node.attrs['name'])}: {node.spec}" for node in graph.inputs)
     head = f"graph {graph.name}({args}) -> {', '.join(str(o.spec) for o in graph.outputs) or '()'}"
     rows = []
     for node in graph.nodes:
@@ -372,4 +373,4 @@ def format_attr(value: Any) -> str:
         return f"({', '.join(map(format_attr, value))})"
     if isinstance(value, Graph):
         return f"<graph {value.name}, {len(value)} nodes>"
-    return str(value)
+    return one_line(str(value))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from math import ceil
 from statistics import fmean
 from textwrap import fill
@@ -17,6 +16,7 @@ from compare.claims.break_even import Course
 from compare.records.work import CountedProgram, Terms
 from compare.stats import Interval
 from compare.words import text
+from graphs.plain import escaped
 
 OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}
 """How far off predicted ratios were, as a root mean square of logarithms, by where values decide what runs.
@@ -79,8 +79,8 @@ class Advice:
         return "\n".join(fill(line, 79, subsequent_indent="  ") for line in (self._sentence(), *reasons))
 
     def _repr_html_(self) -> str:
-        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in (*self.reasons, self._looked))
-        return f"<p><strong>{escape(self._sentence())}</strong></p><ul>{reasons}</ul>"
+        reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in (*self.reasons, self._looked))
+        return f"<p><strong>{escaped(self._sentence())}</strong></p><ul>{reasons}</ul>"
 
     @property
     def _looked(self) -> str:

@@ -11,9 +11,9 @@ from compare.own import show
 from compare.own.result import Result
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Failure, of
+from graphs.plain import plain
 
 SUITE = "graphduel compare"
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _KINDS = {"disagree": "failure", "failed": "error", "unsupported": "skipped"}
 _RULES = {"holds": "failure", "not measured": "error"}
 
@@ -37,11 +37,11 @@ def _suite(name: str, entries: Sequence[Entry]) -> bytes:
     for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(kinds.count(kind)))
     for test_name, kind, words in entries:
-        test = ET.SubElement(suite, "testcase", classname=_xml(name), name=_xml(test_name))
+        test = ET.SubElement(suite, "testcase", classname=plain(name), name=plain(test_name))
         if kind:
-            ET.SubElement(test, kind, message=_xml(words))
+            ET.SubElement(test, kind, message=plain(words))
         elif words:
-            ET.SubElement(test, "system-out").text = _xml(words)
+            ET.SubElement(test, "system-out").text = plain(words)
     ET.indent(suite)
     return ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"
 
@@ -89,11 +89,6 @@ def _rules(judgements: Iterable[Judgement]) -> list[Entry]:
         )
         for judgement in judgements
     ]
-
-
-def _xml(words: str) -> str:
-    """The words without characters that XML cannot hold."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

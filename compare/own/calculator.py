@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from importlib import resources
 
 from compare.claims.break_even import course
@@ -10,6 +9,7 @@ from compare.claims.evidence import cells, joined
 from compare.own.verdict import Measured
 from compare.records.cells import Time
 from graphs.drawing.page import scripted
+from graphs.plain import escaped
 
 HEIGHT = 144
 """The pixels of the frame without its rows on a phone, where its lines break, and of a row."""
@@ -29,9 +29,10 @@ def calculator(result: Measured) -> str:
         return ""
     template, script = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in _FILES)
     title = f"{result.name}: what many runs cost"
-    page = scripted(template, script, {"modes": modes, "base": warm.base}, title=escape(title))
+    page = scripted(template, script, {"modes": modes, "base": warm.base}, title=escaped(title))
     style = f"width:100%;height:{HEIGHT + ROW * len(modes)}px;border:0"
-    return f'<iframe title="{escape(title)}" sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'
+    head = f'<iframe title="{escaped(title)}" sandbox="allow-scripts" style="{style}"'
+    return f'{head} srcdoc="{escaped(page)}"></iframe>'
 
 
 _FILES = "calculator.html", "calculator.js"

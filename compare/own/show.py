@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from compare import engines
@@ -17,6 +16,7 @@ from compare.records.cells import Parity
 from compare.records.own import RewriteHints
 from compare.records.record import Failure, Records, Run, grouped, of
 from compare.words import text
+from graphs.plain import escaped
 
 WIDTH = 80
 HERE = "one process, built anew each time"
@@ -199,12 +199,12 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
 def html(result: Measured) -> str:
     """The same as an HTML fragment with the calculator; every text in it is escaped."""
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
-    notes = "".join(f"<p>{escape(note)}</p>" for note in said)
+    notes = "".join(f"<p>{escaped(note)}</p>" for note in said)
     lines = f"<p>{about_lines(result)}</p>" if about_lines(result) else ""
     return (
         '<div style="max-width:60em">'
-        f"{''.join(f'<p><strong>{escape(words)}</strong></p>' for words in answer(result))}"
-        f"<p>{escape(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{lines}{notes}{calculator(result)}</div>"
+        f"{''.join(f'<p><strong>{escaped(words)}</strong></p>' for words in answer(result))}"
+        f"<p>{escaped(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{lines}{notes}{calculator(result)}</div>"
     )
 
 
@@ -225,7 +225,7 @@ def _table(table: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(tag: str, value: str, *, number: bool) -> str:
-    return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escape(value)}</{tag}>'
+    return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escaped(value)}</{tag}>'
 
 
 def _of_base(result: Measured, mode: str) -> str:

@@ -12,6 +12,7 @@ from compare.page import terms
 from compare.page.blocks import Folded, Page, Picture, Section, Terms
 from compare.page.plots import style
 from compare.page.plots.compact import with_classes
+from graphs.plain import plain
 
 _LONG = 8  # rows of a table or lines of a list beyond which it starts folded
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -38,7 +39,7 @@ _NAME = re.compile(r'(\bid="|\bhref="#|url\(#)')
 def render(page: Page) -> str:
     """The HTML of `page`; every text of it is escaped."""
     defined = {word for section in page.sections for word in _defined(section)}
-    return _environment(defined).get_template("report.html.j2").render(page=page, long=_LONG)
+    return plain(_environment(defined).get_template("report.html.j2").render(page=page, long=_LONG))
 
 
 def _defined(section: Section) -> Iterator[str]:

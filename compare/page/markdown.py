@@ -8,7 +8,7 @@ from typing import assert_never
 
 from compare.page import blocks
 from compare.page.blocks import Block, Page, Section, Table
-from compare.words.terminal import plain
+from graphs.plain import plain
 
 # Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
 _MARKUP = re.compile(r"([\\`*|~$]|(?<!\w)_|_(?!\w)|\](?=[(\[:]))")

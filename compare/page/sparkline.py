@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from compare.claims.base import SMALLEST_EFFECT, Finding, Regime
 from compare.stats import Interval
 from compare.words import text
+from graphs.plain import escaped
 
 _WIDTH, _HEIGHT, _EDGE = 160, 42, 6
 _LABELS = 46
@@ -78,7 +78,7 @@ class _Dot:
             top, bottom = scale.height(self.interval.high), scale.height(self.interval.low)
             bar = f'<line class="{self.tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
         dot = f'<circle class="{self.tone}" cx="{x}" cy="{scale.height(self.value)}" r="2.2"/>'
-        return f"<g><title>{escape(self.words)}</title>{bar}{dot}</g>"
+        return f"<g><title>{escaped(self.words)}</title>{bar}{dot}</g>"
 
 
 def drawn(claim: str, finding: Finding) -> tuple[str, str]:
@@ -144,5 +144,5 @@ def _svg(label: str, dots: Sequence[_Dot | None], scale: _Scale) -> str:
     step = (_WIDTH - 2 * _EDGE) / max(len(dots), 1)
     marks = (dot.marks(round(_EDGE + (place + 0.5) * step, 1), scale) for place, dot in enumerate(dots) if dot)
     box = f"0 0 {_WIDTH + _LABELS} {_HEIGHT}"
-    head = f'<svg class="spark" role="img" aria-label="{escape(label)}" viewBox="{box}">'
+    head = f'<svg class="spark" role="img" aria-label="{escaped(label)}" viewBox="{box}">'
     return f"{head}{''.join(scale.axis())}{''.join(marks)}</svg>"

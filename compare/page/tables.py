@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compare.words.terminal import plain
+from graphs.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,11 +9,11 @@ Here are the start of a run, and a job that left no result; and a record as a no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from statistics import median
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
+
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
@@ -271,12 +271,14 @@ _FEW = 4
 
 def _html(record: Struct, head: str) -> str:
     """The table of the fields that a record has, under a caption; an environment is left to be asked for."""
+    from graphs.plain import escaped  # which loads NumPy: help prints without it
+
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+        f"<tr><th>{escaped(name)}</th><td>{escaped(value)}</td></tr>"
         for name, value in _rows("", to_builtins(record))
         if name.partition(" ")[0] != "environment"
     )
-    return f"<table><caption>{escape(head)}</caption>{rows}</table>"
+    return f"<table><caption>{escaped(head)}</caption>{rows}</table>"
 
 
 def _rows(prefix: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from compare.records.job import Job
 from compare.records.kinds import ELSEWHERE, KINDS
-from compare.words.terminal import plain
+from graphs.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

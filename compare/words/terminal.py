@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
 
 import click
-
-# Control characters but tab and newline, what turns the direction of text around, and halves of characters.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def plain(text: str) -> str:
-    """The text with each character that a terminal would obey written out, ESC as a backslash and `x1b`."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def wrapped(text: str) -> str:
@@ -29,4 +20,6 @@ def wrapped(text: str) -> str:
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """A line of plain text on stdout, or on stderr."""
+    from graphs.plain import plain  # which loads NumPy: help prints without it
+
     click.echo(plain(text), err=err)

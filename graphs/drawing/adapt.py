@@ -7,6 +7,7 @@ from typing import Any
 
 from graphs.drawing.code import code_of
 from graphs.drawing.model import Body, Diagram, Item, Kind, Link
+from graphs.plain import one_line
 
 Graph = Any  # and its nodes, those of graphs/ir.py, which draws itself by this module
 Node = Any
@@ -68,7 +69,7 @@ def _item(node: Node, key: str, box: str, saved: int, is_result: bool) -> Item:
         kind, options = ("input" if node.op.name == "input" else "constant"), ""
         label = node.attrs["name"] if kind == "input" else _constant(node)
     size = node.spec.nbytes if isinstance(node.spec.nbytes, int) else 0
-    return Item(key, str(label), str(node.spec), kind, lines, saved, 1, options, box, is_result, size)
+    return Item(key, one_line(str(label)), str(node.spec), kind, lines, saved, 1, options, box, is_result, size)
 
 
 def _constant(node: Node) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from graphs.drawing.layout import in_bytes
 from graphs.drawing.page import page
 from graphs.files import write_file
+from graphs.plain import escaped
 
 WIDTH, HEIGHT, LEFT, TOP = 720.0, 320.0, 92.0, 34.0
 
@@ -44,7 +44,7 @@ class MemoryMap:
         steps = max((buffer.upper for buffer in self.buffers), default=1)
         across, down = WIDTH / max(steps, 1), HEIGHT / max(self.peak, 1)
         body = "".join(_buffer(buffer, across, down) for buffer in self.buffers if buffer.size)
-        label = escape(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}", quote=True)
+        label = escaped(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}")
         width, height = LEFT + WIDTH + 18, TOP + HEIGHT + 46
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="gm" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -90,6 +90,6 @@ def _buffer(buffer: MappedBuffer, across: float, down: float) -> str:
     said = f"{buffer.name}: {in_bytes(buffer.size)} at {buffer.offset:,}, steps {buffer.lower} to {buffer.upper - 1}"
     word = buffer.name.split(" ")[0]
     fits = w > 7.2 * len(word) and h > 13
-    text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escape(word)}</text>' if fits else ""
+    text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escaped(word)}</text>' if fits else ""
     rect = f'<rect class="u" x="{x:.2f}" y="{y:.2f}" width="{max(w, 0.5):.2f}" height="{max(h, 0.5):.2f}"/>'
-    return f"<g><title>{escape(said)}</title>{rect}{text}</g>"
+    return f"<g><title>{escaped(said)}</title>{rect}{text}</g>"

@@ -6,8 +6,9 @@ import base64
 import hashlib
 import json
 import re
-from html import escape
 from typing import Any
+
+from graphs.plain import escaped
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -21,7 +22,7 @@ main{{overflow-x:auto}}@media (max-width:700px){{main>svg{{max-width:none!import
 
 def page(title: str, body: str) -> str:
     """The HTML of a page with this title over `body`, which is HTML itself."""
-    return _PAGE.format(title=escape(title), body=body)
+    return _PAGE.format(title=escaped(title), body=body)
 
 
 def scripted(template: str, script: str, data: Any, **parts: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, laid_out, saved_text
 from graphs.drawing.model import Body, Diagram, Item, Look
+from graphs.plain import escaped
 
 MARGIN = 14.0
 LEGEND = 30.0
@@ -57,7 +57,7 @@ def svg(diagram: Diagram) -> str:
             *(_item(item, layout.places[item.key]) for item in diagram.items),
         ]
     )
-    label = escape(f"{diagram.title}: a graph of {sum(item.count for item in diagram.items):,} nodes", quote=True)
+    label = escaped(f"{diagram.title}: a graph of {sum(item.count for item in diagram.items):,} nodes")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}" '
@@ -97,7 +97,7 @@ def _legend(looks: list[Look], diagram: Diagram) -> str:
 
 def _box(box: Body, layout: Layout) -> str:
     x, y, w, h = layout.places[box.key]
-    title = escape(box.title)
+    title = escaped(box.title)
     return (
         f'<rect class="b" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="6"/>'
         f'<text class="t" x="{x + PADDING:.1f}" y="{y + TITLE - 7:.1f}">{title}</text>'
@@ -135,11 +135,11 @@ def _item(item: Item, place: Rectangle) -> str:
     y = place.y
     lines = [("", signed(item)), (' class="d"', item.detail), (' class="s"', saved_text(item))]
     texts = [
-        f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escape(words)}</text>'
+        f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escaped(words)}</text>'
         for i, (style, words) in enumerate((style, words) for style, words in lines if words)
     ]
     outline = _outline(item.look, " r" if item.is_result else "", place)
-    return f"<g><title>{escape(tooltip(item))}</title>{outline}{''.join(texts)}</g>"
+    return f"<g><title>{escaped(tooltip(item))}</title>{outline}{''.join(texts)}</g>"
 
 
 def signed(item: Item) -> str:

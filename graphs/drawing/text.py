@@ -9,6 +9,7 @@ from typing import Any
 
 from graphs.drawing.layout import saved_text
 from graphs.drawing.model import Diagram, Item
+from graphs.plain import one_line, plain
 
 _DOT = {
     "input": 'shape=box style="rounded,filled" fillcolor="#e8f1f8"',
@@ -63,12 +64,12 @@ def mermaid(diagram: Diagram) -> str:
 def _mermaid_level(diagram: Diagram, box: str, names: dict[str, str], boxes: dict[str, str]) -> Iterator[str]:
     for item in diagram.items:
         if item.box == box:
-            words = "<br/>".join(_words(item)).replace('"', "#quot;")
+            words = "<br/>".join(map(_unquoted, _words(item)))
             open_, close = ("([", "])") if item.kind == "input" else ("[", "]")
             yield f'  {names[item.key]}{open_}"{words}"{close}:::{item.look}'
     for inner in diagram.boxes:
         if inner.around == box:
-            yield f'  subgraph {boxes[inner.key]}["{inner.title}"]'
+            yield f'  subgraph {boxes[inner.key]}["{_unquoted(inner.title)}"]'
             yield from _mermaid_level(diagram, inner.key, names, boxes)
             yield "  end"
 
@@ -117,5 +118,9 @@ def _words(item: Item) -> list[str]:
     return [words for words in (item.label, item.detail, saved_text(item)) if words]
 
 
+def _unquoted(text: str) -> str:
+    return one_line(text).replace('"', "#quot;")
+
+
 def _quoted(text: str) -> str:
-    return json.dumps(text)
+    return json.dumps(plain(text))

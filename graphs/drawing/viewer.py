@@ -6,7 +6,6 @@ All text of the user's stands in JSON, and the page writes it as text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from graphs.drawing.grouping import Part, grouped, opened
 from graphs.drawing.model import Diagram
 from graphs.drawing.page import scripted
 from graphs.drawing.svg import SIGNS, STYLE, WORDS
+from graphs.plain import escaped
 
 SMALL, ROOM = 60, 24
 """A graph of so many nodes is open when the page opens; of a larger one, so many parts are seen."""
@@ -32,7 +32,7 @@ def viewer(title: str, stages: Sequence[Stage]) -> str:
     code = {line: text for stage in stages for line, text in stage.diagram.code.items()}
     data = {"stages": [_stage(stage) for stage in stages], "code": code, "signs": SIGNS, "words": WORDS}
     return scripted(
-        _read("viewer.html"), _read("viewer.js"), data, title=escape(title), style=STYLE + _read("viewer.css")
+        _read("viewer.html"), _read("viewer.js"), data, title=escaped(title), style=STYLE + _read("viewer.css")
     )
 
 

@@ -14,6 +14,7 @@ from graphs.errors import GraphError, ShapeError, put_line
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Texts, Translated
+from graphs.plain import one_line
 from graphs.promotion import held
 
 Values = dict[str, Any]
@@ -49,7 +50,7 @@ class NodeCall(NamedTuple):
                 bodies = {name: functools.partial(body.within, values) for name, body in self.bodies.items()}
                 result = self.call(*map(self._operand, range(len(args)), args), **bodies)
         except GraphError as error:
-            error.add_note(f"in {self.label} of the model")
+            error.add_note(one_line(f"in {self.label} of the model"))
             raise
         results = result if isinstance(result, tuple) else (result,)
         values.update(zip(self.outputs, results, strict=False))

@@ -19,6 +19,7 @@ from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
 from static.trace.tracing import Traced, is_traced
@@ -139,7 +140,7 @@ def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
     for entry in document["nodes"]:
         attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
-        nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, str(entry["source"]))))
+        nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
     return Graph(str(document["name"]), chosen[0], nodes, chosen[1])
 

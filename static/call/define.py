@@ -26,6 +26,7 @@ from graphs.errors import GraphError, located
 from graphs.ir import Node, ancestors
 from graphs.op import Attrs
 from graphs.ops.creation import zeros_like
+from graphs.plain import one_line
 from graphs.spec import TensorSpec
 from static.call.executable import Executable
 from static.passes import pipeline
@@ -136,7 +137,7 @@ class GraphBuilder(Block):
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {symbol.node.spec}" for name, symbol in self._placeholders.items())
-        return f"<graph {self._builder.name}({inputs}), {len(self._builder.nodes)} nodes>"
+        return one_line(f"<graph {self._builder.name}({inputs}), {len(self._builder.nodes)} nodes>")
 
     def _node(self, value: Any) -> Node:
         """The node of a value. Raises GraphError when it belongs to another graph."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from html import escape
 from textwrap import fill
 from typing import NamedTuple
 
 from graphs.ir import Node
+from graphs.plain import escaped
 from static import memory
 from static.passes.pipeline import Ran
 
@@ -57,7 +57,7 @@ class Report(NamedTuple):
     def _repr_html_(self) -> str:
         head = "<tr><th>pass</th><th>nodes</th><th>bytes of intermediate results</th></tr>"
         rows = "".join(_row(runs) for runs in _by_pass(self.steps))
-        return f"<table>{head}{rows}</table><pre>{escape(str(self))}</pre>"
+        return f"<table>{head}{rows}</table><pre>{escaped(str(self))}</pre>"
 
 
 def _by_pass(steps: Sequence[Ran]) -> list[list[Ran]]:
@@ -81,7 +81,7 @@ def _row(runs: Sequence[Ran]) -> str:
     nodes = ", then ".join(f"{step.before} → {step.after}" for step in runs)
     held = ", then ".join(f"{step.bytes_before} → {step.bytes_after}" for step in runs)
     cells = [runs[0].name, nodes, held]
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>"
 
 
 def node_bytes(node: Node) -> int:

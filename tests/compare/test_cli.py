@@ -19,6 +19,7 @@ from compare.records import results
 from compare.suite import stages as runs
 from compare.words import terminal
 from dynamic import tapes
+from graphs.plain import plain
 from tests.helpers.fake_run import Machine, parity_with, raw
 from tests.helpers.records import lines
 
@@ -358,6 +359,9 @@ def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, fie
     for done in (call("run", "--out", tmp_path, "--resume"), call("report", tmp_path)):
         assert not set(done.output) & set("\x1b\x07\x9b\u202e")
         done.output.encode()
+    for page in tmp_path.glob("report.*"):  # there is none where the file is refused
+        text = page.read_text("utf-8")
+        assert text == plain(text)
     if field != "kind":
         assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
 
@@ -375,7 +379,7 @@ def test_an_error_breaks_between_words_on_a_terminal_alone(monkeypatch):
 @pytest.mark.slow
 @given(st.text())
 def test_plain_text_is_what_it_was_but_for_what_a_terminal_obeys(text):
-    shown = terminal.plain(text)
+    shown = plain(text)
     assert "\x1b" not in shown
     shown.encode()
     assert shown == text or any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
@@ -415,4 +419,4 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_records_and_says_what_to_do(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
 def test_a_file_that_cannot_be_written_is_named(call):
     done = call("schema", "--out", "/dev/full")
-    assert (done.exit_code, done.stderr) == (2, "Error: a file: No space left on device\n")
+    assert (done.exit_code, done.stderr) == (2, "Error: /dev/full: No space left on device\n")

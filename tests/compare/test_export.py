@@ -14,8 +14,8 @@ from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
 from compare.page import formats as export
 from compare.records import results
-from graphs.files import write_file
 from compare.records.kinds import KINDS
+from graphs.files import write_file
 from tests.helpers.records import typed
 
 ROW = {"status": "ok", "reason": None, "calls_per_block": 4, "warmup": [0.5], "stream": None}

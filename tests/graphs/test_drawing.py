@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
+import zipfile
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +15,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic.anomaly import forward_lines
+from graphs import archive
 from graphs.drawing import (
     Diagram,
     GraphDrawing,
@@ -28,6 +31,7 @@ from graphs.drawing import (
 from graphs.drawing.folding import MOST, folded
 from graphs.drawing.svg import ends, signed
 from graphs.ops.control import scan
+from graphs.plain import plain
 
 W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
 
@@ -278,6 +282,53 @@ def test_a_map_of_memory_places_a_buffer_by_its_life_and_offset(tmp_path):
     assert repr(found) == "MemoryMap(m: 2 buffers, 1,024 bytes)"
     with pytest.raises(ValueError, match=r"not written as \.png; use \.svg or \.html"):
         found.save(tmp_path / "m.png")
+
+
+HOSTILE = 'a\r\n  false\x1b]0;t\x07\x9b\u202e\u2028\ud800\ufffe\x00"]<b>'
+
+
+def texts(name, path):
+    """What is shown of graphs that bear a name of the user's wherever one can stand: a function, an input, a line."""
+    x = np.ones(3, np.float32)
+
+    def f(x):
+        return g.sum(g.tanh(x) * 2)
+
+    f.__name__ = name
+    builder = static.GraphBuilder(name)
+    fed = builder.compile(g.tanh(builder.placeholder(name, (3,))) * builder.placeholder("y", (3,)))
+    exe = static.compile(lambda feed: f(feed[name]), {name: x})
+    static.compile(f, x).save(path)
+    with zipfile.ZipFile(path) as saved:
+        members = {each: saved.read(each) for each in saved.namelist() if each != "digest.txt"}
+    document = json.loads(members["graph.json"])
+    for node in document["nodes"]:
+        node |= {"source": name, "attrs": {**node["attrs"], **({"name": name} if node["op"] == "input" else {})}}
+    arrays = [archive.array_of(members[name]) for name in sorted(members) if name.startswith("arrays/")]
+    archive.write(path, json.dumps(document).encode(), arrays)
+    graph = static.trace(f, x)
+    for each in (fed, exe, static.load(path)):
+        yield from (repr(each), str(each.graph), each.source, each.report()._repr_html_(), str(each.report()))
+        yield from (each.draw_memory().svg(), each.draw_memory().html())
+    for drawing in (graph.draw(), static.load(path).graph.draw()):
+        yield from (drawing.svg(), drawing.html(), drawing.dot(), drawing.mermaid(), drawing.json(), repr(drawing))
+    for call in (
+        lambda: fed({}),
+        lambda: exe({name: x[:2]}),
+        lambda: static.load(path)(x, x),
+        lambda: static.load(path)(x > 0),
+    ):
+        with pytest.raises(g.GraphError) as caught:
+            call()
+        yield str(caught.value)
+    yield repr(builder)
+    yield str(g.GraphError(name))
+
+
+def test_a_name_of_a_users_begins_no_line_and_holds_nothing_that_is_obeyed(tmp_path):
+    for hostile in texts(HOSTILE, tmp_path / "graph"):
+        assert hostile == plain(hostile)
+        assert not re.search(r"^\s*false", hostile, re.MULTILINE)
 
 
 def chain(count):

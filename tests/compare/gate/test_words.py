@@ -25,6 +25,6 @@ def test_junit_counts_each_ending_and_holds_any_text():
     document = outputs.junit(Result("mine", tuple(rows), records), [rule])
     suite = ET.fromstring(document)
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "1", "2", "0"]
-    assert suite[1][0].get("message") == "off by <3> \N{REPLACEMENT CHARACTER}[1m"
+    assert suite[1][0].get("message") == "off by <3> \\x1b[1m"
     assert suite[2][0].get("message") == "ValueError: & more"
     assert suite[3][0].get("message") == "not measured: static-exact ÷ dynamic was not measured"
