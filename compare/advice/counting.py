@@ -13,9 +13,10 @@ import numpy as np
 from compare import steps, workloads
 from compare.advice import heldout, probes
 from compare.engines import OWN, Engine, cases, named
+from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import TimedCall, collected, time_block
+from compare.instruments.time.rounds import collected, time_block
 from compare.own import origin
 from compare.own.case import case_of, converting
 from compare.own.question import Question, calls_in
@@ -131,25 +132,27 @@ def timed(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> Ti
     clock = time.perf_counter if engine.costly else time.process_time
     with nullcontext() if engine.costly else np.errstate(all="ignore"), collected():
         start = clock()
-        eager = steady_call(engine.step(arms[0], case))
+        eager = engine.step(arms[0], case)
         built = clock() - start  # what any step takes to build
-        eager()
+        eager.epoch()
         start = clock()
-        compiled = steady_call(engine.step(arms[1], case))
-        compiled()
+        compiled = engine.step(arms[1], case)
+        compiled.epoch()
         first = clock() - start - built
-        compiled()
+        compiled.epoch()
         taken = _least({"eager": eager, "compiled": compiled}, budget)
     each = {arm: seconds / len(case.examples) for arm, seconds in taken.items()}
     return Timed(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
 
 
-def _least(calls: Mapping[str, TimedCall], budget: Budget) -> dict[str, float]:
-    """The seconds of a call of each arm: the least of blocks that take turns."""
+def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
+    """The seconds of an epoch of each arm: the least of blocks that take turns."""
+    epochs = {arm: steady_call(step) for arm, step in made.items()}
 
     def block(arm: str, count: int) -> float:
-        return time_block(calls[arm], count, time.process_time_ns)
+        with made[arm].within():
+            return time_block(epochs[arm], count, time.process_time_ns)
 
-    counts = {arm: max(1, int(budget.block_seconds / max(block(arm, 1), 1e-8))) for arm in calls}
-    rounds = [{arm: block(arm, counts[arm]) for arm in calls} for _ in range(budget.rounds)]
-    return {arm: min(seconds[arm] for seconds in rounds) for arm in calls}
+    counts = {arm: max(1, int(budget.block_seconds / max(block(arm, 1), 1e-8))) for arm in made}
+    rounds = [{arm: block(arm, counts[arm]) for arm in made} for _ in range(budget.rounds)]
+    return {arm: min(seconds[arm] for seconds in rounds) for arm in made}

@@ -288,8 +288,15 @@ class Engine(ABC):
             before.restore()
         return counts
 
+    @property
+    def waits(self) -> Function | None:
+        """What returns when a result is computed; None where every call returns no sooner."""
+        return None
+
     def wait(self, result: Any) -> None:
         """Return when a result is computed."""
+        if waits := self.waits:
+            waits(result)
 
     def reset(self, seed: int) -> None:
         """Bring the framework's random numbers back to a seed."""

@@ -115,11 +115,13 @@ class Jax(Framework):
 
         return Specialised(function, jax.jit, jax.Array)
 
-    def wait(self, result: Any) -> None:
-        """Return when every array is computed."""
+    @property
+    def waits(self) -> Function:
+        """Until every array is computed."""
         import jax
 
-        jax.block_until_ready(result)
+        waits: Function = jax.block_until_ready
+        return waits
 
     def doubled(self, tree: Any) -> Any:
         """See the base."""

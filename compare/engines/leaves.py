@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import optree
 
-from compare.engines.step import Compilation, Observed
+from compare.engines.step import Bindable, BoundCall, Compilation, Observed
 
 FIRST = "the first call"
 OTHER = "other containers, or another number of leaves in them"
@@ -30,7 +31,7 @@ class Trace:
     seconds: float
 
 
-class Specialised:
+class Specialised(Bindable):
     """A function compiled once for each structure of its arguments and each value in them that is no array.
 
     `latest` is what was traced last in this process, by whichever.
@@ -45,8 +46,8 @@ class Specialised:
         self.made: dict[Any, Any] = {}
         self.traces: list[Trace] = []
 
-    def __call__(self, *args: Any) -> Any:
-        """What the function returns."""
+    def bind(self, *args: Any) -> BoundCall:
+        """The call of what is compiled for these arguments, on the arrays among them."""
         arguments: Any = args
         leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self.array)]
@@ -54,7 +55,7 @@ class Specialised:
         key = (structure, tuple(at), tuple(map(repr, static)))
         if key not in self.made:
             self.made[key] = self.compile(self._of_arrays(static, structure, at))
-        return self.made[key](*(leaves[i] for i in at))
+        return BoundCall(partial(self.made[key], *(leaves[i] for i in at)))
 
     def _of_arrays(self, static: list[Any], structure: Any, at: list[int]) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -66,6 +67,48 @@ class LineOp:
     saved_bytes: int = 0
 
 
+def as_it_is(returned: Any) -> Any:
+    """The same."""
+    return returned
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """A call that is ready. What depends on the structure of its arguments is done.
+
+    `run` is what a clock may read: the call as the user writes it, its backward pass, and nothing else. `result` makes
+    the value and the gradients of what `run` returns. `within` is entered around both, once for many runs: a switch of
+    the framework, and what brings back what a run leaves. A call of it all is one run with its result.
+    """
+
+    run: Callable[[], Any]
+    result: Function = as_it_is
+    within: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def __call__(self) -> tuple[Any, Any]:
+        """The value and the gradients."""
+        with self.within():
+            result: tuple[Any, Any] = self.result(self.run())
+        return result
+
+
+class Bindable(ABC):
+    """A step that can be bound to the arguments of a call; called as it is, it binds and runs."""
+
+    @abstractmethod
+    def bind(self, *args: Any) -> BoundCall:
+        """The call with these arguments, ready."""
+
+    def __call__(self, *args: Any) -> tuple[Any, Any]:
+        """The value and the gradients."""
+        return self.bind(*args)()
+
+
+def bound(built: Function, args: tuple[Any, ...]) -> BoundCall:
+    """The call of whatever an engine has built, ready."""
+    return built.bind(*args) if isinstance(built, Bindable) else BoundCall(partial(built, *args))
+
+
 class StepEngine(Protocol):
     """What a step, and who times it, asks of its engine."""
 
@@ -76,8 +119,9 @@ class StepEngine(Protocol):
     def counter(self) -> ByteCounter:
         """What counts the bytes of a step."""
 
-    def wait(self, result: Any) -> None:
-        """Return when a result is computed."""
+    @property
+    def waits(self) -> Function | None:
+        """What returns when a result is computed; None where every call does."""
 
     def numpy(self, tree: Any) -> Any:
         """A container of the engine's arrays as one of NumPy's."""
@@ -93,21 +137,40 @@ class Step:
     def __init__(
         self, engine: StepEngine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
     ) -> None:
-        self.engine, self.built, self.examples = engine, built, examples
-        self.run = partial(built, *params)
+        self.engine, self.built, self.examples, self.params = engine, built, examples, params
         self.before = engine.observed(built)
         self.live = engine.counter.live()
+        self._bound: dict[int, BoundCall] = {}
+
+    def ready(self, *example: Any) -> BoundCall:
+        """The call of an example, ready; it waits for what it computes."""
+        call = bound(self.built, (*self.params, *example))
+        waits = self.engine.waits
+        return replace(call, run=_waited(call.run, waits)) if waits else call
+
+    def bind(self, index: int) -> BoundCall:
+        """The call of the example of that number, made ready once."""
+        if index not in self._bound:
+            self._bound[index] = self.ready(*self.examples[index])
+        return self._bound[index]
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
         """The value and the gradients."""
-        result: tuple[Any, Any] = self.run(*example)
-        self.engine.wait(result)
-        return result
+        return self.ready(*example)()
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Where the `run` of each of its calls may be called."""
+        with ExitStack() as stack:
+            for index in range(len(self.examples)):
+                stack.enter_context(self.bind(index).within())
+            yield
 
     def epoch(self) -> None:
         """Every example once."""
-        for example in self.examples:
-            self(*example)
+        with self.within():
+            for index in range(len(self.examples)):
+                self.bind(index).run()
 
     @property
     def observed(self) -> Observed:
@@ -134,7 +197,17 @@ class Step:
 
     def close(self) -> None:
         """Release everything compiled."""
-        del self.built, self.run
+        self._bound.clear()
+        del self.built
+
+
+def _waited(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
+    def waited() -> Any:
+        returned = run()
+        waits(returned)
+        return returned
+
+    return waited
 
 
 class TrainingFunction(ABC):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import product
 from random import Random
 from types import MappingProxyType
@@ -17,8 +16,8 @@ from compare import engines
 from compare.instruments import memory
 from compare.instruments.parity import TOLERANCES, exact
 from compare.instruments.rounding import tree_error
-from compare.instruments.time.measure import steady_call, timed
-from compare.instruments.time.rounds import collected, paired_rounds
+from compare.instruments.time.measure import steady_rounds, timed
+from compare.instruments.time.rounds import collected
 from compare.records.job import Budget, Job
 from compare.records.sweeps import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.workloads.base import Case
@@ -71,13 +70,13 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     for arm in rng.sample(ARMS, len(ARMS)):
         with collected():
             steps[arm] = engines.step(arm, case)
-            first[arm], results[arm] = timed(partial(steps[arm], *case.examples[0]))
+            first[arm], results[arm] = timed(steps[arm].bind(0))
     wanted = exact(case)
     error = max(tree_error(result, wanted) for result in results.values())
     if error > TOLERANCES["float32"]:
         return GridTimes(ops, depth, elements, "disagree", f"off by {error:.3g}", {})
     builds = {arm: step.compile_seconds for arm, step in steps.items()}
-    settled = paired_rounds({arm: steady_call(steps[arm]) for arm in ARMS}, budget, rng).settled()
+    settled = steady_rounds({arm: steps[arm] for arm in ARMS}, budget, rng).settled()
     rows = {arm: GridArm(builds[arm], first[arm], *settled[arm]) for arm in ARMS}
     return GridTimes(ops, depth, elements, "ok", None, rows)
 

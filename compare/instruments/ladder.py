@@ -13,8 +13,9 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,8 +111,9 @@ def _case(job: Job) -> Case:
 
 def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
-    rows, calls = _climbed_all(rungs, case)
-    within = {name: rung.within for name, rung in rungs.items()}
+    rows, climbed = _climbed_all(rungs, case)
+    within = {name: partial(_inside, rungs[name], step) for name, step in climbed.items()}
+    calls = {name: steady_call(step) for name, step in climbed.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
     for name, settled in rounds.settled().items():
         rows[name].steady, rows[name].blocks = settled
@@ -128,8 +130,9 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
 
 def measure_on_cores(job: Job, case: Case) -> schema.Threads:
     """Native code on one core and on all of them, where both can be, timed side by side."""
-    rows, calls = _climbed_all(ON_CORES, case)
-    if len(calls) == len(rows):
+    rows, climbed = _climbed_all(ON_CORES, case)
+    if len(climbed) == len(rows):
+        calls = {name: steady_call(step) for name, step in climbed.items()}
         rounds = paired_rounds(calls, job.budget, job.random(), time.perf_counter_ns, warm=WARM_CALLS)
         for name, settled in rounds.settled().items():
             rows[name].steady, rows[name].blocks = settled
@@ -138,10 +141,10 @@ def measure_on_cores(job: Job, case: Case) -> schema.Threads:
 
 def _climbed_all(
     rungs: Mapping[str, RungDefinition], case: Case
-) -> tuple[dict[str, schema.Rung], dict[str, Callable[[], object]]]:
-    """The rows of all rungs but for their times, and what to call of those that give what the first gives."""
+) -> tuple[dict[str, schema.Rung], dict[str, GraphStep]]:
+    """The rows of all rungs but for their times, and the steps of those that give what the first gives."""
     rows: dict[str, schema.Rung] = {}
-    calls: dict[str, Callable[[], object]] = {}
+    climbed: dict[str, GraphStep] = {}
     expected: Any = None
     for name, rung in rungs.items():
         rows[name], step, result = _climbed(rung, case)
@@ -149,8 +152,15 @@ def _climbed_all(
         if step is not None and (off := difference(result, expected, Expected(case, 0, expected, expected))):
             rows[name].status, rows[name].reason = "disagree", off
         elif step is not None:
-            calls[name] = steady_call(step)
-    return rows, calls
+            climbed[name] = step
+    return rows, climbed
+
+
+@contextmanager
+def _inside(rung: RungDefinition, step: GraphStep) -> Iterator[None]:
+    """Where a block of a rung runs."""
+    with rung.within(), step.within():
+        yield
 
 
 def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:

@@ -9,12 +9,13 @@ slowed inside each call instead (`compare.selftest.subjects`). Every arm carries
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from compare import engines
-from compare.engines.step import Observed, Step
+from compare.engines.step import BoundCall, Observed, Step
 from compare.selftest.subjects import Divided
 from compare.workloads.base import Case
 
@@ -50,17 +51,22 @@ class Injected(Step):
         """What was done for them."""
         return self._turns * (self.parts + self.more)
 
-    def __call__(self, *example: Any) -> tuple[Any, Any]:
-        """What the step gives, computed twice where another run is due."""
-        self._turns += 1
-        self._due += self.share
-        if self._due >= WHOLE + self.share:  # the run that is due counts as one too
-            self._due -= WHOLE + self.share
-            self._again += 1
-            self(*example)  # with all that is around the work, or a short step would be slowed by less
-        if self.leak and self._turns % len(self.examples) == 0:
-            self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
-        return self.step(*example)
+    def ready(self, *example: Any) -> BoundCall:
+        """The call of the step, which is made twice where another run is due."""
+        call = self.step.ready(*example)
+
+        def run() -> Any:
+            self._turns += 1
+            self._due += self.share
+            if self._due >= WHOLE + self.share:  # the run that is due counts as one too
+                self._due -= WHOLE + self.share
+                self._again += 1
+                run()  # with all that is around the work, or a short step would be slowed by less
+            if self.leak and self._turns % len(self.examples) == 0:
+                self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
+            return call.run()
+
+        return replace(call, run=run)
 
     @property
     def observed(self) -> Observed:

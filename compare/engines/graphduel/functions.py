@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dynamic
+from compare.engines.step import Bindable, BoundCall
 from graphs import tree
 
 INSIDE = "differentiates_inside"
@@ -20,7 +22,7 @@ def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Calla
     if argnum is not None:
         step = engine.value_and_grad(f, argnum)
         return _arrays_of(step) if engine is dynamic and getattr(f, INSIDE, False) else step
-    return _unrecorded(f) if engine is dynamic else _alone(f)
+    return DynamicOutput(f) if engine is dynamic else _alone(f)
 
 
 def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,16 +33,17 @@ def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
     return output
 
 
-def _unrecorded(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`(f(...), ())` in the dynamic engine: no tape, arrays in and arrays out."""
+class DynamicOutput(Bindable):
+    """`step(*args) -> (f(...), ())` in the dynamic engine: no tape, arrays in and arrays out."""
 
-    @functools.wraps(f)
-    def output(*args: Any) -> tuple[Any, tuple[()]]:
-        with dynamic.no_grad():
-            result = f(*tree.tree_map(tensor_of, args))
-        return tree.tree_map(_array, result), ()
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.function = f
+        functools.update_wrapper(self, f)
 
-    return output
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base; `f` is given tensors, made here."""
+        call = partial(self.function, *tree.tree_map(tensor_of, args))
+        return BoundCall(call, lambda value: (tree.tree_map(_array, value), ()), dynamic.no_grad)
 
 
 def _arrays_of(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -45,11 +45,6 @@ class GraphStep(Step):
         self.stats = stats or Stats()
         super().__init__(named(OWN), function, examples, (params,))
 
-    def __call__(self, *example: Any) -> tuple[Any, Any]:
-        """The loss and the gradients of the parameters."""
-        result: tuple[Any, Any] = self.function(self.params, *example)
-        return result
-
     @property
     def observed(self) -> Observed:
         """A compilation for each graph, with its reason; the seconds are those of all."""

@@ -15,7 +15,7 @@ from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
-from compare.engines.step import Function, Observed, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, Observed, loss_in
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.errors import without_folders
 from compare.records.device import Device
@@ -67,12 +67,12 @@ class TensorFlow(Framework):
         devices = tf.config.list_physical_devices("GPU")
         return str(tf.config.experimental.get_device_details(devices[0]).get("device_name", "GPU")) if devices else None
 
-    def wait(self, result: Any) -> None:
-        """Return when the GPU has done all that it was given."""
+    @property
+    def waits(self) -> Function | None:
+        """On a GPU, until it has done all that it was given."""
         import tensorflow as tf
 
-        if self.device == "cuda":
-            tf.test.experimental.sync_devices()
+        return (lambda _: tf.test.experimental.sync_devices()) if self.device == "cuda" else None
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
@@ -98,7 +98,7 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        step = (lambda *args: (loss(*args), ())) if argnum is None else _stepped(loss, argnum)
+        step = (lambda *args: (loss(*args), ())) if argnum is None else TapeStep(loss, argnum)
         return step if self.mode(arm) is EAGER else self.compiled(arm, step)
 
     def compiled(self, arm: str, function: Function) -> Function:
@@ -153,16 +153,33 @@ class TensorFlow(Framework):
         return without_folders(last if last.startswith(name) else f"{name}: {last}")
 
 
-def _stepped(loss: Function, argnum: int) -> Function:
+class TapeStep(Bindable):
     """`step(*args) -> (what the loss returns, gradients)`; a tape watches the leaves of one argument alone."""
-    import tensorflow as tf
 
-    def step(*args: Any) -> tuple[Any, Any]:
-        leaves, structure = optree.tree_flatten(args[argnum])
-        with tf.GradientTape() as tape:
-            tape.watch(leaves)
-            value = loss(*args)
-        gradients = tape.gradient(loss_in(value), leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return value, optree.tree_unflatten(structure, [tf.convert_to_tensor(x) for x in gradients])
+    def __init__(self, loss: Function, argnum: int) -> None:
+        self.loss, self.argnum = loss, argnum
 
-    return step
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base; gradients that are none become zeros afterwards."""
+        import tensorflow as tf
+
+        loss = self.loss
+        leaves, structure = optree.tree_flatten(args[self.argnum])
+        watched = leaves[0] if leaves and leaves[0] is args[self.argnum] else leaves
+
+        def run() -> tuple[Any, Any]:
+            with tf.GradientTape() as tape:
+                tape.watch(watched)
+                value = loss(*args)
+            return value, tape.gradient(loss_in(value), watched)
+
+        def result(returned: tuple[Any, Any]) -> tuple[Any, Any]:
+            value, gradients = returned
+            gradients = gradients if watched is leaves else [gradients]
+            dense = [
+                tf.zeros_like(leaf) if gradient is None else tf.convert_to_tensor(gradient)
+                for leaf, gradient in zip(leaves, gradients, strict=True)
+            ]
+            return value, optree.tree_unflatten(structure, dense)
+
+        return BoundCall(run, result)

@@ -20,7 +20,7 @@ from compare.engines.step import Function, LineOp, Observed, TrainingFunction
 from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
-from compare.engines.torch.step import TorchStep, trainable
+from compare.engines.torch.step import TorchOutput, TorchStep, trainable
 from compare.engines.torch.training import TorchTraining, holders_in, trains
 from compare.records.device import Device
 from compare.records.work import RanOp
@@ -101,21 +101,18 @@ class Torch(Framework):
 
         return optree.tree_map(array, tree, none_is_leaf=True)
 
-    def wait(self, result: Any) -> None:
-        """Return when the GPU has done all that it was given."""
+    @property
+    def waits(self) -> Function | None:
+        """On a GPU, until it has done all that it was given."""
         import torch
 
-        if self.device == "cuda":
-            torch.cuda.synchronize()
+        return (lambda _: torch.cuda.synchronize()) if self.device == "cuda" else None
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
-        import torch
-
         run = self._run(arm, loss)
         if argnum is None:
-            return lambda *args: (torch.no_grad()(run)(*args), ())
-
+            return TorchOutput(run)
         return TorchStep(run, argnum, list(filter(trainable, holders_in(loss))))
 
     def _run(self, arm: str, function: Function) -> Function:

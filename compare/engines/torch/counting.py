@@ -7,6 +7,7 @@ from typing import Any
 
 import optree
 
+from compare.engines.step import bound
 from compare.records.work import RanOp
 
 
@@ -22,8 +23,9 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
             ops.append(_of(op, args, kwargs or {}, out))
             return out
 
-    with Counter():
-        step(*call)
+    ready = bound(step, call)
+    with ready.within(), Counter():
+        ready.run()
     return ops
 
 

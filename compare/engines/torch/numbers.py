@@ -53,15 +53,18 @@ def changed(tree: Any, change: Change) -> Any:
 
 @contextmanager
 def meanwhile(holders: Sequence[Any], change: Change) -> Iterator[None]:
-    """Inside, the tensors that modules hold, and those that are holders themselves, have other data."""
-    tensors = [(tensor, tensor.data) for tensor in tensors_of(holders)]
+    """Inside, the tensors that modules hold, and those that are holders themselves, have other data and no gradient."""
+    tensors = [(tensor, tensor.data, tensor.grad) for tensor in tensors_of(holders)]
     try:
-        for tensor, data in tensors:
+        for tensor, data, _ in tensors:
+            tensor.grad = None  # a gradient has the dtype of its tensor
             tensor.data = change(data)
         yield
     finally:
-        for tensor, data in tensors:
+        for tensor, data, gradient in tensors:
+            tensor.grad = None
             tensor.data = data
+            tensor.grad = gradient
 
 
 def tensors_of(holders: Sequence[Any]) -> list[Any]:

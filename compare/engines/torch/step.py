@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import optree
 
-from compare.engines.step import LOSS, Function, loss_in
+from compare.engines.step import LOSS, Bindable, BoundCall, Function, loss_in
 from compare.errors import InputsError
 from compare.words import text
 
 INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
 
 
-class TorchStep:
-    """`step(*args) -> (what run returns, gradients)`: those that `backward` would leave, and nothing is left anywhere.
+class TorchStep(Bindable):
+    """`step(*args) -> (what run returns, gradients)`: those that `backward` leaves, and nothing is left anywhere.
 
     They are in what requires a gradient of the arguments and of what the loss has `reached` by itself: parameters of
     modules, by their names, and tensors. Where nothing does they are in the float tensors of the argument `argnum`.
@@ -29,8 +31,8 @@ class TorchStep:
         self.gradients_in = ""
         self._named: dict[Any, dict[str, Any]] = {}
 
-    def __call__(self, *args: Any) -> tuple[Any, Any]:
-        """See the class."""
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base; what requires a gradient of the arguments, and is no leaf, is one of its own."""
         trees = [optree.tree_flatten(arg) for arg in args]
         elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
         asked = self.argnum if not elsewhere else None
@@ -45,12 +47,13 @@ class TorchStep:
         asked_of: Any = wanted[self.argnum] if alone else [wanted[i] for i in holding]
         parts, structure = optree.tree_flatten(asked_of)
         plain = [leaf for leaves in flat for leaf in leaves if not _requires(leaf)]
-        value = self.run(*(optree.tree_unflatten(tree, leaves) for (_, tree), leaves in zip(trees, flat, strict=True)))
+        call = [_with(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
         self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
-        gradients: Any = optree.tree_unflatten(structure, _gradients(value, parts, may_be_none=not elsewhere))
-        for leaf in filter(_requires, plain):  # the function has asked for it: no other call does
-            leaf.requires_grad_(False)
-        return _detached(value), gradients
+        return BoundCall(
+            _differentiated(partial(self.run, *call), parts, may_be_none=not elsewhere),
+            lambda value: (_detached(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
+            partial(_kept, parts, plain),
+        )
 
     def _requires(self, leaf: Any) -> bool:
         import torch
@@ -92,9 +95,16 @@ def _apart(leaf: Any, *, wanted: bool) -> Any:
     """A tensor that requires a gradient, or is to have one, as a leaf of a graph of its own; anything else as it is."""
     import torch
 
-    if _requires(leaf) or (wanted and isinstance(leaf, torch.Tensor) and leaf.is_floating_point()):
-        return leaf.detach().requires_grad_()
-    return leaf
+    if _requires(leaf):
+        return leaf if leaf.is_leaf else leaf.detach().requires_grad_()
+    is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+    return leaf.detach().requires_grad_() if wanted and is_float else leaf
+
+
+def _with(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]) -> Any:
+    """The argument with other leaves; itself where they are the same, so that what a call changes in it is seen."""
+    alike = all(old is new for old, new in zip(before, leaves, strict=True))
+    return arg if alike else optree.tree_unflatten(structure, leaves)
 
 
 def _detached(value: Any) -> Any:
@@ -103,26 +113,77 @@ def _detached(value: Any) -> Any:
     return optree.tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value, none_is_leaf=True)
 
 
-def _gradients(value: Any, parts: list[Any], *, may_be_none: bool) -> Any:
-    """Gradients of the loss; zeros where it depends on no tensor, which of the parameters of a module is an error."""
+def _differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
+    """A step as its author writes it: no gradients yet, the call, and the backward pass of the loss in what it gives.
+
+    The loss may depend on no tensor where that `may_be_none`.
+    """
     import torch
 
-    loss = loss_in(value)
+    tensor = torch.Tensor
+
+    def run() -> Any:
+        for part in parts:
+            part.grad = None
+        value = call()
+        try:
+            (value if value.__class__ is tensor else loss_in(value)).backward()  # asking a tensor costs 0.4 µs
+        except Exception as error:  # noqa: BLE001  (looked at only now: no check is inside the clock)
+            _look(loss_in(value), error, parts, may_be_none=may_be_none)
+        return value
+
+    return run
+
+
+def _look(loss: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bool) -> None:
+    """Raise what is wrong with a loss that was not differentiated; nothing is where it need not depend on a tensor."""
+    import torch
+
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
         raise InputsError(
             f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
-        )
-    if parts and may_be_none and not loss.requires_grad:
-        return [torch.zeros_like(part) for part in parts]
+        ) from error
     if not parts or not loss.requires_grad:
+        if parts and may_be_none:
+            return
         what = "the loss has no gradient" if parts else "neither the first argument nor the loss holds a parameter"
         raise InputsError(
             f"{what}; return the loss of a module or of float tensors, before backward() and item(), {INSTEAD}"
-        )
-    try:
-        return torch.autograd.grad(loss, parts, materialize_grads=True)
-    except RuntimeError as error:
-        if "second time" not in str(error):
-            raise
+        ) from error
+    if "second time" in str(error):
         raise InputsError("the loss has been differentiated already; leave backward() and the optimiser out") from error
+    raise error
+
+
+def _gradient(part: Any) -> Any:
+    """What a run has left; zeros where the loss does not depend on it."""
+    import torch
+
+    return torch.zeros_like(part) if part.grad is None else part.grad
+
+
+@contextmanager
+def _kept(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
+    """Afterwards the gradients are those of before, and a tensor requires none that required none."""
+    before = [(part, part.grad) for part in parts]
+    try:
+        yield
+    finally:
+        for part, gradient in before:
+            part.grad = gradient
+        for leaf in filter(_requires, plain):  # the function has asked for it: no other call does
+            leaf.requires_grad_(False)
+
+
+class TorchOutput(Bindable):
+    """`step(*args) -> (what run returns, ())`, without gradients."""
+
+    def __init__(self, run: Function) -> None:
+        self.run = run
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        import torch
+
+        return BoundCall(partial(self.run, *args), lambda value: (value, ()), torch.no_grad)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import optree
 
 from compare.engines.reached import ReachedCode, outermost
-from compare.engines.step import Function, TrainingFunction, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, TrainingFunction, loss_in
 from compare.engines.torch.numbers import moving
 
 
@@ -102,14 +103,7 @@ class TorchTraining(TrainingFunction):
 
     def build(self, arm: str) -> Function:
         """See the base."""
-        run, places = self.run(arm), self.places
-
-        def step(*args: Any) -> tuple[Any, Any]:
-            value = run(*args)
-            after = [space[name] for space, name in places]
-            return () if value is None else value, [*after, *map(_left, after)]
-
-        return step
+        return _Trained(self.run(arm), self.places)
 
     def nudge(self, seed: int) -> None:
         """See the base."""
@@ -125,6 +119,21 @@ def _left(tensor: Any) -> Any:
     """The gradient that a step has left; an empty container where there is none."""
     gradient = tensor.grad if tensor is not None and tensor.is_leaf else None
     return () if gradient is None else gradient.to_dense() if gradient.layout is not tensor.layout else gradient
+
+
+class _Trained(Bindable):
+    """`step(*call) -> (what run returns, the state after it)`: what stands in the places, and the gradients left."""
+
+    def __init__(self, run: Function, places: Sequence[tuple[Any, str]]) -> None:
+        self.run, self.places = run, places
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return BoundCall(partial(self.run, *args), self._result)
+
+    def _result(self, value: Any) -> tuple[Any, Any]:
+        after = [space[name] for space, name in self.places]
+        return () if value is None else value, [*after, *map(_left, after)]
 
 
 def _is_float(value: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random
 from statistics import median
 from typing import Any, NamedTuple, cast
@@ -22,8 +22,8 @@ from compare.instruments.lengths.models import Stream, drawn, stream
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
 from compare.instruments.runnables import Reference, Runnable
 from compare.instruments.time.first import first_epoch, unlimited
-from compare.instruments.time.measure import steady_call, timed
-from compare.instruments.time.rounds import collected, orders, paired_rounds
+from compare.instruments.time.measure import steady_rounds, timed
+from compare.instruments.time.rounds import collected, orders
 from compare.records.job import Job
 from compare.records.sweeps import GroupCall, Lengths, StrategyArm
 from graphs import tree
@@ -98,8 +98,7 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
         if step:
             ready[name] = step
     if ready:
-        calls = {name: steady_call(step) for name, step in ready.items()}
-        settled = paired_rounds(calls, job.budget, rng).settled()
+        settled = steady_rounds(ready, job.budget, rng).settled()
         latencies = steady_calls(ready, rng)
         for name, step in ready.items():
             row, (is_steady, blocks) = rows[name], settled[name]
@@ -138,5 +137,5 @@ def steady_calls(ready: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, l
         with collected():
             for name in order:
                 step = ready[name]
-                seconds[name].append([timed(partial(step, *call))[0] for call in step.examples])
+                seconds[name].append([timed(step.bind(index).run)[0] for index in range(len(step.examples))])
     return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}

@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -18,7 +19,7 @@ import graphs
 import static
 from compare import engines
 from compare.engines.graphduel.adapter import SYMBOLIC
-from compare.engines.step import Function, Step
+from compare.engines.step import BoundCall, Function, Step
 from compare.errors import UnsupportedError
 from compare.instruments.lengths.models import Loss, SequenceModel, Stream
 from compare.workloads.base import Example
@@ -102,8 +103,11 @@ class ReadyStrategy(Step):
         super().__init__(engines.named(engines.OWN), built, tuple((index,) for index in range(len(laid.groups))))
         self.stream, self.laid, self.arguments = stream, laid, arguments
 
-    def __call__(self, index: int) -> tuple[Any, Any]:
-        """The mean loss of a group, and its gradients."""
+    def ready(self, index: int) -> BoundCall:
+        """The call of a group, which gives the mean loss and its gradients."""
+        return BoundCall(partial(self._of_group, index))
+
+    def _of_group(self, index: int) -> tuple[Any, Any]:
         examples = [self.stream.examples[i] for i in self.laid.groups[index]]
         result: tuple[Any, Any] = self.built(self.stream.params, *self.arguments(examples))
         return result

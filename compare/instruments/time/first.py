@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from compare.engines.limit import LimitError, within
@@ -105,7 +104,8 @@ class FirstEpoch:
         if (step := self.right) is None:
             return
         counter = step.engine.counter
-        peaks = [peak for example in step.examples if (peak := counter.peak(partial(step, *example))) is not None]
+        calls = map(step.bind, range(len(step.examples)))
+        peaks = [peak for call in calls if (peak := counter.peak(call)) is not None]
         if peaks:
             self.peak, self.held = max(peaks), max(0, counter.live() - step.live)
 
@@ -180,15 +180,15 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
     `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
     """
     seen: set[Any] = set()
-    for index, example in enumerate(step.examples):
-        before, form = step.compiles, runnable.form(index)
+    for index in range(len(step.examples)):
+        before, form, call = step.compiles, runnable.form(index), step.bind(index)
         now(f"made call {index + 1} in {arm}")
-        with runnable.called(index), collected():
+        with runnable.called(index), call.within(), collected():
             with epoch.counted():
                 start = time.perf_counter()
-                result = step(*example)
+                returned = call.run()
                 seconds = time.perf_counter() - start
-            arrays: Any = step.engine.numpy(result)
+            arrays: Any = step.engine.numpy(call.result(returned))
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)

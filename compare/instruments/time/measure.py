@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from random import Random
 from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
@@ -19,10 +19,22 @@ from compare.instruments import thin
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
-from compare.instruments.time.rounds import CLOCK, NAME, Clock, ClockName, TimedCall, clock_name, paired_rounds, turned
+from compare.instruments.time.rounds import (
+    ALIKE,
+    CLOCK,
+    NAME,
+    Clock,
+    ClockName,
+    Rounds,
+    TimedCall,
+    Turns,
+    clock_name,
+    paired_rounds,
+    turned,
+)
 from compare.instruments.watch import lines
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
-from compare.records.job import Job
+from compare.records.job import Budget, Job
 from compare.records.record import Bare, Record
 from compare.records.results import to_json
 from compare.steps import now
@@ -174,8 +186,7 @@ def time_steady(
     steps = {arm: step for arm in job.arms if (step := epochs[arm].right)}
     if not steps:
         return
-    calls = {arm: steady_call(step) for arm, step in steps.items()}
-    rounds = paired_rounds(calls, job.budget, job.random(), clock, turns=runnable.turns(steps))
+    rounds = steady_rounds(steps, job.budget, job.random(), clock, runnable.turns(steps))
     for arm, (is_steady, seconds) in rounds.settled().items():
         row, examples = rows[arm], len(steps[arm].examples)
         row.steady = is_steady
@@ -184,9 +195,26 @@ def time_steady(
         row.blocks = [each / examples for each in seconds]
 
 
+def steady_rounds(
+    steps: Mapping[str, Step], budget: Budget, rng: Random, clock: Clock = CLOCK, turns: Turns = ALIKE
+) -> Rounds:
+    """Rounds of steps in steady state."""
+    calls = {arm: steady_call(step) for arm, step in steps.items()}
+    within = {arm: step.within for arm, step in steps.items()}
+    return paired_rounds(calls, budget, rng, clock, within=within, turns=turns)
+
+
 def steady_call(step: Step) -> TimedCall:
-    """What one steady call is: a step on its one example, or an epoch over the whole stream."""
-    return step.epoch if len(step.examples) > 1 else partial(step, *step.examples[0])
+    """What one steady call is, inside `step.within`: a step on its one example, or an epoch over the whole stream."""
+    runs = [step.bind(index).run for index in range(len(step.examples))]
+    if len(runs) == 1:
+        return runs[0]
+
+    def epoch() -> None:
+        for run in runs:
+            run()
+
+    return epoch
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:

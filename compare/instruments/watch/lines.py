@@ -45,11 +45,11 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
     if runnable.written is None or not engine.tells_lines:
         return
     middle = cases.median_length(runnable.lengths)
-    call = step.examples[middle]
+    call = step.bind(middle)
     try:
         clock = CLOCK if engine.device == "cpu" else perf_counter_ns
-        with runnable.fresh():
-            row = readings.read(lambda: engine.lines(step.run, call), lambda: step(*call), clock, runnable.begin)
+        with runnable.fresh(), call.within():
+            row = readings.read(lambda: engine.lines(call.run, ()), call.run, clock, runnable.begin)
     except Exception as error:  # noqa: BLE001  (as for our arms)
         row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
     yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))
