@@ -171,8 +171,11 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
 
 
 def admitted(records: Iterable[Record], job: Job) -> Wanted | None:
-    """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any."""
-    gates = [record for record in of(records, Parity) if record.cell == job.cell]
+    """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any.
+
+    Frameworks have gates of the same cell, with arms of their own: in a run that goes on they stand behind ours.
+    """
+    gates = [record for record in of(records, Parity) if record.cell == job.cell and DYNAMIC in record.arms]
     arms, refused = sorted_out(gates[-1].arms if gates else {})
     wanted = tuple(arm for arm in arms if not job.arms or arm in job.arms)
     return (replace(job, arms=wanted), refused) if wanted else None
@@ -181,7 +184,7 @@ def admitted(records: Iterable[Record], job: Job) -> Wanted | None:
 def sorted_out(rows: Mapping[str, ParityArm]) -> tuple[tuple[str, ...], dict[str, Arm]]:
     """The arms of a parity record that may be measured, and a row for each that may not, with the reason.
 
-    None may be when the dynamic engine, the reference of every ratio, is not right itself.
+    None may be when there is no gate, or the dynamic engine, the reference of every ratio, is not right itself.
     """
     if DYNAMIC not in rows or rows[DYNAMIC].status != "ok":
         return (), {}

@@ -14,8 +14,8 @@ from compare.suite import jobs
 from compare.suite import settings as presets
 from compare.suite import stages as runs
 from compare.suite.settings import Cell, Settings
-from tests.helpers.fake_run import SETTINGS, TIMED, Machine, environment, failing, go, kinds, parity_with, raw
-from tests.helpers.records import lines
+from tests.helpers.fake_run import OK, SETTINGS, TIMED, Machine, environment, failing, go, kinds, parity_with, raw
+from tests.helpers.records import lines, typed
 
 pytestmark = pytest.mark.usefixtures("two_workloads")
 
@@ -212,6 +212,23 @@ def test_a_failed_job_is_tried_again_on_resume_and_then_fine(tmp_path):
     assert machine.labels == [f"time tiny/small, process {i}" for i in range(3)]
     assert outcome.exit_code == 0
     assert results.lost(outcome.records) == []  # what a later start has made good is no limit of the run
+
+
+@pytest.mark.parametrize("kind", ["time", "memory", "parity"])
+def test_a_failed_job_of_ours_is_tried_again_after_frameworks_have_passed_their_gates(tmp_path, kind):
+    _, stopped = go(tmp_path, Machine(**{f"{kind}_tiny": failing}))
+    theirs = dict.fromkeys(("torch-eager", "torch-compile"), OK)
+    for cell in ("tiny", "stray"):
+        gate = raw(Job("parity", workload=cell, size="small", arm="torch-compile")) | {"arms": theirs}
+        results.append(tmp_path / results.RESULTS, typed(gate))
+    outcome, machine = go(tmp_path, resume=True)
+    again = {label for label in stopped.labels if label.startswith(f"{kind} tiny")}
+    assert {label for label in machine.labels if label.startswith(kind)} == again != set()
+    assert outcome.exit_code == 0
+    assert (
+        sum("dynamic" in record["arms"] for record in lines(tmp_path / results.RESULTS) if record["kind"] == "time")
+        == 6
+    )
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(tmp_path):
