@@ -23,8 +23,7 @@ help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 report: $(VENV)/installed  ## run the quick comparison anew and write its report
-	rm -rf $(OUT)
-	$(BIN)/graphduel run --quick --out $(OUT)
+	$(BIN)/graphduel run --quick --out $(OUT) --overwrite
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, some of every kind
 	$(SUITE) -m 'not slow and not browser'
@@ -65,7 +64,8 @@ notebooks: $(VENV)/installed-slow  ## run the notebooks of examples/ and write t
 	$(BIN)/python -m docs.website.notebooks
 
 clean:  ## remove the environment, caches and the quick report
-	rm -rf $(VENV) .venv-oldest .venv-newest .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist $(OUT)
+	rm -rf .venv .venv-oldest .venv-newest .venv-situations .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf build dist reports/quick
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Editable, so that an edit needs no new install; a changed pyproject.toml, setup.py or
@@ -79,6 +79,7 @@ $(VENV)/installed-slow: EXTRAS := [test,notebook,onnx-tests]
 $(VENV)/installed-browser: EXTRAS := [test,browser]
 $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-slow $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
+	@$(BIN)/python -c 'from dynamic import tapes; tapes.remedy() and print(tapes.remedy())'
 	@touch $@
 
 $(BIN)/python:

@@ -7,7 +7,9 @@ kernels in the same order, so that they give the same bits. The rest of this pac
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dynamic import tape
@@ -54,3 +56,12 @@ dispatch.interpret(Tensor, bind)
 def is_compiled() -> bool:
     """Whether the compiled tape runs."""
     return _fast is not None
+
+
+def remedy() -> str:
+    """What to install for the compiled tape; empty where that runs, or is not wanted."""
+    if is_compiled() or os.environ.get("GRAPHDUEL_TAPE") == "python":
+        return ""
+    has_headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    needed = "a C compiler" if has_headers else "Python's headers (python3-dev, python3-devel)"
+    return f"the compiled tape is missing: install {needed}, and then graphduel again"

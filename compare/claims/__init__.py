@@ -41,7 +41,7 @@ def judge(records: Records, *, python_tape: bool = False, asked: str | None = No
     """The verdict on every claim, in order, or on the one `asked` for by its id.
 
     Which order the records stand in makes no difference. Claims that rest on the
-    seconds and bytes of the dynamic engine alone are not judged by a tape in Python, unless with `python_tape`.
+    seconds and bytes of the dynamic engine alone are not settled by a tape in Python, unless with `python_tape`.
     """
     where = tape.in_python(records)
     return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
@@ -49,9 +49,9 @@ def judge(records: Records, *, python_tape: bool = False, asked: str | None = No
 
 def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
     """The verdict on one claim; `where` the tape ran in Python, if it did."""
-    if where and claim.tape == "alone" and not python_tape:
-        return Verdict(claim, tape.not_measured(where))
     verdict = claim.judge(records)
+    if where and claim.tape == "alone" and not python_tape:
+        return Verdict(claim, tape.unsettled(where, verdict.finding))
     if where and claim.tape != "not":
         reasons = (*verdict.finding.reasons, tape.warning(where))
         return Verdict(claim, replace(verdict.finding, reasons=reasons))

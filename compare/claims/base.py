@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from compare.records import kinds
 from compare.records.record import Kind, Record, Records
@@ -16,7 +16,9 @@ Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive",
 
 Side = Literal["above", "below"]
 """A side of 1, or of one half for a share."""
-OPEN = ("inconclusive", "not measured yet")
+INCONCLUSIVE: Final = "inconclusive"
+NOT_MEASURED: Final = "not measured yet"
+OPEN = (INCONCLUSIVE, NOT_MEASURED)
 """The labels of claims that nothing was settled about."""
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
@@ -204,7 +206,7 @@ def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
 
 def not_measured(what: str) -> Finding:
     """The finding where there is no record to judge: no effect, no interval, never a guess."""
-    return Finding("not measured yet", (f"there is no record of {what}",))
+    return Finding(NOT_MEASURED, (f"there is no record of {what}",))
 
 
 def beyond(interval: Interval | None, side: Side = "above") -> Label:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
-from compare.claims.base import Finding
+from compare.claims.base import INCONCLUSIVE, NOT_MEASURED, Finding
 from compare.records.record import Records, Run
 
 OPTION = "--python-tape"
@@ -29,7 +30,8 @@ def before(*, python_tape: bool) -> str:
     if python_tape:
         return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by this tape."
     return (
-        f"The tape runs in Python: C5, C6 and C7 will not be judged, as it takes longer than the compiled one; {REMEDY}"
+        "The compiled tape is missing: C5, C6 and C7 will be measured and not settled, as the tape in Python takes "
+        f"longer; {REMEDY}"
     )
 
 
@@ -40,9 +42,13 @@ def in_python(records: Records) -> str:
     return f"the tape ran in Python{share}" if counts["python"] else ""
 
 
-def not_measured(where: str) -> Finding:
-    """The finding on a claim that rests on the tape's speed or memory, where it ran in Python."""
-    return Finding("not measured yet", (f"{where}, which takes longer than the compiled one: {REMEDY}",))
+def unsettled(where: str, finding: Finding) -> Finding:
+    """The finding on a claim that rests on the tape's speed or memory, where it ran in Python: what was measured."""
+    if finding.verdict == NOT_MEASURED:
+        return finding
+    reason = f"the compiled tape is missing: {where}, which takes longer, so that this settles nothing; {REMEDY}"
+    regimes = tuple(replace(regime, verdict=INCONCLUSIVE) for regime in finding.regimes)
+    return replace(finding, verdict=INCONCLUSIVE, reasons=(reason, *finding.reasons), regimes=regimes)
 
 
 def warning(where: str) -> str:

@@ -77,7 +77,7 @@ def graphduel() -> None:
 
 
 CELLS = options.quick("quick", "Measure a few cells of each regime, or every size.")
-PYTHON_TAPE = click.option("--python-tape", is_flag=True, help="Judge C5, C6 and C7 even if the tape runs in Python.")
+PYTHON_TAPE = click.option("--python-tape", is_flag=True, help="Settle C5, C6 and C7 even if the tape runs in Python.")
 CLAIM = click.option(
     "--claim", metavar="ID", type=options.claim_id, shell_complete=complete.claims,
     help="Measure only what this claim reads, its own checks too, and judge it alone.",
@@ -97,6 +97,7 @@ DEVICE = options.default(
 @CLAIM
 @options.out("Write the run into this folder; by default a new one in reports/.")
 @options.RESUME
+@options.OVERWRITE
 @click.option(
     "--processes", type=click.IntRange(1), help="Start this many worker processes for each cell; 4 quick, 6 full."
 )
@@ -126,7 +127,9 @@ DEVICE = options.default(
 @options.executor
 @baseline.both
 @click.pass_context
-def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, resume: bool, **asked: Any) -> None:
+def run(
+    ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, resume: bool, overwrite: bool, **asked: Any
+) -> None:
     """Measure the workloads and write results, verdicts and a report."""
     from compare.claims import tape
     from compare.run import executors, progress
@@ -138,6 +141,10 @@ def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, res
     where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
     preset = suite if suite == MODELS else "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
+    if resume and overwrite:
+        raise click.UsageError(
+            "--resume goes on with the run in --out and --overwrite begins it anew; give one of them"
+        )
     if suite == MODELS:
         asked["frameworks"] = _of_models(asked["frameworks"])
     elif asked["modes"] or asked["against"]:
@@ -154,7 +161,9 @@ def run(ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, res
     opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
     again = [*_again(settings, directory), *where.words()]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, at_once):
-        outcome = measure(directory, settings, reporter, resume=resume, executor=executor, at_once=at_once)
+        outcome = measure(
+            directory, settings, reporter, resume=resume, overwrite=overwrite, executor=executor, at_once=at_once
+        )
     _announce(directory, outcome.records, outcome.verdicts)
     _list_problems("disagree", outcome.disagreements)
     _list_problems("failed", outcome.failures)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,9 +61,10 @@ def _tape(compiled: bool) -> str:
     """Which tape runs, and how to get the other: one in Python is slower, and nothing is broken."""
     if compiled:
         return "its loops are compiled"
-    if os.environ.get("GRAPHDUEL_TAPE") == "python":
-        return "its loops run in Python, as GRAPHDUEL_TAPE says; unset it for the compiled ones"
-    return "its loops run in Python; to have them compiled, install a wheel, or a C compiler and then graphduel again"
+    from dynamic import tapes
+
+    why = tapes.remedy() or "GRAPHDUEL_TAPE says so; unset it for the compiled ones"
+    return f"its loops run in Python: {why}"
 
 
 def _native() -> str:

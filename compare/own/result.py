@@ -76,7 +76,7 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = {entry.name for entry in folder.iterdir()} - {lock.NAME}
-        if names and not (overwrite and results.RESULTS in names):
+        if names and not (overwrite and results.has_some(folder)):
             remedy = "choose another" if results.RESULTS not in names else "choose another, or give --overwrite"
             raise CompareError(f"{folder} is not empty; {remedy}")
     except OSError as error:

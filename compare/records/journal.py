@@ -49,16 +49,22 @@ def opened(
     settings: Mapping[str, Setting],
     resume: bool,
     notice: Callable[[str], None] = results.silent,
+    *,
+    overwrite: bool = False,
 ) -> Iterator[Journal]:
     """The journal of a run with these settings in a directory; nobody else writes there inside the block.
 
-    Raises ResultsError when the directory holds another run, and CompareError when it cannot be written, is being
-    written by another process, or holds anything and no run is resumed.
+    With `overwrite` the run begins anew in a directory that holds one, and touches nothing else in it.
+    Raises ResultsError when the directory holds another run, or records that are none of ours, and CompareError when it
+    cannot be written, is being written by another process, or holds anything and no run is resumed or written over.
     """
     with ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock.held(directory, notice))
+            if overwrite and results.has_some(directory):
+                results.replace(directory / results.RESULTS, [])
+                resume = True
             journal = _read(directory, resume, notice)
         except OSError as error:
             raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error

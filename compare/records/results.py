@@ -125,6 +125,15 @@ def append(path: Path, record: Record) -> None:
             raise ResultsError(f"{path}: {error.strerror}; make room, then go on with --resume") from error
 
 
+def has_some(directory: Path) -> bool:
+    """Whether a directory holds the results of a run. Raises ResultsError where a file of that name is none of ours."""
+    path = directory / RESULTS
+    if not path.exists():
+        return False
+    read(path)
+    return True
+
+
 def replace(path: Path, records: Iterable[Record]) -> None:
     """Write a file that holds these records, in the place of an earlier one.
 

@@ -64,6 +64,7 @@ def run(
     reporter: Reporter,
     *,
     resume: bool = False,
+    overwrite: bool = False,
     execute: Execute | None = None,
     executor: Executor | None = None,
     at_once: int = 1,
@@ -71,12 +72,13 @@ def run(
     """Measure what the settings select, and write results, verdicts and the report into the directory.
 
     `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
+    With `overwrite` a run that the directory holds is begun anew.
     Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
     pool = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1)
-    with journal.opened(directory, settings.to_dict(), resume, reporter.notice) as kept:
+    with journal.opened(directory, settings.to_dict(), resume, reporter.notice, overwrite=overwrite) as kept:
         with reporter:
             runner = Runner(kept, reporter, pool, settings.limits.timeout)
             runner.header(settings.to_dict())

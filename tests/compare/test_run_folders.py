@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -36,6 +37,36 @@ def test_a_folder_with_something_in_it_is_refused_without_resume(tmp_path):
     with pytest.raises(CompareError, match=r"is not empty; go on with it by --resume, or choose another --out"):
         go(tmp_path)
     assert (tmp_path / results.RESULTS).read_bytes() == before
+
+
+def test_a_run_is_begun_anew_over_an_earlier_one_and_nothing_else_in_its_folder_is_touched(tmp_path):
+    go(tmp_path)
+    other = tmp_path / "plots" / "mine.svg"
+    other.write_text("mine", "utf-8")
+    (tmp_path / "thesis.tex").write_text("mine", "utf-8")
+    outcome, machine = go(tmp_path, settings=replace(SETTINGS, seed=1), overwrite=True)
+    assert outcome.exit_code == 0
+    assert len(machine.jobs) == len(go(tmp_path / "new")[1].jobs)
+    assert [record["settings"]["seed"] for record in lines(tmp_path / results.RESULTS) if record["kind"] == "run"] == [
+        1
+    ]
+    assert other.read_text("utf-8") == (tmp_path / "thesis.tex").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("thesis.tex", "is not empty"), (results.RESULTS, "not a line of graphduel")]
+)
+def test_nothing_is_begun_over_what_is_no_run(tmp_path, name, said):
+    (tmp_path / name).write_text("mine\n", "utf-8")
+    with pytest.raises(CompareError, match=said):
+        go(tmp_path, overwrite=True)
+    assert [(path.name, path.read_text("utf-8")) for path in tmp_path.iterdir()] == [(name, "mine\n")]
+
+
+def test_no_command_of_make_removes_a_folder_that_its_caller_names():
+    removing = [line for line in (ROOT / "Makefile").read_text("utf-8").splitlines() if "rm -" in line]
+    assert removing
+    assert not [line for line in removing if "$(" in line]
 
 
 @pytest.mark.parametrize("other", [Settings(seed=1), Settings("full", processes=1)])
