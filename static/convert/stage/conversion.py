@@ -88,12 +88,12 @@ def packages(f: Any) -> set[str]:
     A wrapper names the module of what it wraps, and its text is of the library that wraps. Who asks for the function
     to be converted asks for all of it.
     """
-    found = set[str]()
+    names = set[str]()
     while f is not None:
         space = getattr(getattr(f, "__func__", f), "__globals__", {})
-        found |= {_top(getattr(f, "__module__", None)), _package_in(space)}
+        names |= {_top(getattr(f, "__module__", None)), _package_in(space)}
         f = getattr(f, "func", None) if isinstance(f, functools.partial) else getattr(f, "__wrapped__", None)
-    return found - {"", *sys.stdlib_module_names}
+    return names - {"", *sys.stdlib_module_names}
 
 
 def _package_in(space: Mapping[str, Any]) -> str:
