@@ -139,9 +139,9 @@ def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Except
     return as_graph_error(error)
 
 
-# What a kernel raises when its arguments are wrong. Anything else (no memory, a warning made an error) is no rule of
-# the op, and goes to the caller as it is.
-BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError)
+# What a kernel raises when its arguments are wrong; the last, for a number that no array holds. Anything else (no
+# memory, a warning made an error) is no rule of the op, and goes to the caller as it is.
+BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError, OverflowError)
 
 
 def failed(op: Operation, args: Sequence[Any], error: Exception, line: str = "") -> Exception:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.dims import Dim, Shape
-from graphs.errors import GraphError, VerificationError
+from graphs.errors import DTypeError, GraphError, VerificationError
 from graphs.op import Attrs, Op
 from graphs.plain import one_line
 from graphs.spec import TensorSpec
@@ -38,7 +38,11 @@ def _no_kernel(*, name: str, spec: TensorSpec) -> Any:
 
 
 def _infer_constant(*, value: Any, dtype: np.dtype[Any]) -> TensorSpec:
-    return TensorSpec(() if isinstance(value, Dim) else value.shape, dtype)
+    if isinstance(value, Dim):
+        return TensorSpec((), dtype)
+    if value.dtype != dtype:
+        raise DTypeError(f"a constant of {value.dtype} is no {dtype}; convert it first")
+    return TensorSpec(value.shape, dtype)
 
 
 INPUT = Op(

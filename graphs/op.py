@@ -23,10 +23,10 @@ from typing import Any
 from numpy import ndarray
 
 from graphs import dispatch, wrong_calls
-from graphs.dims import Size
+from graphs.dims import Dim, Size, same
 from graphs.dispatch import interpreters
-from graphs.errors import ArgumentError, GraphError, located
-from graphs.promotion import HELD, SCALARS
+from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.promotion import HELD, SCALARS, held
 from graphs.spec import TensorSpec
 
 Array = Any  # what an op takes and gives: an array, a tensor or a symbol
@@ -95,6 +95,46 @@ def _arity(infer: Infer) -> int | None:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def _fitting(name: str, infer: Infer, again: Prepare | None) -> Infer:
+    """`infer` of operands that are arrays, with attributes that `again` gives for them once more.
+
+    So a rule believes nothing that no call could have led to: what a call was prepared to may be read from a file, and
+    then be of other operands. A user's `prepare` need not give the same again, and is not asked.
+    """
+    once_more = again if is_ours(again) else None
+
+    def fitting(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
+        for spec in specs:
+            held(spec.dtype)
+        if once_more is None:
+            return infer(*specs, **attrs)
+        try:
+            inputs, prepared = once_more(*specs, **attrs)
+            spec = infer(*specs, **attrs)
+        except GraphError:
+            raise
+        except wrong_calls.PLAIN as error:
+            raise wrong_calls.explained(error, name, once_more) from error
+        if [*map(id, inputs)] != [*map(id, specs)] or not _is_same(prepared, attrs):
+            raise OptionError(f"no call leads to the options {attrs} for these operands; leave that to the op")
+        return spec
+
+    return fitting
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two attributes, or parts of them, are of one type and equal."""
+    if value is other:
+        return True
+    if type(value) is not type(other):
+        return False
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_is_same(part, other[key]) for key, part in value.items())
+    if isinstance(value, tuple):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return same(value, other) if isinstance(value, Dim) else bool(value == other)
+
+
 def _for_each_element(flops: int) -> Cost:
     return lambda *_, out, **__: out.size * flops
 
@@ -107,7 +147,9 @@ class Op:
     infer     `infer(*specs, **attrs) -> TensorSpec`, or an error that says which rule is broken
     rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
     common    what rules share: it makes of the cotangent what they take in its place, once for all of them
-    prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive
+    prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive. Called with
+              these it gives the same again, by which `infer` knows that the attributes are of these operands
+    again     what does that where a call of `prepare` looks otherwise
     cost      floating point operations: how many for each element of the result, or `cost(*specs, out=spec, **attrs)`
     doc       what the op does; the kernel's docstring where it is not given
     family    elementwise, reduction, movement, ...: what engines may assume about it
@@ -126,6 +168,7 @@ class Op:
         rules: Sequence[Vjp] = (),
         common: Vjp = None,
         prepare: Prepare | None = None,
+        again: Prepare | None = None,
         cost: Cost | int,
         family: str,
         arity: int | None = OF_INFER,
@@ -139,7 +182,7 @@ class Op:
     ) -> None:
         self.name = self.__name__ = name
         self.kernel = kernel
-        self.infer = infer
+        self.infer = infer if family == "control" else _fitting(name, infer, again or prepare)
         self.rules = tuple(rule and Rule(rule) for rule in rules)
         self.common = common and Rule(common)
         self.prepare = prepare

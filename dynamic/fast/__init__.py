@@ -52,7 +52,7 @@ def _connect() -> None:
         detours=dispatch.detours,
         observers=dispatch.observers,
         numbers=promotion.numbers,
-        broken=(*dispatch.BROKEN_RULES, OverflowError, UnlikeError),
+        broken=(*dispatch.BROKEN_RULES, UnlikeError),
         count=inplace.clock.count,
         nothing={},
         watchers=loops.watchers,

@@ -182,7 +182,21 @@ def _check_inputs(graph: Graph, specs: Sequence[TensorSpec]) -> None:
         raise ShapeError(f"the subgraph {graph.name} takes {wanted}, and is given {list(specs)}")
 
 
+def _check_counts(specs: Sequence[TensorSpec], *counts: Any) -> None:
+    if any(type(count) is not int or count < 0 for count in counts) or sum(counts) > len(specs):
+        raise ShapeError(
+            f"{counts} of {len(specs)} operands; numbers of operands are 0 or more, and no more than these"
+        )
+
+
+def _check_flags(*flags: Any) -> None:
+    if any(type(flag) is not bool for flag in flags):
+        raise ShapeError(f"options are True or False, not {flags}; make them bools")
+
+
 def _infer_switch(index: TensorSpec, *operands: TensorSpec, branches: tuple[Graph, ...]) -> TensorSpec:
+    if isinstance(index, TupleSpec) or not dims.same(index.size, 1):
+        raise ShapeError(f"one number decides, not {index}; reduce it (any, all)")
     for branch in branches:
         _check_inputs(branch, operands)
         if outputs_of(branch) != outputs_of(branches[0]):
@@ -214,6 +228,8 @@ switch_op: Op = Op(
 
 
 def _infer_while(*specs: TensorSpec, condition: Graph, body: Graph, carry: int, save: bool) -> TensorSpec:
+    _check_counts(specs, carry)
+    _check_flags(save)
     _check_inputs(condition, specs)
     _check_inputs(body, specs)
     state = specs[:carry]
@@ -255,6 +271,8 @@ def _infer_while_gradient(
 ) -> TensorSpec:
     if not isinstance(history, TupleSpec):
         raise ShapeError(f"goes through the states that a while_loop has saved, not {history}")
+    _check_counts(specs, carry)
+    _check_flags(reverse)
     _check_inputs(step, [*specs[:carry], *history.items, *specs[carry:]])
     if outputs_of(step) != specs[:carry]:
         raise ShapeError(f"a step turns cotangents of {specs[:carry]} into {outputs_of(step)}")
@@ -283,7 +301,13 @@ while_gradient_op: Op = Op(
 def _infer_scan(
     *specs: TensorSpec, body: Graph, carry: int, xs: int, length: Size, reverse: bool, save: bool, rows: Any
 ) -> TensorSpec:
+    _check_counts(specs, carry, xs)
+    _check_flags(reverse, save)
+    if not isinstance(length, Dim) and (type(length) is not int or length < 0):
+        raise ShapeError(f"the length is 0 or more, not {length!r}; count the steps")
     state, outer = specs[:carry], specs[carry + xs :]
+    if not all(spec.ndim and dims.same(spec.shape[0], length) for spec in specs[carry : carry + xs]):
+        raise ShapeError(f"goes along {length} elements of each x, not along {specs[carry : carry + xs]}; slice them")
     slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in specs[carry : carry + xs]]
     _check_inputs(body, [*state, *slices, *outer])
     if outputs_of(body)[:carry] != state:

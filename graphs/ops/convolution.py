@@ -24,8 +24,8 @@ from graphs.ops import convolution_kernels as kernels
 from graphs.ops.elementwise import add
 from graphs.ops.families import checked, composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
-from graphs.ops.shapes import as_operand, check_groups, shape_of
-from graphs.ops.windows import Padding, PerAxis, Window, counts, per_axis, window_of
+from graphs.ops.shapes import as_operand, check_groups, new_shape, shape_of
+from graphs.ops.windows import Padding, PerAxis, Window, check_window, counts, per_axis, window_of
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -51,11 +51,17 @@ def _check_axes(window: Window, *operands: TensorSpec) -> None:
         raise ShapeError(f"{len(window)} sizes to convolve take {len(window) + 2} axes: batch, channels, sizes")
 
 
+def _check_taps(window: Window, weight: TensorSpec) -> None:
+    for got, (length, *_) in zip(weight.shape[2:], window, strict=True):
+        _check_same("weights along an axis of the window", got, length)
+
+
 def _infer(x: TensorSpec, weight: TensorSpec, *, window: Window, groups: int) -> TensorSpec:
     _check_axes(window, x, weight)
     check_groups(x.shape[1], groups)
     check_groups(weight.shape[0], groups)
     _check_same("the weight is for channels", weight.shape[1] * groups, x.shape[1])
+    _check_taps(window, weight)
     return TensorSpec((x.shape[0], weight.shape[0], *counts(x.shape[2:], window)), _result_dtype(x, weight))
 
 
@@ -63,6 +69,7 @@ def _infer_input(g: TensorSpec, weight: TensorSpec, *, sizes: Shape, window: Win
     _check_axes(window, g, weight)
     check_groups(weight.shape[0], groups)
     _check_same("the weight has features", weight.shape[0], g.shape[1])
+    _check_taps(window, weight)
     for got, expected in zip(g.shape[2:], counts(sizes, window), strict=True):
         _check_same("windows along an axis", got, expected)
     return TensorSpec((g.shape[0], weight.shape[1] * groups, *sizes), _result_dtype(g, weight))
@@ -97,11 +104,13 @@ def _cost_weight(x: TensorSpec, g: TensorSpec, *, out: TensorSpec, **_: Any) -> 
 
 
 def _prepare(x: Array, y: Array, /, window: Window, groups: int = 1) -> Prepared:
-    return (as_operand(x), as_operand(y)), {"window": window, "groups": groups}
+    return (as_operand(x), as_operand(y)), {"window": check_window(window), "groups": groups}
 
 
 def _prepare_input(g: Array, weight: Array, /, sizes: Shape, window: Window, groups: int = 1) -> Prepared:
-    return (as_operand(g), as_operand(weight)), {"sizes": tuple(sizes), "window": window, "groups": groups}
+    return (as_operand(g), as_operand(weight)), {
+        "sizes": new_shape(sizes), "window": check_window(window), "groups": groups
+    }  # fmt: skip
 
 
 convolution: Op = Op(

@@ -79,10 +79,19 @@ full: Op = Op(
     _full,
     lambda *, shape, value, dtype: TensorSpec(shape, dtype),
     prepare=_prepare_full,
+    again=lambda *, shape, value, dtype: _prepare_full(shape, value, dtype),
     cost=0,
     family="creation",
 )
-arange: Op = Op("arange", _arange, _infer_arange, prepare=_prepare_arange, cost=0, family="creation")
+arange: Op = Op(
+    "arange",
+    _arange,
+    _infer_arange,
+    prepare=_prepare_arange,
+    again=lambda *, start, stop, step, dtype: _prepare_arange(start, stop, step, dtype),
+    cost=0,
+    family="creation",
+)
 
 
 def zeros(shape: Any, dtype: DType = None, device: Any = None) -> Array:

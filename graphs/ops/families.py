@@ -145,9 +145,10 @@ def movement(
     view: bool = False,
     broadcasts: bool = False,
     parts: Callable[..., Any] | None = None,
+    again: Prepare | None = None,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
-        parts=parts, doc=doc,
+        parts=parts, again=again, doc=doc,
     )  # fmt: skip

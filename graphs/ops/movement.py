@@ -220,6 +220,7 @@ concat: Op = movement(
     _infer_concat,
     _concat_rule,
     prepare=_prepare_concat,
+    again=lambda *arrays, axis: _prepare_concat(arrays, axis),
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
     doc="Arrays joined along an axis they all have; flattened first when axis is None.",
 )
@@ -251,6 +252,7 @@ stack: Op = movement(
     _infer_stack,
     lambda g, index, axis: getitem(g, (slice(None),) * axis + (index,)),
     prepare=_prepare_stack,
+    again=lambda *arrays, axis: _prepare_stack(arrays, axis),
     broadcasts=True,  # each cotangent is cast back to the dtype of its array
     parts=lambda *arrays, axis: concat([expand_dims(a, axis) for a in arrays], axis),
 )

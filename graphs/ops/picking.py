@@ -14,7 +14,7 @@ from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import checked, movement
 from graphs.ops.movement import broadcast_to, reshape
-from graphs.ops.shapes import as_operand, as_shape, filled, integral, positive_axis, shape_of, stored
+from graphs.ops.shapes import as_operand, filled, integral, new_shape, positive_axis, shape_of, stored
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["add_along_axis", "scatter", "scatter_add", "take", "take_along_axis"]
@@ -143,7 +143,7 @@ scatter_add: Op = movement(
     prepare=checked(
         lambda g, indices, /, shape, axis: (
             (as_operand(g), as_operand(indices)),
-            {"shape": as_shape(shape), "axis": axis},
+            {"shape": new_shape(shape), "axis": positive_axis(axis, len(new_shape(shape)))},
         ),
         _infer_scatter_add,
     ),
@@ -224,6 +224,18 @@ def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Ar
     return picked if out is None else stored(picked, out)
 
 
+def _prepare_add_along(g: Array, indices: Array, /, shape: Shape, axis: int) -> Prepared:
+    sizes = new_shape(shape)
+    return (as_operand(g), as_operand(indices)), {"shape": sizes, "axis": positive_axis(axis, len(sizes))}
+
+
+def _infer_add_along(g: TensorSpec, indices: TensorSpec, *, shape: Shape, axis: int) -> TensorSpec:
+    result = TensorSpec(shape, g.dtype)
+    if not dims.same_shape(g.shape, infer_along(result, indices, axis=axis).shape):
+        raise ShapeError(f"what is added has the shape of its indices, {indices.shape}; broadcast it first")
+    return result
+
+
 def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis."""
     out = np.zeros(shape, g.dtype) if out is None else filled(shape, g.dtype, 0, out)
@@ -265,8 +277,8 @@ take_along_axis: Op = movement(
 add_along_axis: Op = movement(
     "add_along_axis",
     _add_along,
-    lambda g, indices, *, shape, axis: TensorSpec(shape, g.dtype),
+    _infer_add_along,
     lambda g, y, axis: take_along_axis(g, y, axis),
     None,
-    prepare=lambda g, indices, /, shape, axis: ((g, indices), {"shape": as_shape(shape), "axis": axis}),
+    prepare=checked(_prepare_add_along, _infer_add_along),
 )

@@ -13,15 +13,27 @@ from typing import Any
 
 import numpy as np
 
+from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, floor_divide, multiply, remainder, subtract
-from graphs.ops.families import composite
+from graphs.ops.families import checked, composite
 from graphs.ops.movement import astype, reshape
-from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, shape_of
-from graphs.ops.windows import Padding, PerAxis, Taps, Window, counts, is_tiled, is_whole, taps, window_of
+from graphs.ops.shapes import as_operand, dtype_of, filled, lowest, new_shape, shape_of
+from graphs.ops.windows import (
+    Padding,
+    PerAxis,
+    Taps,
+    Window,
+    check_window,
+    counts,
+    is_tiled,
+    is_whole,
+    taps,
+    window_of,
+)
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -144,27 +156,33 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
     """An op from elements to windows, with an operation for each tap of each."""
 
     def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
-        return tuple(map(as_operand, (x, *others))), {"window": window}
+        return tuple(map(as_operand, (x, *others))), {"window": check_window(window)}
 
     def cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
         return out.size * math.prod(part[0] for part in window)
 
-    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window")
+    return Op(name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window")
 
 
 def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
     """The same from windows to elements."""
 
     def prepare(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
-        return tuple(map(as_operand, (g, *others))), {"sizes": tuple(sizes), "window": window}
+        return tuple(map(as_operand, (g, *others))), {"sizes": new_shape(sizes), "window": check_window(window)}
 
-    def infer(g: TensorSpec, *_: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
-        return TensorSpec((*g.shape[: g.ndim - len(sizes)], *sizes), g.dtype)
+    def infer(g: TensorSpec, *taps: TensorSpec, sizes: Shape, window: Window) -> TensorSpec:
+        result = TensorSpec((*g.shape[: max(g.ndim - len(window), 0)], *sizes), g.dtype)
+        windows = _infer(result, window=window)
+        for operand, dtype in [(g, g.dtype), *((tap, _tap_dtype(window)) for tap in taps)]:
+            _check_of_windows(operand, windows.shape, dtype)
+        return result
 
     def cost(g: TensorSpec, *_: TensorSpec, out: TensorSpec, sizes: Shape, window: Window) -> Size:
         return g.size * math.prod(part[0] for part in window)
 
-    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=cost, family="window", arity=len(rules))
+    return Op(
+        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", arity=len(rules)
+    )
 
 
 def _sizes_of(shape: Shape, window: Window) -> Shape:
@@ -173,6 +191,24 @@ def _sizes_of(shape: Shape, window: Window) -> Shape:
 
 def _infer(x: TensorSpec, *, window: Window) -> TensorSpec:
     return TensorSpec(_windowed(x.shape, window), x.dtype)
+
+
+def _check_of_windows(operand: TensorSpec, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Raise ShapeError unless an operand has one element of the dtype for each window."""
+    if not dims.same_shape(operand.shape, shape) or operand.dtype != dtype:
+        raise ShapeError(f"what there is of each window is {TensorSpec(shape, dtype)}, not {operand}; check the window")
+
+
+def _infer_argmax(x: TensorSpec, peak: TensorSpec, *, window: Window) -> TensorSpec:
+    windows = _infer(x, window=window)
+    _check_of_windows(peak, windows.shape, x.dtype)
+    return TensorSpec(windows.shape, _tap_dtype(window))
+
+
+def _infer_pick(x: TensorSpec, tap: TensorSpec, *, window: Window) -> TensorSpec:
+    windows = _infer(x, window=window)
+    _check_of_windows(tap, windows.shape, _tap_dtype(window))
+    return windows
 
 
 def _max_rule(g: Array, x: Array, x_shape: Shape, out: Array, window: Window) -> Array:
@@ -188,16 +224,14 @@ window_sum: Op = _to_windows(
 )
 window_spread: Op = _to_elements("window_spread", _window_spread, lambda g, window: window_sum(g, window=window))
 window_max: Op = _to_windows("window_max", _window_max, _infer, _max_rule)
-window_argmax: Op = _to_windows(
-    "window_argmax", _window_argmax, lambda x, peak, *, window: TensorSpec(peak.shape, _tap_dtype(window))
-)
+window_argmax: Op = _to_windows("window_argmax", _window_argmax, _infer_argmax)
 window_place: Op = _to_elements(
     "window_place", _window_place, lambda g, y, window: window_pick(g, y, window=window), None
 )
 window_pick: Op = _to_windows(
     "window_pick",
     _window_pick,
-    lambda x, tap, *, window: TensorSpec(tap.shape, x.dtype),
+    _infer_pick,
     lambda g, y, x_shape, window: window_place(g, y, sizes=_sizes_of(x_shape, window), window=window),
     None,
 )

@@ -102,7 +102,7 @@ def _prepare(key: Array, /, shape: Any = (), dtype: npt.DTypeLike = np.float64) 
     sizes = as_shape(shape)
     value = as_operand(key)
     symbolic = next((s for s in sizes if isinstance(s, Dim)), None)
-    if symbolic is not None and dispatch.interpreter_of(value) is None:
+    if symbolic is not None and isinstance(value, np.ndarray):
         # Only the trace that a symbolic size belongs to can hold the result, so that the key becomes its constant.
         bind = dispatch.interpreter_of(symbolic)
         value = bind(identity, (value,), {}) if bind else value

@@ -109,7 +109,11 @@ def as_count(number: Any, what: str) -> int:
 
 def check_groups(channels: Size, groups: Size, what: str = "groups") -> None:
     """Raise ShapeError unless channels divide into so many groups of one size."""
-    if (isinstance(groups, int) and groups < 1) or not dims.same(channels % groups, 0):
+    if (
+        not isinstance(groups, (int, Dim))
+        or (isinstance(groups, int) and groups < 1)
+        or (not dims.same(channels % groups, 0))
+    ):
         raise ShapeError(f"{channels} channels do not divide into {groups} {what}; choose a divisor")
 
 

@@ -12,8 +12,8 @@ from graphs.cotangents import SliceCotangent
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Array, Op, Prepared
-from graphs.ops.families import movement
-from graphs.ops.shapes import as_operand, as_shape, shape_of
+from graphs.ops.families import checked, movement
+from graphs.ops.shapes import as_operand, new_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = ["getitem", "place"]
@@ -49,10 +49,14 @@ def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
 
 def _prepare(x: Array, /, key: Any) -> Prepared:
     x = as_operand(x)
-    entries = complete_key(key, len(shape_of(x)))
+    return (x,), {"key": _basic_key(key, len(shape_of(x)))}
+
+
+def _basic_key(key: Any, ndim: int) -> Key:
+    entries = complete_key(key, ndim)
     if not all(map(is_basic, entries)):
         raise ShapeError("takes ints, slices, None and Ellipsis; index with arrays through take or x[...]")
-    return (x,), {"key": tuple(int(e) if isinstance(e, np.integer) else e for e in entries)}
+    return tuple(int(e) if isinstance(e, np.integer) else e for e in entries)
 
 
 def _infer(x: TensorSpec, *, key: Key) -> TensorSpec:
@@ -136,6 +140,18 @@ def _place(g: Array, *, shape: Shape, key: Key, out: Array = None) -> Array:
     return out
 
 
+def _prepare_place(g: Array, /, shape: Any, key: Any) -> Prepared:
+    sizes = new_shape(shape)
+    return (as_operand(g),), {"shape": sizes, "key": _basic_key(key, len(sizes))}
+
+
+def _infer_place(g: TensorSpec, *, shape: Shape, key: Key) -> TensorSpec:
+    selected = result_shape(shape, key)
+    if not dims.same_shape(g.shape, selected):
+        raise ShapeError(f"what is placed has the shape of its place, {selected}; broadcast or slice it")
+    return TensorSpec(shape, g.dtype)
+
+
 def _setitem(x: Array, value: Array, *, key: Key, out: Array = None) -> Array:
     """A copy of x with `value` written at a basic index: x[key] = value without changing x."""
     if out is None:
@@ -176,9 +192,9 @@ getitem: Op = movement(
 place: Op = movement(
     "place",
     _place,
-    lambda g, *, shape, key: TensorSpec(shape, g.dtype),
+    _infer_place,
     lambda g, key: getitem(g, key),
-    prepare=lambda g, /, shape, key: ((as_operand(g),), {"shape": as_shape(shape), "key": key}),
+    prepare=checked(_prepare_place, _infer_place),
 )
 setitem: Op = movement(
     "setitem",

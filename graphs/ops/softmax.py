@@ -22,7 +22,7 @@ from graphs.ops.picking import add_along_axis, take_along_axis
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, integral, positive_axes, shape_of
+from graphs.ops.shapes import Axis, as_operand, dtype_of, floating, integral, positive_axes, shape_of
 from graphs.ops.sums import summed
 from graphs.spec import TensorSpec
 
@@ -61,8 +61,9 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
     """An op `op(x, axis=-1)` on what lies along one axis, or several."""
 
     def infer(x: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
+        floating(x)
         refuse_empty(x, axis)
-        return TensorSpec(x.shape, _float(x.dtype))
+        return x
 
     # An exponential counts as ten.
     return Op(

@@ -62,6 +62,18 @@ def _paddings(
     return [(p, p) for p in per_axis(amounts, len(sizes), "padding", 0)]
 
 
+def check_window(window: Any) -> Window:
+    """A window as it is described here. Raises ShapeError for anything else.
+
+    Padding after the elements may be negative: then the last of them are in no window.
+    """
+    parts = window if isinstance(window, tuple) else ()
+    numbers = [part for part in parts if isinstance(part, tuple) and len(part) == 5 and {*map(type, part)} == {int}]
+    if not parts or len(numbers) < len(parts) or any(min(k, s, d) < 1 or b < 0 for k, s, b, _, d in numbers):
+        raise ShapeError(f"a window has (size, stride, before, after, dilation) for each axis, not {window!r}")
+    return window
+
+
 def counts(sizes: Sequence[Size], window: Window) -> Shape:
     """How many windows fit along each axis of these sizes. Raises ShapeError when none does."""
     return tuple(_count(size, part) for size, part in zip(sizes, window, strict=True))

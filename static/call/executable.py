@@ -29,7 +29,6 @@ from static.codegen.sizes import resolve
 from static.passes import pipeline
 from static.trace.tracing import Traced, is_traced, static_key
 
-BROKEN = (*dispatch.BROKEN_RULES, OverflowError)  # what kernels raise; the last, for a number that no array holds
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
 
@@ -102,7 +101,7 @@ class Executable:
             room = self._new_room()
         try:
             result = self._direct(room, args)
-        except BROKEN as error:
+        except dispatch.BROKEN_RULES as error:
             raise self._placed(error) from None
         finally:
             self._free.append(room)
@@ -120,7 +119,7 @@ class Executable:
         try:
             binding = room.bindings.get(shapes) or self._binding(room, shapes)
             return self._made(binding.run(*arrays))
-        except BROKEN as error:
+        except dispatch.BROKEN_RULES as error:
             raise self._placed(error) from None
         finally:
             self._free.append(room)
