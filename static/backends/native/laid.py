@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native.flow import Location
+from static.backends.native.flow import Location, Work
+from static.backends.native.target import NativeError
 
 
 class LaidArray(NamedTuple):
@@ -31,8 +32,16 @@ class LaidArray(NamedTuple):
         pairs = zip(self.strides, self.shape, strict=True)
         return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
 
+    @property
+    def reach(self) -> tuple[int, int]:
+        """From where to where its bytes lie, counted as its place is."""
+        low, high, _ = Extent.of(f"{self.dtype.kind}{self.dtype.itemsize}", self.shape, self.steps)
+        return self.offset + low, self.offset + high
+
     def shaped(self, shape: Sequence[int]) -> LaidArray:
         """The same memory, which is in row-major order, in another shape."""
+        if math.prod(shape) != math.prod(self.shape):
+            raise NativeError(f"native code would read {self.shape} as {tuple(shape)}; use backend='numpy'")
         strides = row_major(shape, self.dtype.itemsize)
         return self._replace(shape=tuple(shape), strides=strides)
 
@@ -48,11 +57,28 @@ class Extent(NamedTuple):
     def of(cls, dtype: str, sizes: Sequence[int], strides: Sequence[int], *, is_written: bool = False) -> Extent:
         """That of an array of these sizes, with so many elements between neighbours along each axis.
 
-        It has an element at least, since a sum over nothing is written too.
+        Along an axis where they are the same it has an element at least, since a sum over nothing is written too.
         """
+        if any(n == 0 and stride for n, stride in zip(sizes, strides, strict=True)):
+            return cls(0, 0, is_written)
         width, reaches = int(dtype[1:]), [max(n - 1, 0) * stride for n, stride in zip(sizes, strides, strict=True)]
         low, high = (sum(reach for reach in reaches if (reach < 0) == is_low) for is_low in (True, False))
         return cls(low * width, (high + 1) * width, is_written)
+
+
+def inside(work: Work, arrays: Sequence[LaidArray]) -> Work:
+    """The work, whose kernels keep to these arrays.
+
+    Their code is made for sizes that the arrays are believed to have. Raises NativeError where they have others, and
+    a kernel would read or write beside them.
+    """
+    reaches = [(laid.which, *laid.reach) for laid in arrays]
+    for recipe, places in work:
+        for (which, offset), extent in zip(places, recipe.extents, strict=False):  # what refuses has places of its own
+            low, high = offset + extent.low, offset + extent.high
+            if low < high and not any(which == w and first <= low and high <= last for w, first, last in reaches):
+                raise NativeError("native code would leave its arrays; use backend='numpy'")
+    return work
 
 
 def row_major(shape: Sequence[int], each: int = 1) -> tuple[int, ...]:

@@ -153,10 +153,15 @@ class Pooling(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of operands and written of the result, as if each had the larger size along each axis."""
-        sizes = (*self.outer, *map(max, self.elements, self.counts))
-        read = [Extent.of(array.dtype, sizes, array.strides) for array in self.operands]
-        return [*read, Extent.of(self.out.dtype, sizes, self.out.strides, is_written=True)]
+        """What is read of operands, tap by tap or beside, and written of the result."""
+        form = FORMS[self.name]
+        apart, beside = (self.counts, self.elements) if form.to_elements else (self.elements, self.counts)
+        sizes = [apart if number < form.tapped else beside for number in range(len(self.operands))]
+        read = [
+            Extent.of(array.dtype, (*self.outer, *along), array.strides)
+            for array, along in zip(self.operands, sizes, strict=True)
+        ]
+        return [*read, Extent.of(self.out.dtype, (*self.outer, *beside), self.out.strides, is_written=True)]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
         """There is no scratch buffer."""

@@ -24,6 +24,7 @@ from static.backends.native.groups import Group
 from static.backends.native.laid import LaidArray, broadcast, runs
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import ArrayLayout, GroupStep
+from static.backends.native.target import NativeError
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import fused, is_view
 
@@ -52,6 +53,8 @@ def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], 
 
 def copied(source: LaidArray, target: LaidArray) -> Work:
     """The recipe that copies an array to another of its shape; none where it lies there already."""
+    if source.shape != target.shape:
+        raise NativeError(f"native code would copy {source.shape} to {target.shape}; use backend='numpy'")
     if source == target or not math.prod(source.shape):
         return []
     arrays = [_typed(source, source.shape), _typed(target, source.shape)]

@@ -51,7 +51,8 @@ def _touched(piece: tuple[Any, list[Location]]) -> Iterator[tuple[int, Extent]]:
     """What a piece reads or writes: of which argument, and the bytes, counted from its start."""
     for recipe, places in flow.calls([piece]):
         for (which, offset), extent in zip(places, recipe.extents, strict=True):
-            yield which, Extent(offset + extent.low, offset + extent.high, extent.is_written)
+            if extent.low < extent.high:
+                yield which, Extent(offset + extent.low, offset + extent.high, extent.is_written)
 
 
 class _Uses:

@@ -15,7 +15,7 @@ from static.backends.native import recipes
 from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
-from static.backends.native.laid import LaidArray, row_major
+from static.backends.native.laid import LaidArray, inside, row_major
 from static.backends.native.picking import Flattening, Picking
 from static.backends.native.products import Product
 from static.backends.native.refusals import Refusals
@@ -56,7 +56,8 @@ class WorkCollector:
         if node.op is fused:
             outs = sorted(self.frame.results[node], key=lambda result: result.attrs["number"])
         operands = [self.frame.laid(source, start) for source in node.inputs]
-        for recipe, places in recipes.of(node, operands, [self.frame.laid(o, start) for o in outs], self.frame.sizes):
+        results = [self.frame.laid(out, start) for out in outs]
+        for recipe, places in inside(recipes.of(node, operands, results, self.frame.sizes), [*operands, *results]):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
                 self._turned(node, recipe, places, lasting or _is_fixed)
             elif isinstance(recipe, (Picking, Flattening)):
