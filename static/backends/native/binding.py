@@ -59,6 +59,8 @@ class _Binder(Binder):
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
+        if slot[2] == "e":
+            return step.expecting(slot[1], _array(slot[1], self.sizes))
         if slot[2] != "s":
             return super().default(slot, program, values, runs)
         if self._latest is None or self._latest.values is not values:
@@ -100,7 +102,10 @@ def _made(
     work = flow.with_scratch(arranged, scratch)
     made = [_array(node, frame.sizes) for node in segment.made]
     keeps = block, collector.kept, frame.values
-    return compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target), used
+    function = compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target)
+    if segment.looks:
+        function = checking(function, [_array(node, frame.sizes) for node in segment.arguments])
+    return function, used
 
 
 def _array(node: Node, sizes: Mapping[str, int]) -> step.StepArray:

@@ -17,6 +17,7 @@ from graphs.ops.control import part
 from graphs.ops.linalg import matmul
 from static.backends.native.flow import Location
 from static.backends.native.laid import LaidArray, row_major
+from static.backends.native.target import NativeError
 from static.codegen.lowering import LoweredGraph
 from static.codegen.sizes import resolve
 from static.passes.iteration_space import result
@@ -43,7 +44,12 @@ class Frame:
             return LaidArray(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
         array, base = self._show(node), self._show(self.root(node))
         which, offset = start(self.root(node))
-        return LaidArray(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
+        at = offset + array.ctypes.data - base.ctypes.data
+        laid = LaidArray(which, at, array.shape, array.strides, array.dtype)
+        low, high = laid.reach
+        if low < high and not offset <= low < high <= offset + base.size * base.itemsize:
+            raise NativeError(f"what {node.op.name} gives is no view of its operand; use backend='numpy'")
+        return laid
 
     def root(self, node: Node) -> Node:
         """The node that this is a view of."""

@@ -44,11 +44,15 @@ CONVOLUTIONS = (convolution, convolution_input, convolution_weight)
 
 
 class Segment(NamedTuple):
-    """Native nodes that run one after the other; what they are given as arguments, and what they make new."""
+    """Native nodes that run one after the other; what they are given as arguments, and what they make new.
+
+    It `looks` at what it is given where Python has computed some of that, which may be something else than its spec.
+    """
 
     nodes: tuple[Node, ...]
     arguments: tuple[Node, ...]
     made: tuple[Node, ...]
+    looks: bool
 
 
 def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
@@ -57,14 +61,15 @@ def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
         grouped = pipeline.apply(group, graph)
     planned = schedule(grouped)
     with clock.phase("lower"):
-        return _program(grouped, planned, use_arena)
+        return _program(grouped, planned, use_arena, is_outermost=True)
 
 
-def _program(graph: Graph, planned: Schedule, use_arena: bool) -> LoweredGraph:
+def _program(graph: Graph, planned: Schedule, use_arena: bool, *, is_outermost: bool = False) -> LoweredGraph:
     planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
     holders = [node for node in graph.nodes if node.op is not fused]
     inner = {held: _program(held, planned.inner[held], use_arena) for node in holders for held in node.subgraphs}
-    return _SegmentWriter(graph, planned, set(planned.place if use_arena else ()), inner).lowered(inner)
+    arena = set(planned.place if use_arena else ())
+    return _SegmentWriter(graph, planned, arena, inner, is_outermost=is_outermost).lowered(inner)
 
 
 def natives(program: LoweredGraph) -> list[Node]:
@@ -162,9 +167,11 @@ class _Line(NamedTuple):
 class _SegmentWriter(Writer):
     """Writes the body of `run` with segments."""
 
-    def __init__(self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any]) -> None:
+    def __init__(
+        self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any], *, is_outermost: bool
+    ) -> None:
         super().__init__(graph, planned, in_arena)
-        self.native = set(_natives(planned, inner))
+        self.native, self.is_outermost = set(_natives(planned, inner)), is_outermost
         self.parts |= {node: [] for node in self.native if node.op in (while_op, switch_op)}
         for node in planned.order:
             if node.op is part and node.inputs[0] in self.native and node.inputs[0].op is not scan_op:
@@ -236,7 +243,8 @@ class _SegmentWriter(Writer):
         roots = dict.fromkeys(self.root(source) for node in self.pending for source in node.inputs)
         read = [node for node in roots if node not in self.fixed and node not in made]
         read, new = (sorted(nodes, key=self.rank) for nodes in (read, [n for n in made if n not in kept]))
-        segment = Segment(tuple(self.pending), (*read, *kept), tuple(new))
+        arguments = (*read, *kept)
+        segment = Segment(tuple(self.pending), arguments, tuple(new), not all(map(self._is_sure, arguments)))
         self.body.append(_Line(self._call(segment), self.pending[-1], segment.arguments))
         self.pending = []
 
@@ -249,16 +257,20 @@ class _SegmentWriter(Writer):
         large = bool(node.spec.symbols) or node.spec.nbytes >= LARGE
         return large and bool(self._handed_out[node])
 
+    def _is_sure(self, node: Node) -> bool:
+        """Whether an argument is an array of its spec: made by native code, or looked at when the program is called."""
+        return writer(node) in self.native or (node.op is INPUT and self.is_outermost)
+
     def _call(self, segment: Segment) -> str:
         first = segment.nodes[0]
         name = f"s{self.number[first]}"
         self.slots.append((name, first, "s", segment))
         names = [self._name(node) for node in segment.arguments]
-        sure = [writer(node) in self.native or node.op is INPUT for node in segment.arguments]
-        names = [name if is_array else f"rows({name})" for name, is_array in zip(names, sure, strict=True)]
         call = f"{name}({', '.join(names)})"
-        if any(node.op is INPUT for node in segment.arguments):
-            again = [f"rows({x})" if n.op is INPUT else x for x, n in zip(names, segment.arguments, strict=True)]
+        others = [node for node in segment.arguments if node.op is INPUT or not self._is_sure(node)]
+        if others:
+            made_fit = {node: self._slot("e", node, "") if segment.looks else "rows" for node in others}
+            again = [f"{made_fit[n]}({x})" if n in made_fit else x for x, n in zip(names, segment.arguments, strict=True)]
             call = f"({call} or {name}({', '.join(again)}))"
         made = "".join(f"v{self.number[node]}, " for node in segment.made)
         return f"{made}= {call}" if made else call

@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs import dispatch
+from graphs.errors import ShapeError
+from graphs.ir import Node
+from graphs.spec import describe
 from static.backends.native import flow, layouts
 from static.backends.native.flow import Work
 from static.backends.native.refusals import Refusals
@@ -86,6 +90,23 @@ def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Ca
     expected, shapes = _listed(arguments)
     fields.expected = ctypes.addressof(expected)
     return _function(fields, table.entry, (table, expected, shapes, arguments))
+
+
+def expecting(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any, Any]]:
+    """What makes of the value of a node the array that native code takes it for.
+
+    It raises ShapeError where the op has given something else than its spec says.
+    """
+
+    def fitting(value: Any) -> np.ndarray[Any, Any]:
+        array = np.require(value, requirements="CA")
+        if (array.shape, array.dtype) != wanted:
+            specs = [source.spec for source in node.inputs]
+            rule = f"gave {describe(array.shape, array.dtype)}, its spec says {describe(*wanted)}; make them equal"
+            raise dispatch.explained(node.op, specs, ShapeError(rule), node.source)
+        return array.view(wanted.dtype)  # of this very object
+
+    return fitting
 
 
 def _listed(arrays: Sequence[StepArray]) -> tuple[Any, Any]:
