@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from graphs import dims
+from graphs.dims import Size
+from graphs.errors import ShapeError
 from graphs.op import Array, Op
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, equal, greater, greater_equal, less_equal, subtract, where
 from graphs.ops.linalg import matmul, transposed
 from graphs.ops.movement import astype, concat, expand_dims
-from graphs.ops.shapes import as_operand
+from graphs.ops.shapes import as_operand, integral, new_shape
 from graphs.ops.slicing import getitem
 from graphs.ops.solving import cubed, matrices, solve_matrices, solver, square
 from graphs.spec import TensorSpec
@@ -158,11 +160,18 @@ def _permutation(pivots: Array, *, size: int, out: Array = None) -> Array:
     return permutation
 
 
+def _infer_permutation(pivots: TensorSpec, *, size: Size) -> TensorSpec:
+    integral(pivots, "pivots")
+    if not pivots.ndim or (isinstance(size, int) and isinstance(pivots.shape[-1], int) and pivots.shape[-1] > size):
+        raise ShapeError(f"pivots swap some of {size} rows, not {pivots}; give as many, or fewer")
+    return TensorSpec((*pivots.shape[:-1], size), np.int64)
+
+
 permutation_of: Op = Op(
     "permutation",
     _permutation,
-    lambda pivots, *, size: TensorSpec((*pivots.shape[:-1], size), np.int64),
-    prepare=lambda pivots, /, *, size: ((as_operand(pivots),), {"size": size}),
+    _infer_permutation,
+    prepare=lambda pivots, /, *, size: ((as_operand(pivots),), {"size": new_shape(size)[0]}),
     cost=lambda pivots, *, size, out: out.size,
     family="sorting",
 )
