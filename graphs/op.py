@@ -95,31 +95,31 @@ def _arity(infer: Infer) -> int | None:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _fitting(name: str, infer: Infer, again: Prepare | None) -> Infer:
+def _checked_infer(name: str, infer: Infer, again: Prepare | None) -> Infer:
     """`infer` of operands that are arrays, with attributes that `again` gives for them once more.
 
     So a rule believes nothing that no call could have led to: what a call was prepared to may be read from a file, and
     then be of other operands. A user's `prepare` need not give the same again, and is not asked.
     """
-    once_more = again if is_ours(again) else None
+    prepare_again = again if is_ours(again) else None
 
-    def fitting(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
+    def infer_spec(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
         for spec in specs:
             held(spec.dtype)
-        if once_more is None:
+        if prepare_again is None:
             return infer(*specs, **attrs)
         try:
-            inputs, prepared = once_more(*specs, **attrs)
+            inputs, prepared = prepare_again(*specs, **attrs)
             spec = infer(*specs, **attrs)
         except GraphError:
             raise
         except wrong_calls.PLAIN as error:
-            raise wrong_calls.explained(error, name, once_more) from error
+            raise wrong_calls.explained(error, name, prepare_again) from error
         if [*map(id, inputs)] != [*map(id, specs)] or not _is_same(prepared, attrs):
             raise OptionError(f"no call leads to the options {attrs} for these operands; leave that to the op")
         return spec
 
-    return fitting
+    return infer_spec
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -182,7 +182,7 @@ class Op:
     ) -> None:
         self.name = self.__name__ = name
         self.kernel = kernel
-        self.infer = infer if family == "control" else _fitting(name, infer, again or prepare)
+        self.infer = infer if family == "control" else _checked_infer(name, infer, again or prepare)
         self.rules = tuple(rule and Rule(rule) for rule in rules)
         self.common = common and Rule(common)
         self.prepare = prepare

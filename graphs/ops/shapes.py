@@ -107,13 +107,10 @@ def as_count(number: Any, what: str) -> int:
     return count
 
 
-def check_groups(channels: Size, groups: Size, what: str = "groups") -> None:
+def check_groups(channels: Size, groups: Any, what: str = "groups") -> None:
     """Raise ShapeError unless channels divide into so many groups of one size."""
-    if (
-        not isinstance(groups, (int, Dim))
-        or (isinstance(groups, int) and groups < 1)
-        or (not dims.same(channels % groups, 0))
-    ):
+    is_number = isinstance(groups, Dim) or (isinstance(groups, int) and groups > 0)
+    if not is_number or not dims.same(channels % groups, 0):
         raise ShapeError(f"{channels} channels do not divide into {groups} {what}; choose a divisor")
 
 

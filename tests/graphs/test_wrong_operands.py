@@ -15,7 +15,7 @@ from graphs.errors import GraphError
 from graphs.op import Op, registered
 from graphs.spec import TupleSpec, spec_of
 from tests.helpers.together import check_each, together
-from tests.helpers.wrong_operands import OPS, sampled, with_one_wrong
+from tests.helpers.wrong_operands import OPS, samples_of, variants
 
 # What no spec tells: positions that an axis does not have, and matrices that cannot be solved.
 OF_VALUES = re.compile(
@@ -48,16 +48,16 @@ def compare(op: Op, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> None:
 @together("name", OPS, quick=40)
 def test_infer_admits_no_operand_that_the_kernel_refuses(name: str) -> None:
     op = registered()[name]
-    for sample in sampled(name):
+    for sample in samples_of(name):
         inputs, attrs = sample.prepared()
-        for _, arrays in with_one_wrong(tuple(map(np.asarray, inputs))):
+        for _, arrays in variants(tuple(map(np.asarray, inputs))):
             compare(op, arrays, attrs)
 
 
 @together("name", OPS)
 def test_what_a_call_was_prepared_to_is_prepared_to_itself(name: str) -> None:
     """By this `infer` knows that attributes are those of a call of these operands."""
-    for sample in sampled(name):
+    for sample in samples_of(name):
         inputs, attrs = sample.prepared()
         registered()[name].infer(*map(spec_of, inputs), **attrs)
 
@@ -67,21 +67,21 @@ def test_what_a_call_was_prepared_to_is_prepared_to_itself(name: str) -> None:
 ROWS, START = np.linspace(-1, 1, 12).reshape(4, 3), np.linspace(0, 1, 3)
 
 
-def scanned(x: Any, s: Any) -> Any:
+def scan_rows(x: Any, s: Any) -> Any:
     return g.scan(lambda c, row: (g.tanh(c + row), c * s), s, x)
 
 
-def repeated(x: Any, s: Any) -> Any:
+def repeat_until(x: Any, s: Any) -> Any:
     return g.while_loop(lambda c: g.sum(c) < 9, lambda c: c + g.abs(s) + 1, x[0])
 
 
-def chosen(x: Any, s: Any) -> Any:
+def choose(x: Any, s: Any) -> Any:
     return g.switch(g.astype(g.sum(s), np.int64), [lambda a: a * 2, lambda a: a + s, lambda a: a - 1], x)
 
 
 def control_nodes() -> list[Any]:
     """The nodes of loops and branches, and of their gradients."""
-    functions = [scanned, repeated, chosen]
+    functions = [scan_rows, repeat_until, choose]
     functions += [lambda x, s, f=f: static.grad(lambda x, s: g.sum(g.tree.leaves(f(x, s))[0]))(x, s) for f in functions]
     graphs = [static.trace(f, ROWS, START) for f in functions]
     return [node for graph in graphs for node in graph.nodes if node.op.family == "control" and node.op.name != "part"]
@@ -92,7 +92,7 @@ def test_loops_and_branches_admit_no_operand_that_their_kernel_refuses() -> None
         specs = [source.spec for source in node.inputs]
         places = [i for i, spec in enumerate(specs) if not isinstance(spec, TupleSpec)]
         arrays = tuple(np.zeros(specs[i].shape, specs[i].dtype) for i in places)
-        for what, others in with_one_wrong(arrays):
+        for what, others in variants(arrays):
             changed = [*specs]
             for i, array in zip(places, others, strict=True):
                 changed[i] = spec_of(array)
@@ -107,7 +107,8 @@ def test_loops_and_branches_admit_no_operand_that_their_kernel_refuses() -> None
     ("name", "option", "wrong"),
     [
         ("scan", "carry", -1), ("scan", "carry", 0), ("scan", "carry", 9), ("scan", "carry", True), ("scan", "xs", 0),
-        ("scan", "xs", 2), ("scan", "length", 5), ("scan", "length", 3), ("scan", "length", -1), ("scan", "length", 4.0),
+        ("scan", "xs", 2), ("scan", "length", 5), ("scan", "length", 3), ("scan", "length", -1),
+        ("scan", "length", 4.0),
         ("scan", "save", 1), ("scan", "reverse", "no"), ("while_loop", "carry", 2), ("while_loop", "carry", -1),
         ("while_loop", "carry", 0), ("while_loop", "save", None), ("switch", "branches", ()),
     ],

@@ -18,7 +18,7 @@ EFFECTS = ("print", "breakpoint", "require")
 OPS = [name for name, op in registered().items() if op.family not in ("source", "control") and name not in EFFECTS]
 
 
-def sampled(name: str) -> list[Sample]:
+def samples_of(name: str) -> list[Sample]:
     """The samples of an op; none of one that a test defines."""
     try:
         return samples(name)
@@ -43,7 +43,7 @@ def changes(array: Array) -> Iterator[tuple[str, Array]]:
                 yield code, np.abs(array).astype(code)
 
 
-def outside(array: Array) -> Iterator[tuple[str, Array]]:
+def wild_positions(array: Array) -> Iterator[tuple[str, Array]]:
     """Integers with some that no axis has."""
     if array.dtype.kind in "iu" and array.size:
         for number in (10**6, -(10**6), np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
@@ -58,8 +58,8 @@ def resized(array: Array, axis: int, size: int) -> Array:
     return np.resize(array, shape) if array.size and size else np.zeros(shape, array.dtype)
 
 
-def with_one_wrong(arrays: tuple[Array, ...], values: bool = False) -> Iterator[tuple[str, tuple[Array, ...]]]:
+def variants(arrays: tuple[Array, ...], values: bool = False) -> Iterator[tuple[str, tuple[Array, ...]]]:
     """These arrays with one of them changed, in every way; with `values` in those that only the run can see, too."""
     for i, array in enumerate(arrays):
-        for what, other in (*changes(array), *(outside(array) if values else ())):
+        for what, other in (*changes(array), *(wild_positions(array) if values else ())):
             yield f"operand {i}: {what}", (*arrays[:i], other, *arrays[i + 1 :])

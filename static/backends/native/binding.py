@@ -60,7 +60,7 @@ class _Binder(Binder):
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
         """What a parameter of the function holds: of a segment what runs it."""
         if slot[2] == "e":
-            return step.expecting(slot[1], _array(slot[1], self.sizes))
+            return step.array_maker(slot[1], _array(slot[1], self.sizes))
         if slot[2] != "s":
             return super().default(slot, program, values, runs)
         if self._latest is None or self._latest.values is not values:

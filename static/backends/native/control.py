@@ -37,10 +37,10 @@ class _HeldGraph:
     def run(self, inputs: Sequence[LaidArray], targets: Sequence[LaidArray | None]) -> tuple[Work, list[LaidArray]]:
         """The work on these inputs, which puts each output where it is wanted; and where outputs are computed."""
         self.inner.work = []
-        bound = {node: self._fitting(node, laid).place for node, laid in zip(self.graph.inputs, inputs, strict=True)}
+        bound = {node: self._check_spec(node, laid).place for node, laid in zip(self.graph.inputs, inputs, strict=True)}
         for output, target in zip(self.graph.outputs, targets, strict=True):
             if target and self._is_made(output):
-                bound.setdefault(output, self._fitting(output, target).place)
+                bound.setdefault(output, self._check_spec(output, target).place)
 
         def start(root: Node) -> Location:
             return bound.get(root) or self._private(root)
@@ -53,7 +53,7 @@ class _HeldGraph:
                 self.inner.work += recipes.copied(source, target)
         return self.inner.work, outputs
 
-    def _fitting(self, node: Node, laid: LaidArray) -> LaidArray:
+    def _check_spec(self, node: Node, laid: LaidArray) -> LaidArray:
         """The array for a node of this graph, which is one of its shape and dtype. Raises NativeError for another."""
         if (laid.shape, laid.dtype) != (self.frame.shape(node), node.spec.dtype):
             raise NativeError(f"native code would take {laid.shape} as {node.spec}; use backend='numpy'")

@@ -66,7 +66,7 @@ class Extent(NamedTuple):
         return cls(low * width, (high + 1) * width, is_written)
 
 
-def inside(work: Work, arrays: Sequence[LaidArray]) -> Work:
+def check_bounds(work: Work, arrays: Sequence[LaidArray]) -> Work:
     """The work, whose kernels keep to these arrays.
 
     Their code is made for sizes that the arrays are believed to have. Raises NativeError where they have others, and

@@ -269,8 +269,8 @@ class _SegmentWriter(Writer):
         call = f"{name}({', '.join(names)})"
         others = [node for node in segment.arguments if node.op is INPUT or not self._is_sure(node)]
         if others:
-            made_fit = {node: self._slot("e", node, "") if segment.looks else "rows" for node in others}
-            again = [f"{made_fit[n]}({x})" if n in made_fit else x for x, n in zip(names, segment.arguments, strict=True)]
+            makers = {node: self._slot("e", node, "") if segment.looks else "rows" for node in others}
+            again = [f"{makers[n]}({x})" if n in makers else x for x, n in zip(names, segment.arguments, strict=True)]
             call = f"({call} or {name}({', '.join(again)}))"
         made = "".join(f"v{self.number[node]}, " for node in segment.made)
         return f"{made}= {call}" if made else call

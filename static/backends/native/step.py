@@ -92,21 +92,21 @@ def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Ca
     return _function(fields, table.entry, (table, expected, shapes, arguments))
 
 
-def expecting(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any, Any]]:
+def array_maker(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any, Any]]:
     """What makes of the value of a node the array that native code takes it for.
 
     It raises ShapeError where the op has given something else than its spec says.
     """
 
-    def fitting(value: Any) -> np.ndarray[Any, Any]:
-        array = np.require(value, requirements="CA")
-        if (array.shape, array.dtype) != wanted:
+    def as_array(value: Any) -> np.ndarray[Any, Any]:
+        array = np.require(value, requirements=("C", "A"))
+        if array.shape != wanted.shape or array.dtype != wanted.dtype:
             specs = [source.spec for source in node.inputs]
             rule = f"gave {describe(array.shape, array.dtype)}, its spec says {describe(*wanted)}; make them equal"
             raise dispatch.explained(node.op, specs, ShapeError(rule), node.source)
         return array.view(wanted.dtype)  # of this very object
 
-    return fitting
+    return as_array
 
 
 def _listed(arrays: Sequence[StepArray]) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from static.backends.native import recipes
 from static.backends.native.cores import Cores
 from static.backends.native.flow import Location, Work
 from static.backends.native.frames import Frame
-from static.backends.native.laid import LaidArray, inside, row_major
+from static.backends.native.laid import LaidArray, check_bounds, row_major
 from static.backends.native.picking import Flattening, Picking
 from static.backends.native.products import Product
 from static.backends.native.refusals import Refusals
@@ -57,7 +57,9 @@ class WorkCollector:
             outs = sorted(self.frame.results[node], key=lambda result: result.attrs["number"])
         operands = [self.frame.laid(source, start) for source in node.inputs]
         results = [self.frame.laid(out, start) for out in outs]
-        for recipe, places in inside(recipes.of(node, operands, results, self.frame.sizes), [*operands, *results]):
+        for recipe, places in check_bounds(
+            recipes.of(node, operands, results, self.frame.sizes), [*operands, *results]
+        ):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
                 self._turned(node, recipe, places, lasting or _is_fixed)
             elif isinstance(recipe, (Picking, Flattening)):
