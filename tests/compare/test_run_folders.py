@@ -42,6 +42,7 @@ def test_a_folder_with_something_in_it_is_refused_without_resume(tmp_path):
 def test_a_run_is_begun_anew_over_an_earlier_one_and_nothing_else_in_its_folder_is_touched(tmp_path):
     go(tmp_path)
     other = tmp_path / "plots" / "mine.svg"
+    other.parent.mkdir(exist_ok=True)
     other.write_text("mine", "utf-8")
     (tmp_path / "thesis.tex").write_text("mine", "utf-8")
     outcome, machine = go(tmp_path, settings=replace(SETTINGS, seed=1), overwrite=True)
