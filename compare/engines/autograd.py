@@ -41,8 +41,9 @@ class Autograd(Framework):
 
     def doubled(self, tree: Any) -> Any:
         """See the base."""
+        wide = {"f": np.float64, "c": np.complex128}
         return optree.tree_map(
-            lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x,
+            lambda x: x.astype(wide[x.dtype.kind]) if isinstance(x, np.ndarray) and x.dtype.kind in wide else x,
             tree,
             none_is_leaf=True,
         )

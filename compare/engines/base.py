@@ -6,7 +6,7 @@ An engine is one of ours or a framework; whoever measures asks the adapter, and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,7 +22,7 @@ import optree
 from compare.engines.debugging import Tools
 from compare.engines.heap import MALLOC, ByteCounter
 from compare.engines.held import Kinds
-from compare.engines.nudge import nudging
+from compare.engines.nudge import nudges_of, nudging
 from compare.engines.source import Loader
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import Function, LineOp, Observed, Step, TrainingFunction
@@ -80,6 +80,7 @@ class Engine(ABC):
     is_reference   whether other engines are compared with it, so that its own results are checked in other ways
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
+    draws_otherwise  why compiled code draws other random numbers for a seed than eager does; None where it may not
     aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
@@ -101,6 +102,7 @@ class Engine(ABC):
     has_events: bool = False
     internals: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
+    draws_otherwise: str | None = None
     device: Device = "cpu"
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
@@ -333,21 +335,26 @@ class Engine(ABC):
     def doubled(self, tree: Any) -> Any:
         """A copy of arguments with every float in float64."""
 
-    def doubles(self, reached: Sequence[Any] = ()) -> AbstractContextManager[None]:
-        """Where float64 is allowed, and what a function has reached is in it."""
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """The dtypes in which a call of an eager step computes, what it is given included, which is all by default."""
+        arguments: Any = call
+        return [leaf.dtype for leaf in optree.tree_leaves(arguments, none_is_leaf=True) if hasattr(leaf, "dtype")]
+
+    def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
+        """Where float64 is allowed, and what a function holds is in it, as far as that changes in place."""
         return nullcontext()
 
-    def nudged(self, tree: Any, seed: int) -> Any:
+    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
         """A copy of arguments with every float moved as rounding moves it (`compare.engines.nudge`)."""
-        nudge = nudging(seed)
+        nudge = nudging(seed, unit)
         moved = optree.tree_map(
             lambda x: nudge(x) if isinstance(x, np.ndarray) else x, self.numpy(tree), none_is_leaf=True
         )
         return self.arrays(moved)
 
-    def nudges(self, reached: Sequence[Any], seed: int) -> AbstractContextManager[None]:
-        """Where what a function has reached is moved so."""
-        return nullcontext()
+    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> AbstractContextManager[None]:
+        """Where what a function holds is moved so, as far as it changes in place."""
+        return nudges_of([value for value in held if isinstance(value, np.ndarray)], seed, unit)
 
     def repeatable(self) -> AbstractContextManager[None]:
         """Where a compiled function draws the random numbers that the eager one draws, if it can."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -98,6 +98,9 @@ class Jax(Framework):
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The primitives that tracing the step finds: each is a call of compiled code."""
+        return [_ran(equation) for equation in self._jaxpr(step, call).eqns]
+
+    def _jaxpr(self, step: Function, call: tuple[Any, ...]) -> Any:
         import jax
 
         leaves, structure = optree.tree_flatten(cast("Any", call), none_is_leaf=True)
@@ -107,7 +110,11 @@ class Jax(Framework):
             placed = dict(zip(at, arrays, strict=True))
             return step(*optree.tree_unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
-        return [_ran(equation) for equation in jax.make_jaxpr(run)(*(leaves[i] for i in at)).eqns]
+        return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
+
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
+        return {str(var.aval.dtype) for jaxpr in _nested(self._jaxpr(step, call)) for var in _made(jaxpr)}
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
@@ -129,12 +136,13 @@ class Jax(Framework):
         import jax.numpy as jnp
 
         def double(leaf: Any) -> Any:
-            floats = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
-            return leaf.astype(np.float64) if floats else leaf
+            if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.inexact):
+                return leaf
+            return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
         return optree.tree_map(double, tree, none_is_leaf=True)
 
-    def doubles(self, reached: Sequence[Any] = ()) -> AbstractContextManager[None]:
+    def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Where `jax_enable_x64` is on."""
         import jax
 
@@ -222,6 +230,23 @@ def _functions() -> dict[str, Function]:
         "fori_loop": lax.fori_loop,
         "scan": lax.scan,
     }
+
+
+def _nested(jaxpr: Any) -> Iterator[Any]:
+    """A jaxpr, and those of the calls, branches and loops in it."""
+    yield jaxpr
+    for equation in jaxpr.eqns:
+        params: Any = list(equation.params.values())
+        for value in optree.tree_leaves(params):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from _nested(inner)
+
+
+def _made(jaxpr: Any) -> list[Any]:
+    """What its equations give that has a dtype, and what it is given."""
+    made = [*jaxpr.invars, *jaxpr.constvars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
+    return [var for var in made if hasattr(var.aval, "dtype")]
 
 
 def _ran(equation: Any) -> RanOp:

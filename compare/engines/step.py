@@ -221,7 +221,3 @@ class TrainingFunction(ABC):
     @abstractmethod
     def build(self, arm: str) -> Function:
         """`step(*call) -> (what the function returns, the state after it)`, as the arm runs it."""
-
-    @abstractmethod
-    def nudge(self, seed: int) -> None:
-        """Change every parameter by as much as rounding does (`compare.engines.nudge`)."""

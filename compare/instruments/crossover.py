@@ -14,7 +14,8 @@ import numpy as np
 import graphs
 from compare import engines
 from compare.instruments import memory
-from compare.instruments.parity import TOLERANCES, exact
+from compare.instruments.judge import TOLERANCES
+from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
 from compare.instruments.time.measure import steady_rounds, timed
 from compare.instruments.time.rounds import collected

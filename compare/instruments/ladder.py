@@ -27,9 +27,11 @@ from compare.engines import cases
 from compare.engines.graphduel import steps
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import described
-from compare.instruments import parity, rounding
+from compare.instruments import parity
+from compare.instruments.judge import Standard, judged, lowest
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.parity import Expected
+from compare.instruments.rounding import Moves
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds, paired_rounds
 from compare.records import breakdowns as schema
@@ -196,16 +198,9 @@ def difference(result: Any, expected: Any, example: Expected | None = None) -> s
 
     What rounding alone moves in the `example` may be further off.
     """
-    dtypes = {str(np.asarray(leaf).dtype) for leaf in optree.tree_leaves(expected)}
-    allowed = max((parity.TOLERANCES[d] for d in dtypes if d in parity.TOLERANCES), default=0.0)
-    error = rounding.tree_error(result, expected)
-    if error <= allowed:
-        return None
-    if example is not None:
-        apart = rounding.differences(result, [expected], allowed)
-        if rounding.judged({0: apart}, allowed, lambda _, nudges: example.moves(nudges)).fault is None:
-            return None
-    return f"off from the tape's result by {error:.3g}, allowed {allowed:g}"
+    tape = Standard(expected, None, lowest(np.asarray(leaf).dtype for leaf in optree.tree_leaves(expected)))
+    row = judged({0: tape.less(result)}, {0: tape}, lambda _, nudges: example.moves(nudges) if example else Moves())
+    return row.fault and f"off from the tape's result: {row.fault}"
 
 
 def unequal(rows: Mapping[str, schema.Rung], same_graph: bool | None) -> dict[str, dict[str, int]]:

@@ -59,11 +59,11 @@ def measure_together(job: Job) -> Memory:
     """All arms in this process, each compiled once, checked as at the gate and then counted over the whole stream."""
     workload = workloads.load(job.source)
     case = workload.case(str(job.size))
-    expected, tolerance = parity.expectations(case), parity.tolerance_of(case)
+    expected = parity.expectations(case)
 
     def build(arm: str, case: Case) -> Step:
         step = engines.step(arm, case)
-        row = parity.check_step(step, expected, tolerance)
+        row = parity.check_step(step, expected)
         if row.status != "ok":
             raise WrongError(row.reason)
         return step

@@ -2,16 +2,18 @@
 
 Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
 parameters and float inputs cast to float64. It agrees where the error of no array (`compare.instruments.rounding`) is
-above TOLERANCES[dtype], or above what rounding alone does to that array of the dynamic engine's, several times.
+above TOLERANCES of the lowest dtype, or above what rounding alone does to that array of the dynamic engine's, several
+times (`compare.instruments.judge`).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import optree
@@ -25,27 +27,32 @@ from compare.engines.graphduel import functions
 from compare.engines.limit import within
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments import rounding, thin
-from compare.instruments.rounding import Difference, Moves, Result, judged
+from compare.instruments import thin
+from compare.instruments.judge import TOLERANCES, Judged, Result, Standard, judged, lowest
+from compare.instruments.rounding import Moves
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 
-TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-9}
 MOST_EXAMPLES = 8
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What an example of a case must give: the reference's loss and gradients, and the dynamic engine's."""
+    """What an example of a case must give: `exact` is what the reference gives, `dynamic` what the dynamic engine."""
 
     case: Case
     example: int
-    reference: Result
+    exact: Result
     dynamic: Result
     _moves: dict[int, Moves] = field(default_factory=dict)
+
+    @cached_property
+    def reference(self) -> Standard:
+        """Both; the dynamic engine is judged as well."""
+        return Standard(self.dynamic, self.exact, lowest_of(self.case), judged=True)
 
     def moves(self, nudges: int) -> Moves:
         """What rounding alone does to what the dynamic engine gives, by so many nudges.
@@ -53,8 +60,7 @@ class Expected:
         That in float64 is no part of it: a fault of the dynamic engine would excuse itself.
         """
         if nudges not in self._moves:
-            moved = (rounding.difference(self._nudged(seed), self.dynamic) for seed in range(1, nudges + 1))
-            self._moves[nudges] = Moves(list(moved))
+            self._moves[nudges] = Moves([self.reference.less_plain(self._nudged(k + 1)) for k in range(nudges)])
         return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
@@ -81,25 +87,22 @@ def check(
 
     An arm that takes longer than `limit` seconds is refused. `references` come from another engine.
     """
-    tolerance = tolerance_of(case)
     expected = expectations(case, most) if references is None else references
-    rows = {arm: check_arm(arm, case, expected, tolerance, limit) for arm in steps.each("checked", names)}
+    rows = {arm: check_arm(arm, case, expected, limit) for arm in steps.each("checked", names)}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
     return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)
 
 
-def check_arm(
-    arm: str, case: Case, expected: Sequence[Expected], tolerance: float, limit: float | None = None
-) -> ParityArm:
+def check_arm(arm: str, case: Case, expected: Sequence[Expected], limit: float | None = None) -> ParityArm:
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
         with within(limit) if limit else nullcontext():
             step = engines.step(arm, case)
-            row = check_step(step, expected, tolerance)
+            row = check_step(step, expected)
             step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
-        return ParityArm(status_of(arm, error), described(error), None, None, tolerance)
+        return ParityArm(status_of(arm, error), described(error), None, None, TOLERANCES[lowest_of(case)])
     return row
 
 
@@ -108,17 +111,18 @@ def status_of(arm: str, error: Exception) -> Status:
     return "unsupported" if engines.refuses(arm, error) else "failed"
 
 
-def tolerance_of(case: Case) -> float:
-    """How far results of a case may be off, by the least precise dtype that goes in."""
-    return TOLERANCES[_dtype(case)]
-
-
-def check_step(step: Step, expected: Sequence[Expected], tolerance: float) -> ParityArm:
+def check_step(step: Step, expected: Sequence[Expected]) -> ParityArm:
     """A step against both references, over the examples expected."""
-    differences = {place: _differences(step, each, tolerance) for place, each in enumerate(expected)}
-    row = judged(differences, tolerance, lambda place, nudges: expected[place].moves(nudges))
+    references = {place: each.reference for place, each in enumerate(expected)}
+    calls = {k: each.less(step(*step.examples[expected[k].example])) for k, each in references.items()}
+    return parity_arm(judged(calls, references, lambda place, nudges: expected[place].moves(nudges)))
+
+
+def parity_arm(row: Judged) -> ParityArm:
+    """The row of what was judged; JSON has no infinity, and an error without a size is null."""
+    output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
-    return ParityArm(status, row.fault or row.warning, _finite(row.output), _finite(row.gradient), row.allowed)
+    return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state)
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
@@ -162,19 +166,7 @@ def _counts(graph: Any) -> dict[str, int]:
     return dict(sorted(Counter(graph.op_counts()).items()))
 
 
-def _differences(step: Step, expected: Expected, tolerance: float) -> list[Difference]:
-    result = step(*step.examples[expected.example])
-    return rounding.differences(result, (expected.reference, expected.dynamic), tolerance)
-
-
-def _finite(error: float) -> float | None:
-    """JSON has no infinity; an error without a size is null."""
-    return error if math.isfinite(error) else None
-
-
-def _dtype(case: Case) -> str:
-    """The least precise float dtype of what goes in."""
+def lowest_of(case: Case) -> str:
+    """The least precise dtype of floats that goes in."""
     arguments: Any = (case.params, case.examples)
-    dtypes = [leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype")]
-    names = {dtype.name for dtype in dtypes} & TOLERANCES.keys()
-    return max(names, key=TOLERANCES.__getitem__, default="float32")
+    return lowest(leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype"))

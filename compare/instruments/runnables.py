@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import zip_longest
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -19,22 +21,20 @@ from compare.engines.cases import signature
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import Step, TrainingFunction
 from compare.errors import EffectsError, described
-from compare.instruments import rounding
-from compare.instruments.parity import TOLERANCES
-from compare.instruments.rounding import Moves, difference, tree_error
+from compare.instruments import judge
+from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
+from compare.instruments.rounding import Moves
 from compare.instruments.time.rounds import ALIKE, Turns
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
 
-TOLERANCE = TOLERANCES["float32"]
 SEEDS = (1, 2)
 Build = Callable[[str, Case], Step]
 """Makes the step of an arm over a case."""
 EMPTY: Mapping[int, Any] = MappingProxyType({})
-Reference = Any
-"""The value and the gradients that a call must give."""
-NOTHING: Reference = (None, None)
+NOTHING: Result = (None, None)
+UNLIKE = "eager gives another result when it is called again from the same state"
 
 
 class Runnable(ABC):
@@ -43,14 +43,12 @@ class Runnable(ABC):
     engine     what runs it
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
-    second     what each call gives beside its value
     cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
     """
 
     engine: Engine
     lengths: Sequence[int]
     varies: bool
-    second: str = "a gradient"
     cut: Status = "ok"
 
     @property
@@ -65,8 +63,8 @@ class Runnable(ABC):
 
     @property
     @abstractmethod
-    def expected(self) -> Mapping[int, Sequence[Reference]]:
-        """For calls by their number, what each must give: every one of several references."""
+    def expected(self) -> Mapping[int, Standard]:
+        """For calls by their number, what each must give."""
 
     def moves(self, index: int, nudges: int) -> Moves:
         """What rounding alone does to what a call gives, by so many nudges; none where that is not measured."""
@@ -114,15 +112,13 @@ class Runnable(ABC):
 class WorkloadRunnable(Runnable):
     """A case of a workload, whose steps `build` makes; `expected` are results of our engines in float64, if any."""
 
-    def __init__(
-        self, engine: Engine, case: Case, build: Build, expected: Mapping[int, Sequence[Reference]] = EMPTY
-    ) -> None:
+    def __init__(self, engine: Engine, case: Case, build: Build, expected: Mapping[int, Standard] = EMPTY) -> None:
         self.engine, self.case, self.build = engine, case, build
         self.lengths, self.varies = case.lengths, case.varies
         self._expected = expected
 
     @property
-    def expected(self) -> Mapping[int, Sequence[Reference]]:
+    def expected(self) -> Mapping[int, Standard]:
         """See the base."""
         return self._expected
 
@@ -147,15 +143,16 @@ class FunctionRunnable(Runnable):
     """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
 
     A whole training step goes through the calls as through batches: what it gives is its value and the state after it,
-    and each epoch begins with the state that there was at first. Its reference is eager alone: an optimizer has no copy
-    in float64.
+    and each epoch begins with the state that there was at first.
 
     Where eager is moved by rounding the step is ill-conditioned, and a mode may be further off
-    (`compare.instruments.rounding`).
+    (`compare.instruments.judge`). Where eager is further from float64 than rounding puts it, float64 computes something
+    else, and says nothing.
 
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
-    function is compared with eager alone, by the same seed, where a compiled one can repeat what eager draws. Gradients
-    are those in the argument `argnum`, and without `checks` nothing is expected.
+    function is compared with eager alone, by the same seed. One that gives another result for the same seed and state
+    is compared in nothing but shapes, and so is a random one where a compiled one cannot repeat what eager draws:
+    `uncompared` says so. Gradients are those in the argument `argnum`, and without `checks` nothing is expected.
     """
 
     cut: Status = "unsupported"
@@ -168,7 +165,7 @@ class FunctionRunnable(Runnable):
         self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
-        self._reached = tuple(engine.reached(function))
+        self.uncompared: str | None = None
         self._begin = engine.snapshot(function, calls)
         self._moves: dict[int, list[Moves]] = {}
 
@@ -196,14 +193,18 @@ class FunctionRunnable(Runnable):
 
     @property
     def _conditioning(self) -> float:
-        """How far rounding alone moves eager, which is measured where a mode is off; 0 where that tells nothing."""
-        off = max((max(moves.sizes.largest) for moves in self._moves.get(rounding.NUDGES, ())), default=0.0)
-        return off if off <= 1 else 0.0
+        """How far rounding alone puts eager off: from float64, and from itself where a mode is off."""
+        if not self.checks:
+            return 0.0
+        own = [off for reference in self.expected.values() for off in reference.own]
+        moved = [off for moves in self._moves.get(judge.NUDGES, ()) for off in moves.sizes]
+        return max((off for off in (*own, *moved) if off <= 1), default=0.0)
 
     @property
     def _told(self) -> dict[str, Any]:
-        gradients = self.engine.gradients_in(self._run)
-        return {"random": self.random, "undoubled": self.undoubled, "gradients": gradients}
+        dtype = next((each.dtype for each in self.expected.values()), "")
+        told = {"random": self.random, "undoubled": self.undoubled, "uncompared": self.uncompared, "dtype": dtype}
+        return {**told, "gradients": self.engine.gradients_in(self._run)}
 
     @property
     def written(self) -> Callable[..., Any]:
@@ -212,17 +213,22 @@ class FunctionRunnable(Runnable):
         return written
 
     def moves(self, index: int, nudges: int) -> Moves:
-        """Eager in float64, where the function runs in it, and from nudged numbers, less eager."""
+        """What eager is off by from its own numbers and from nudged ones.
+
+        Off it is from float64, where there is that. What nudges alone do to its result has no part in it then.
+        """
         if nudges not in self._moves:
-            self._moves[nudges] = self._moved(nudges)
+            self._moves[nudges] = self._moved(list(self.expected.values()), nudges)
         return self._moves[nudges][index]
 
-    def _moved(self, nudges: int) -> list[Moves]:
-        moved = [[difference(result, eager) for result in exact] for eager, *exact in self.expected.values()]
+    def _moved(self, references: Sequence[Standard], nudges: int) -> list[Moves]:
+        off = [[each.less_exact(each.plain, each.exact)] if each.wider and each.exact else [] for each in references]
         for seed in range(1, nudges + 1):
-            for moves, (eager, *_), result in zip(moved, self.expected.values(), self._nudged(seed), strict=True):
-                moves.append(difference(result, eager))
-        return list(map(Moves, moved))
+            plain = self._nudged(seed)
+            exact = self._nudged(seed, exact=True) if any(each.wider for each in references) else plain
+            for moves, reference, ours, wider in zip(off, references, plain, exact, strict=True):
+                moves.append(reference.less_exact(ours, wider) if reference.wider else reference.less_plain(ours))
+        return list(map(Moves, off))
 
     def step(self, arm: str) -> Step:
         """See the base."""
@@ -318,7 +324,7 @@ class FunctionRunnable(Runnable):
     @cached_property
     def random(self) -> bool:
         """Whether another seed gives another result."""
-        return any(tree_error(self._result(call, SEEDS[1]), ours) > 0 for call, ours in enumerate(self._eager))
+        return any(_differs(self._result(call, SEEDS[1]), ours) for call, ours in enumerate(self._eager))
 
     @property
     def draws(self) -> list[list[np.ndarray]]:
@@ -332,61 +338,142 @@ class FunctionRunnable(Runnable):
         return drawn
 
     @cached_property
-    def expected(self) -> Mapping[int, Sequence[Reference]]:
-        """Those of every call: eager, and in float64 where the function runs in it; none without `checks`."""
+    def expected(self) -> Mapping[int, Standard]:
+        """Those of every call: eager, and in float64 where the function runs in it; none without `checks`.
+
+        An epoch of a training that is under way goes on where it was.
+        """
         if not self.checks:
             return {}
-        if self.training:
-            self.undoubled = "a training step changes its own state"
-            with self._under_way():
-                return {index: (result,) for index, result in enumerate(self._eager)}
-        if self.random:
-            return {index: (result,) for index, result in enumerate(self._eager)}
-        try:
-            with self.engine.doubles(self._reached), self._aside():
-                exact = self._results(self.engine.doubled)
-        except Exception as error:  # noqa: BLE001  (eager in float32 has run, so that the function is fine)
-            self.undoubled = self.reason(error)
-            return {index: (result,) for index, result in enumerate(self._eager)}
-        return dict(enumerate(zip(self._eager, exact, strict=True)))
+        with self._under_way() if self.training else nullcontext():
+            return dict(enumerate(self._references()))
 
-    def _nudged(self, seed: int) -> list[Reference]:
-        """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
+    def _references(self) -> list[Standard]:
+        eager, dtype = self._eager, self._dtype
+        alone = [Standard(result, None, dtype) for result in eager]
+        self.uncompared = self._unlike(alone)
+        if self.uncompared:
+            return [replace(each, blind=True) for each in alone]
+        if self.random:
+            return alone
+        references = [Standard(result, exact, dtype) for result, exact in zip(eager, self._exact(), strict=True)]
+        if any(each.is_ill for each in references) and not self._rounds(alone, references):
+            self.undoubled = "in float64 it computes something else: eager is further from that than rounding puts it"
+            return [replace(each, apart=True) for each in references]
+        return references
+
+    def _unlike(self, references: Sequence[Standard]) -> str | None:
+        """Why eager is nothing to compare with: a mode cannot draw what it draws, or its results are no function of it.
+
+        What another seed changes may be something else than the seed: so it is called again by its own.
+        """
+        if not self.random:
+            return None
+        for index, (reference, again) in enumerate(zip(references, self._results(), strict=True)):
+            row = judge.judged({index: reference.less(again)}, {index: reference}, lambda *_: Moves())
+            if row.fault:
+                return f"{UNLIKE}: {row.fault}"
+        return self.engine.draws_otherwise
+
+    def _rounds(self, alone: Sequence[Standard], references: Sequence[Standard]) -> bool:
+        """Whether rounding puts eager as far from float64 as it is: then nudges of its numbers move it about as far."""
+        for nudges in (judge.NUDGES, judge.MOST):
+            moved = self._moved(alone, nudges)
+            if all(
+                off <= max(each.tolerance, MULTIPLE * by)
+                for each, moves in zip(references, moved, strict=True)
+                for off, by in zip(each.own, moves.sizes, strict=True)
+            ):
+                return True
+        return False
+
+    @cached_property
+    def _dtype(self) -> str:
+        """The lowest dtype in which the first call computes in eager."""
+        return self._lowest(self._eager[0])
+
+    def _lowest(self, result: Result, made: Callable[[Any], Any] = lambda call: call) -> str:
+        with self.called(0):
+            seen = self.engine.dtypes(self._run, made(self.calls[0]))
+        return lowest([*seen, *(np.asarray(leaf.array).dtype for leaf in leaves_of(result))])
+
+    def _exact(self) -> list[Result | None]:
+        """What eager gives in float64, call by call; nothing where it does not run in that, or in nothing else."""
+        nothing: list[Result | None] = [None] * len(self.calls)
+        if self._dtype == "float64":
+            return nothing
         try:
-            if self.training:
-                with self._under_way():
-                    self._begin.restore()
-                    self.training.nudge(seed)
-                    with self._aside():
-                        return self._results()
-            with self.engine.nudges(self._reached, seed), self._aside():
-                return self._results(lambda call: self.engine.nudged(call, seed))
+            with self._otherwise(self.engine.doubles(self._held)):
+                exact, doubled = self._results(self.engine.doubled), self.engine.doubled
+                if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
+                    self.undoubled = f"it casts to {self._dtype} by itself"
+                    return nothing
+                return [*exact]
+        except Exception as error:  # noqa: BLE001  (in its own numbers eager has run, so that the function is fine)
+            self.undoubled = self.reason(error)
+            return nothing
+
+    def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
+        """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
+        engine, held = self.engine, self._held
+        unit = judge.UNITS.get(self._dtype, 0.0)
+        nudged, doubles = partial(engine.nudged, seed=seed, unit=unit), [engine.doubles(held)] if exact else []
+        try:
+            with self._otherwise(engine.nudges(held, seed, unit), *doubles):
+                return self._results((lambda call: engine.doubled(nudged(call))) if exact else nudged)
         except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
             return [NOTHING] * len(self.calls)
+
+    @contextmanager
+    def _otherwise(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
+        """Inside, what there was at first has other numbers, and looks begin with these."""
+        with self._under_way() if self.training else nullcontext(), ExitStack() as stack:
+            if self.training:
+                self._begin.restore()
+            for change in (*changes, self._aside()):
+                stack.enter_context(change)
+            yield
+
+    @property
+    def _held(self) -> list[Any]:
+        """All that function and calls hold."""
+        return [piece.of for piece in self._begin.pieces if piece.of is not None]
 
     @cached_property
     def _run(self) -> Callable[..., Any]:
         return self._built(self.eager)
 
     @cached_property
-    def _eager(self) -> list[Reference]:
+    def _eager(self) -> list[Result]:
         return self._results()
 
-    def _results(self, made: Callable[[Any], Any] = lambda call: call) -> list[Reference]:
+    def _results(self, made: Callable[[Any], Any] = lambda call: call) -> list[Result]:
         return [self._result(index, SEEDS[0], made) for index in range(len(self.calls))]
 
-    def _result(self, index: int, seed: int, made: Callable[[Any], Any] = lambda call: call) -> Reference:
+    def _result(self, index: int, seed: int, made: Callable[[Any], Any] = lambda call: call) -> Result:
         run = self._run
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
-            result = self.engine.numpy(run(*made(self.calls[index])))
-            return optree.tree_map(np.array, result) if self.training else result  # the next call changes what it holds
+            result: Any = self.engine.numpy(run(*made(self.calls[index])))
+            return tuple(optree.tree_map(np.array, result) if self.training else result)  # the next call changes these
 
     def _reset(self, seed: int) -> None:
         """Whatever a function may draw from."""
         self.engine.reset(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
+
+
+def _differs(result: Result, other: Result) -> bool:
+    """Whether any bit of two results differs."""
+    return any(not _same(*pair) for pair in zip_longest(leaves_of(result), leaves_of(other)))
+
+
+def _same(left: ResultLeaf | None, right: ResultLeaf | None) -> bool:
+    if left is None or right is None:
+        return False
+    a, b = np.asarray(left.array), np.asarray(right.array)
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 class ModelRunnable(FunctionRunnable):

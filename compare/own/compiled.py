@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from compare.instruments.rounding import MULTIPLE
-from compare.instruments.runnables import TOLERANCE
+from compare.instruments.judge import TOLERANCES
 from compare.page.blocks import Section, Table, section
-from compare.records.cells import Compilations, Parity
+from compare.records.cells import Compilations, Parity, ParityArm
 from compare.records.record import Records, of
 from compare.words import text
 
 MOST_REASONS = 4
 COMPILED, BROKE = "compiled", "broke the graph"
 MOST_ULPS = 1000
-_ULP = 2**-23
+_UNITS = {"float32": 2**-23, "float64": 2**-52}
 _PLACE = re.compile(r" \((?P<at>[^():]+:\d+): .*\)$")
 """The line of a reason: ` (step.py:12: x = x * scale)`."""
 
@@ -38,24 +37,9 @@ def reasons(records: Records) -> Section | None:
 
 
 def _sentences(record: Compilations, records: Records) -> Iterator[str]:
-    against = "float64 and eager"
-    if record.random or record.undoubled:
-        against = "eager with the same random numbers" if record.random else "eager"
-    errors = [
-        max(row.output_error or 0.0, row.gradient_error or 0.0)
-        for parity in of(records, Parity)
-        for row in parity.arms.values()
-        if row.status == "ok" and row.output_error is not None
-    ]
-    if errors:
-        yield f"Outputs and gradients agree with {against} to {_error(max(errors))}."
+    yield from _agreement(record, records)
     if record.gradients:
         yield f"Gradients are of {record.gradients}."
-    if record.conditioning > TOLERANCE:
-        yield (
-            f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
-            f"Where it is, a mode may be off {MULTIPLE:g} times as far, so that smaller errors are not seen."
-        )
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
     for limit, by in grouped(_limits(record)).items():
@@ -64,10 +48,45 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         yield from _each(what, counts)
 
 
-def _error(scaled: float) -> str:
+def _agreement(record: Compilations, records: Records) -> Iterator[str]:
+    """How far the modes that are right are off, what could not be seen, and why."""
+    if record.uncompared:
+        yield f"Shapes alone were compared: {record.uncompared}."
+        return
+    gate = {mode: row for parity in of(records, Parity) for mode, row in parity.arms.items()}
+    base = next((parity.base for parity in of(records, Parity)), "")
+    wrong = any(row.status == "disagree" for row in gate.values())
+    right = {mode: row for mode, row in gate.items() if row.status == "ok" and not (wrong and mode == base)}
+    rows = [row for row in right.values() if _errors(row)]
+    against = "float64 and eager"
+    if record.random or record.undoubled or record.dtype == "float64":
+        against = "eager with the same random numbers" if record.random else "eager"
+    whose = f" of {text.listed(list(right))}" if wrong else ""
+    if rows:
+        off = max(error for row in rows for error in _errors(row))
+        yield f"Outputs and gradients{whose} agree with {against} to {_error(off, record.dtype)}."
+    allowed = max((row.tolerance for row in gate.values()), default=0.0)
+    tolerance = TOLERANCES.get(record.dtype, TOLERANCES["float32"])
+    if record.conditioning > tolerance:
+        yield (
+            f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
+            f"Where it is, a mode may be off several times as far: errors below {allowed:.2g} may not be seen."
+        )
+    elif allowed > TOLERANCES["float32"]:
+        own = f", and eager itself is off by {record.conditioning:.2g}" if record.conditioning else ""
+        yield f"It computes in {record.dtype}{own}: errors below {allowed:.2g} of an array's size are not seen."
+
+
+def _errors(row: ParityArm) -> list[float]:
+    each = (row.output_error, row.gradient_error, row.state_error)
+    return [error for error in each if error is not None]
+
+
+def _error(scaled: float, dtype: str) -> str:
     """`3.7 units in the last place of float32`, or `0.0042 of their size` where those are many."""
-    ulps = scaled / _ULP
-    return f"{ulps:.1f} units in the last place of float32" if ulps < MOST_ULPS else f"{scaled:.2g} of their size"
+    wide = "float64" if dtype == "float64" else "float32"
+    ulps = scaled / _UNITS[wide]
+    return f"{ulps:.1f} units in the last place of {wide}" if ulps < MOST_ULPS else f"{scaled:.2g} of their size"
 
 
 def _seconds(record: Compilations, reason: str) -> str:

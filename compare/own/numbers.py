@@ -53,11 +53,11 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
         return
     arrays: dict[str, Any] = {}
     if runnable.training:
-        value, after = runnable.expected[0][0]
+        value, after = runnable.expected[0].plain
         arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
         arrays |= _numbered("gradient:0", _by_name(runnable, after))
-    for index, references in () if runnable.training else runnable.expected.items():
-        value, gradients = references[-1]
+    for index, reference in () if runnable.training else runnable.expected.items():
+        value, gradients = reference.best
         arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
         arrays |= _numbered(f"gradient:{index}", gradients)
     for index, drawn in enumerate(runnable.draws):
@@ -71,7 +71,7 @@ def _by_name(runnable: FunctionRunnable, after: Sequence[np.ndarray]) -> dict[st
     assert kinds is not None  # noqa: S101  (asked before)
     assert training is not None  # noqa: S101
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
-    state = zip(training.tensors, after, strict=True)
+    state = zip(training.tensors, after, strict=False)  # gradients that were left follow
     return {names[id(tensor)]: array for tensor, array in state if id(tensor) in names and array.dtype.kind == "f"}
 
 

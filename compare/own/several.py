@@ -12,7 +12,7 @@ import msgspec
 from compare.engines import OWN, named, of_imports
 from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
-from compare.instruments.runnables import TOLERANCE
+from compare.instruments.judge import TOLERANCES
 from compare.own import origin, run
 from compare.own.question import SIZE, Question, asked_of
 from compare.own.result import Result
@@ -112,5 +112,5 @@ def _beside(question: Question, reporter: Reporter) -> list[Record]:
 
 def refused(question: Question, reason: str) -> Parity:
     """The record of an engine none of whose modes can run the file."""
-    rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCE) for mode in question.modes}
+    rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in question.modes}
     return Parity(workload=question.name, size=SIZE, agree=True, arms=rows, same_graph=None, kernel_calls={})

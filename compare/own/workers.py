@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from compare import steps
 from compare.engines import heap
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
-from compare.instruments.runnables import TOLERANCE, FunctionRunnable
+from compare.instruments.judge import TOLERANCES
+from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.question import LIMIT, MAKER, Question
 from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
@@ -173,6 +174,6 @@ class Workers:
         row = TimeArm(status, reason, whole=False, stream=stream)
         time = Time(**head, arms={mode: row}, clock=question.clock_name)
         head.pop("process")
-        refused = {mode: ParityArm(status, reason, None, None, TOLERANCE)}
+        refused = {mode: ParityArm(status, reason, None, None, TOLERANCES["float32"])}
         time.beside = [to_json(Parity(**head, agree=True, arms=refused, same_graph=None, kernel_calls={}))]
         return time

@@ -10,11 +10,15 @@ from compare.records.record import Arm, Block, OfArms, Seconds
 
 
 class ParityArm(Arm):
-    """How far an arm is from the references, scaled as in `compare.instruments.parity`; null if not finite."""
+    """How far an arm is from the references, scaled as in `compare.instruments.rounding`; null if not finite.
+
+    `state_error` is that of the state after a call, null where there is none; `tolerance` the most that was allowed.
+    """
 
     output_error: float | None
     gradient_error: float | None
     tolerance: float
+    state_error: float | None = None
 
 
 class Parity(OfArms, tag="parity"):
@@ -131,7 +135,8 @@ class CompiledArm(Arm):
 class Compilations(OfArms, tag="compilations"):
     """What an engine tells of its arms, from nothing. A function is `random` where another seed gives another result.
 
-    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. One that
+    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. `uncompared`
+    is why not even that does, and `dtype` the lowest that it computes in, by which it was judged. One that
     `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
     how far eager itself is off, as `compare.instruments.parity` scales errors. `gradients` says what they are
     in, where that is more than the argument asked for.
@@ -141,6 +146,8 @@ class Compilations(OfArms, tag="compilations"):
     arms: dict[str, CompiledArm]
     random: bool = False
     undoubled: str | None = None
+    uncompared: str | None = None
+    dtype: str = ""
     trains: bool = False
     conditioning: float = 0.0
     gradients: str = ""

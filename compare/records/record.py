@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
 
-
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
 DYNAMIC = "dynamic"

@@ -106,8 +106,11 @@ def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monke
     ("off", "status"), [pytest.param(0.0, "ok", marks=pytest.mark.slow), (0.5, "ok"), (40.0, "disagree")]
 )
 def test_a_mode_may_be_some_times_as_far_off_as_eager_itself_where_a_step_is_ill_conditioned(monkeypatch, off, status):
+    w, x = (np.random.default_rng(seed).normal(size=999) for seed in range(2))
+    call = tuple(each.astype("f4") for each in (w, x - w * (w @ x - 2e-3) / (w @ w)))
+
     def loss(w, x):
-        return toy_framework.g.sum((w * 1e4 + x) - w * 1e4)  # which leaves x with the error of float32 at 1e4
+        return toy_framework.g.sum(w * x)  # which is next to 0, but for the rounding of 999 products
 
     build = toy_framework.Toy.build
 
@@ -117,12 +120,12 @@ def test_a_mode_may_be_some_times_as_far_off_as_eager_itself_where_a_step_is_ill
         return lambda *args: (step(*args)[0] * np.float32(1 + shift * 1e-2), step(*args)[1])
 
     monkeypatch.setattr(toy_framework.Toy, "build", built)
-    found = run.here(asked("jit"), loss, [(np.linspace(1, 2, 5, dtype=np.float32), np.full(5, 0.01, np.float32))])
+    found = run.here(asked("jit"), loss, [call])
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
     assert parity.arms["eager"].status == "ok"
     assert parity.arms["jit"].status == status
-    assert 1e-3 < told.conditioning < 0.03
-    assert parity.arms["jit"].tolerance == pytest.approx(10 * told.conditioning)
+    assert 1e-4 < told.conditioning < 0.03
+    assert parity.arms["jit"].tolerance == pytest.approx(3 * told.conditioning)
     assert "This step is ill-conditioned" in flat(found)
 
 
@@ -140,9 +143,6 @@ class Descent(TrainingFunction):
 
         return step
 
-    def nudge(self, seed):
-        self.w *= 1 + 2**-23
-
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, "ok"), (1.5, "disagree")])
 def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch, factor, status):
@@ -152,7 +152,7 @@ def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch,
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
     assert {mode: row.status for mode, row in parity.arms.items()} == {"eager": "ok", "jit": status}
     assert told.trains
-    assert told.undoubled == "a training step changes its own state"
+    assert (told.undoubled, told.dtype) == (None, "float64")
     assert "a training step over 3 inputs" in flat(found)
     assert "jit" not in found.verdict.refused or factor != 1.0
 
@@ -186,7 +186,7 @@ def test_a_training_step_is_known_by_its_code():
 def test_a_mode_that_is_wrong_or_refuses_is_not_timed():
     found = here("wrong", "refusing")
     refused = found.verdict.refused
-    assert refused["wrong"].startswith("disagree: the output is off by")
+    assert refused["wrong"].startswith("disagree: the output in call 1 is off by")
     assert refused["refusing"].startswith("unsupported: NotImplementedError: cannot be compiled: it prints")
     assert set(found.verdict.steady.values) == {"eager"}
     assert here("wrong").exit_code == 4
@@ -485,7 +485,7 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     done = CliRunner().invoke(graphduel, [*asked, "--out", str(tmp_path / "out"), "--junit", str(tmp_path / "j.xml")])
     assert done.exit_code == 0, done.output
     assert "in HIPS autograd" in done.output
-    assert "agree with float64 and eager to 0.0" in done.output
+    assert "agree with eager to 0.0 units in the last place of float64" in " ".join(done.output.split())
     assert (tmp_path / "out" / "report.html").exists()
     assert 'name="parity of eager"' in (tmp_path / "j.xml").read_text("utf-8")
 

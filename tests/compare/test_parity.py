@@ -115,7 +115,7 @@ def test_a_wrong_gradient_is_caught_in_either_engine(monkeypatch, tiny, arm, fac
     assert not record["agree"]
     assert row["status"] == "disagree"
     assert row["gradient_error"] == pytest.approx(abs(1 - factor), rel=0.01)
-    assert row["reason"].startswith("a gradient is off by")
+    assert row["reason"].startswith("the gradient of `w` in call 1 is off by")
 
 
 def test_one_wrong_element_is_caught(monkeypatch, tiny):
@@ -131,7 +131,7 @@ def test_one_wrong_element_is_caught(monkeypatch, tiny):
 def test_a_wrong_output_is_caught_and_named(monkeypatch, tiny):
     altered(monkeypatch, "static-exact", lambda loss, grads: (loss + 0.5, grads))
     row = check(tiny, ("static-exact",))["arms"]["static-exact"]
-    assert row["reason"].startswith("the output is off by")
+    assert row["reason"].startswith("the output in call 1 is off by")
     assert row["gradient_error"] <= row["tolerance"]
 
 

@@ -32,7 +32,7 @@ from compare.engines import Engine
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Compilation, Observed
 from compare.errors import described, without_folders
-from compare.instruments.parity import TOLERANCES
+from compare.instruments.judge import TOLERANCES
 from compare.instruments.rounding import tree_error
 from compare.instruments.time.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs

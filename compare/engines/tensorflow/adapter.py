@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +32,7 @@ class TensorFlow(Framework):
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
     modes = (EAGER, FUNCTION, RELAXED, XLA)
+    draws_otherwise = "for one seed TensorFlow draws other random numbers in a graph than in eager"
     idioms = MappingProxyType(
         {"cond": "tf.cond", "switch": "tf.switch_case", "while_loop": "tf.while_loop", "scan": "tf.while_loop"}
     )
@@ -117,10 +118,26 @@ class TensorFlow(Framework):
         """See the base."""
         import tensorflow as tf
 
-        floats = (tf.float16, tf.float32)
+        wide = dict.fromkeys((tf.float16, tf.bfloat16, tf.float32), tf.float64) | {tf.complex64: tf.complex128}
         return optree.tree_map(
-            lambda x: tf.cast(x, tf.float64) if tf.is_tensor(x) and x.dtype in floats else x, tree, none_is_leaf=True
+            lambda x: tf.cast(x, wide[x.dtype]) if tf.is_tensor(x) and x.dtype in wide else x, tree, none_is_leaf=True
         )
+
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Those of what the ops of a call give: a policy of mixed precision computes in what no argument is in."""
+        from tensorflow.python.framework import op_callbacks
+
+        seen = set[str]()
+
+        def note(op: Any, inputs: Any, attributes: Any, outputs: Any, name: Any = None, graph: Any = None) -> None:
+            seen.update(output.dtype.name for output in outputs if hasattr(output, "dtype"))
+
+        op_callbacks.add_op_callback(note)
+        try:
+            step(*call)
+        finally:
+            op_callbacks.remove_op_callback(note)
+        return seen
 
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""

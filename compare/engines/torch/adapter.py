@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,7 @@ class Torch(Framework):
         def array(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return leaf
-            leaf = leaf.detach().cpu()
-            return (leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy()  # NumPy has no bfloat16
+            return numbers.array(leaf)
 
         return optree.tree_map(array, tree, none_is_leaf=True)
 
@@ -182,13 +181,17 @@ class Torch(Framework):
         """Tensors with their gradients, and generators of random numbers."""
         return numbers.kept(value)
 
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """As the dispatcher sees them: under autocast the step computes in what none of its arguments is in."""
+        return counting.dtypes(step, call)
+
     def doubled(self, tree: Any) -> Any:
-        """Modules copied whole."""
-        return numbers.changed(tree, numbers.double)
+        """As it is: `doubles` has changed what a call is given, too."""
+        return tree
 
     @contextmanager
-    def doubles(self, reached: Sequence[Any] = ()) -> Iterator[None]:
-        """Tensors that a function makes itself are in float64 too, and those that it reaches, which come back as were.
+    def doubles(self, held: Sequence[Any] = ()) -> Iterator[None]:
+        """Tensors that a function makes itself are in float64 too, and all that it holds, optimizers' included.
 
         They are the same objects meanwhile, with other data.
         """
@@ -197,18 +200,18 @@ class Torch(Framework):
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with numbers.meanwhile(reached, numbers.double):
+            with numbers.meanwhile(held, numbers.double):
                 yield
         finally:
             torch.set_default_dtype(before)
 
-    def nudged(self, tree: Any, seed: int) -> Any:
-        """Modules copied whole."""
-        return numbers.changed(tree, numbers.moving(seed))
+    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
+        """As it is: `nudges` has changed what a call is given, too."""
+        return tree
 
-    def nudges(self, reached: Sequence[Any], seed: int) -> AbstractContextManager[None]:
+    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> AbstractContextManager[None]:
         """They are the same objects meanwhile, with other data."""
-        return numbers.meanwhile(reached, numbers.moving(seed))
+        return numbers.meanwhile(held, numbers.moving(seed, unit))
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:

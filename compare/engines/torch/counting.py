@@ -29,6 +29,23 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
     return ops
 
 
+def dtypes(step: Callable[..., Any], call: tuple[Any, ...]) -> set[str]:
+    """The dtypes of what the ops of a call make."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: set[str] = set()
+
+    class Reader(TorchDispatchMode):
+        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = op(*args, **(kwargs or {}))
+            seen.update(str(tensor.dtype).removeprefix("torch.") for tensor in _tensors(out))
+            return out
+
+    with Reader():
+        step(*call)
+    return seen
+
+
 def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
     import torch
     from torch.utils.flop_counter import flop_registry

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import optree
+import numpy as np
 
 from compare.engines.nudge import nudging
 from compare.engines.state import Piece
@@ -16,65 +15,77 @@ Change = Callable[[Any], Any]
 """Makes a tensor of another one of floats."""
 
 
+def array(tensor: Any) -> np.ndarray:
+    """What a tensor holds, in float32 or complex64 where NumPy does not have its dtype. It may share memory."""
+    import torch
+
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_complex() and tensor.dtype is torch.complex32:
+        tensor = tensor.to(torch.complex64)
+    elif tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+        tensor = tensor.float()
+    numbers: np.ndarray = tensor.numpy()
+    return numbers
+
+
 def double(tensor: Any) -> Any:
-    """In float64."""
-    return tensor.double()
+    """In float64, or complex128."""
+    import torch
+
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
-def moving(seed: int) -> Change:
-    """Moves the elements of a tensor as `compare.engines.nudge` does; a tensor of other numbers stays."""
-    nudge = nudging(seed)
+def moving(seed: int, unit: float = 0.0) -> Change:
+    """Moves the elements of a tensor of floats as `compare.engines.nudge` does."""
+    rng = np.random.default_rng(seed)
 
     def move(tensor: Any) -> Any:
         import torch
 
-        if tensor.dtype not in (torch.float16, torch.float32, torch.float64):  # which NumPy has
+        if tensor.layout is not torch.strided:
             return tensor
-        return torch.from_numpy(nudge(tensor.numpy(force=True))).to(tensor.device)
+        nudge = nudging(int(rng.integers(2**32)), max(unit, torch.finfo(tensor.dtype).eps))
+        moved = nudge(array(tensor))
+        return torch.from_numpy(moved).to(tensor.device, tensor.dtype)
 
     return move
 
 
-def changed(tree: Any, change: Change) -> Any:
-    """A container of other tensors of floats, and of copies of modules that hold such."""
+@contextmanager
+def meanwhile(held: Sequence[Any], change: Change) -> Iterator[None]:
+    """Inside, the tensors of floats among what is held have other data, and gradients of the same dtype."""
     import torch
 
-    def of(leaf: Any) -> Any:
-        if isinstance(leaf, torch.nn.Module):
-            module = copy.deepcopy(leaf)
-            for tensor in tensors_of([module]):
-                tensor.data = change(tensor.data)
-            return module
-        is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
-        return change(leaf.detach()).requires_grad_(leaf.requires_grad) if is_float else leaf
-
-    return optree.tree_map(of, tree, none_is_leaf=True)
-
-
-@contextmanager
-def meanwhile(holders: Sequence[Any], change: Change) -> Iterator[None]:
-    """Inside, the tensors that modules hold, and those that are holders themselves, have other data and no gradient."""
-    tensors = [(tensor, tensor.data, tensor.grad) for tensor in tensors_of(holders)]
+    values = [value for value in held if isinstance(value, torch.Tensor) and inexact(value)]
+    tensors = [(value, value.data, value.grad if value.is_leaf else None) for value in values]
     try:
         for tensor, data, _ in tensors:
-            tensor.grad = None  # a gradient has the dtype of its tensor
+            _detach_gradient(tensor)
             tensor.data = change(data)
+        for tensor, _, gradient in tensors:
+            if gradient is not None:
+                tensor.grad = gradient if gradient.dtype == tensor.dtype else change(gradient)
         yield
     finally:
-        for tensor, data, gradient in tensors:
-            tensor.grad = None
+        for tensor, data, _ in tensors:
+            _detach_gradient(tensor)
             tensor.data = data
-            tensor.grad = gradient
+        for tensor, _, gradient in tensors:
+            if gradient is not None:
+                tensor.grad = gradient
 
 
-def tensors_of(holders: Sequence[Any]) -> list[Any]:
-    """The parameters and buffers of modules, and the tensors themselves, where they are floats."""
-    import torch
+def _detach_gradient(tensor: Any) -> None:
+    """A gradient has the dtype of its tensor, which cannot change before it is taken away."""
+    if tensor.is_leaf and tensor.grad is not None:
+        tensor.grad = None
 
-    modules = [holder for holder in holders if isinstance(holder, torch.nn.Module)]
-    inside = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    tensors = [*inside, *(holder for holder in holders if not isinstance(holder, torch.nn.Module))]
-    return [tensor for tensor in tensors if tensor.is_floating_point()]
+
+def inexact(tensor: Any) -> bool:
+    """Whether it holds floats or complex numbers."""
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def kept(value: Any) -> Piece | None:

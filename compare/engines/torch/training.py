@@ -12,7 +12,6 @@ import optree
 
 from compare.engines.reached import ReachedCode, outermost
 from compare.engines.step import Bindable, BoundCall, Function, TrainingFunction, loss_in
-from compare.engines.torch.numbers import moving
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -104,15 +103,6 @@ class TorchTraining(TrainingFunction):
     def build(self, arm: str) -> Function:
         """See the base."""
         return _Trained(self.run(arm), self.places)
-
-    def nudge(self, seed: int) -> None:
-        """See the base."""
-        import torch
-
-        move = moving(seed)
-        with torch.no_grad():
-            for tensor in self.tensors:
-                tensor.copy_(move(tensor))
 
 
 def _left(tensor: Any) -> Any:

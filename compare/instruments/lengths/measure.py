@@ -7,7 +7,7 @@ differs is not timed any further, and none of its times are kept. Then all that 
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from random import Random
 from statistics import median
@@ -18,9 +18,10 @@ import numpy as np
 import dynamic
 from compare import engines
 from compare.instruments import thin
+from compare.instruments.judge import Result, Standard
 from compare.instruments.lengths.models import Stream, drawn, stream
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
-from compare.instruments.runnables import Reference, Runnable
+from compare.instruments.runnables import Runnable
 from compare.instruments.time.first import first_epoch, unlimited
 from compare.instruments.time.measure import steady_rounds, timed
 from compare.instruments.time.rounds import collected, orders
@@ -71,11 +72,11 @@ class StrategyRunnable(Runnable):
         self.exact = exact
 
     @cached_property
-    def expected(self) -> Mapping[int, Sequence[Reference]]:
+    def expected(self) -> Mapping[int, Standard]:
         """The means over the groups that are compared, from the shortest to the longest."""
-        return {index: (self._mean(self.laid.groups[index]),) for index in thin.sample(self.lengths, CHECKED)}
+        return {index: Standard(self._mean(self.laid.groups[index])) for index in thin.sample(self.lengths, CHECKED)}
 
-    def _mean(self, group: Group) -> Reference:
+    def _mean(self, group: Group) -> Result:
         columns = zip(*(self.exact[i] for i in group), strict=True)
         return tuple(tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in columns)
 
@@ -120,7 +121,7 @@ def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[Ready
     """The first epoch of a strategy from nothing, every call timed, and its step if what it gave is right."""
     runnable = StrategyRunnable(strategy, inputs, exact)
     epoch = first_epoch(runnable, strategy.arm, unlimited)
-    off = max(epoch.output_error or 0.0, epoch.gradient_error or 0.0)
+    off = max((error for error in epoch.judged.errors if error is not None), default=0.0)
     row = StrategyArm(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
     if epoch.status != "ok":
         return None, row

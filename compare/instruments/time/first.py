@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +15,14 @@ from typing import Any
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
-from compare.instruments.rounding import Difference, Result, differences, judged
-from compare.instruments.runnables import TOLERANCE, Runnable
+from compare.instruments.judge import Judged, Result, Standard, judged
+from compare.instruments.parity import parity_arm
+from compare.instruments.rounding import Difference
+from compare.instruments.runnables import Runnable
 from compare.instruments.time.rounds import NAME, ClockName, collected, spent
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
 from compare.records.record import Status
 from compare.steps import now
-
-LARGEST = 1e300  # JSON has no infinity
 
 Limited = Callable[[str, int], AbstractContextManager[Callable[[float], None]]]
 """The limit of an arm's first epoch of so many calls; what it gives is told the seconds of each call."""
@@ -45,8 +45,7 @@ def seconds_for(seconds: float) -> Iterator[Callable[[float], None]]:
 class FirstEpoch:
     """What the first epoch of an arm came to.
 
-    `differences` are those of each call that was compared, until they are judged. The largest errors, which are null
-    where there are none, and how far off an array was `allowed` to be, come of that.
+    `differences` are those of each call that was compared, until they are `judged`.
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
@@ -60,9 +59,7 @@ class FirstEpoch:
     build: float = 0.0
     calls: list[Call] = field(default_factory=list)
     differences: dict[int, list[Difference]] = field(default_factory=dict)
-    output_error: float | None = None
-    gradient_error: float | None = None
-    allowed: float = TOLERANCE
+    judged: Judged = field(default_factory=Judged)
     whole: bool = True
     processor: float = 0.0
     peak: int | None = None
@@ -81,19 +78,17 @@ class FirstEpoch:
         yield
         self.processor += spent() - before
 
-    def compare(self, index: int, result: Result, references: Sequence[Result]) -> None:
+    def compare(self, index: int, result: Result, reference: Standard | None) -> None:
         """Note how far each array of what a call gives is off."""
-        if references:
-            self.differences[index] = differences(result, references, TOLERANCE)
+        if reference:
+            self.differences[index] = reference.less(result)
 
     def judge(self, runnable: Runnable) -> None:
         """Note whether the errors are within what is allowed, and how far off the arm is at most."""
         if not self.differences:
             return  # it was ended before there was anything to compare
-        row = judged(self.differences, TOLERANCE, runnable.moves, runnable.second)
+        row = self.judged = judged(self.differences, runnable.expected, runnable.moves)
         self.differences.clear()  # bytes that are held are counted next
-        self.output_error, self.gradient_error = min(row.output, LARGEST), min(row.gradient, LARGEST)
-        self.allowed = row.allowed
         if row.fault:
             self.status, self.reason = "disagree", row.fault
         elif row.warning:
@@ -132,7 +127,9 @@ class FirstEpoch:
 
     def parity(self, runnable: Runnable) -> ParityArm:
         """How far it is from what it must give."""
-        return ParityArm(self.ended(runnable), self.reason, self.output_error, self.gradient_error, self.allowed)
+        row = parity_arm(self.judged)
+        row.status, row.reason = self.ended(runnable), self.reason
+        return row
 
     def compiled(self, runnable: Runnable) -> CompiledArm:
         """What the engine tells of its compilations."""
@@ -192,4 +189,4 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)
-        epoch.compare(index, arrays, runnable.expected.get(index, ()))  # made only now: eager's first call is one
+        epoch.compare(index, arrays, runnable.expected.get(index))  # made only now: eager's first call is one

@@ -16,6 +16,7 @@ from compare import engines, workloads
 from compare.engines import Engine
 from compare.engines.step import Step
 from compare.instruments import thin
+from compare.instruments.judge import Standard
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
@@ -63,7 +64,7 @@ def measure(job: Job) -> Time:
         cache = job.asked.get("cache")
         return Time(**job.head, arms=measure_arms(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
     expected = expectations(workloads.load(job.source).case(str(job.size)))
-    runnable = WorkloadRunnable(engine, case, engine.step, {each.example: (each.reference,) for each in expected})
+    runnable = WorkloadRunnable(engine, case, engine.step, {each.example: Standard(each.exact) for each in expected})
     gc.freeze()
     return answer(job, runnable, _limits(job))
 
