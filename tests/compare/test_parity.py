@@ -15,7 +15,7 @@ from compare.errors import UnsupportedError
 from compare.instruments import parity, rounding, thin
 from compare.workloads import Case
 from graphs.errors import ControlFlowError, ShapeError, VerificationError
-from tests.helpers import fake_workloads
+from tests.helpers import fake_workloads, mutants
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain
 
@@ -32,8 +32,7 @@ def altered(monkeypatch, arm, change):
     def build(name, case):
         step = honest(name, case)
         if name == arm and case.params["w"].dtype == np.float32:
-            function = step.function
-            step.function = lambda *args: change(*function(*args))
+            step.built = mutants.altered(step.built, change)
         return step
 
     monkeypatch.setattr(engines, "step", build)

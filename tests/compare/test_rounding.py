@@ -14,7 +14,7 @@ from compare.own.question import asked_of
 from compare.records.cells import Compilations, Parity
 from compare.records.record import of
 from compare.workloads import Case
-from tests.helpers import toy_framework
+from tests.helpers import mutants, toy_framework
 from tests.helpers.fake_workloads import job
 
 ROWS = 512
@@ -64,12 +64,7 @@ def of_framework(monkeypatch, change, on_edge):
         step = build(self, arm, function, argnum)
         if self.mode(arm).name != "jit":
             return step
-
-        def off(params, x, y):
-            value, gradients = step(params, x, y)
-            return value, change(gradients, x)
-
-        return off
+        return mutants.altered(step, lambda value, gradients: (value, change(gradients, inputs(on_edge)[1])))
 
     monkeypatch.setattr(toy_framework.Toy, "build", built)
     asked = asked_of("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
@@ -89,13 +84,7 @@ def of_ours(monkeypatch, change, on_edge):
     def build(name, case):
         step = honest(name, case)
         if name == "static-exact":
-            function = step.function
-
-            def off(params, x, y):
-                value, gradients = function(params, x, y)
-                return value, change(gradients, x)
-
-            step.function = off
+            step.built = mutants.altered(step.built, lambda value, gradients: (value, change(gradients, call[0])))
         return step
 
     monkeypatch.setattr(engines, "step", build)
