@@ -8,8 +8,6 @@ import subprocess
 import sys
 import tomllib
 from importlib.util import find_spec
-from itertools import zip_longest
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -20,49 +18,22 @@ from compare import errors
 from compare.claims import CLAIMS
 from compare.cli.command import graphduel
 from docs.website import abilities
+from tests.docs import pages
+from tests.docs.pages import FENCE, PROGRAM, README, ROOT, TUTORIAL, programs, saved
 from tests.helpers.slow import mostly_slow
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-TUTORIAL = ROOT / "docs" / "tutorial.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 EXTENDING = ROOT / "docs" / "extending.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-QUESTION = re.compile(r"(\*\*Predict:\*\* (?:.+\n?)+)?")
-SAVED = re.compile(r"^```python file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`((?:[\w.]+/)+[\w.-]*|[\w-]+\.md)`")
 NAME_IN_FILE = re.compile(r"`([\w.]+)` in\s+`([\w/]+)\.py`")
 COMMAND = re.compile(r"^\| `graphduel (\w+)[^`]*` \|(.*)\|([^|]*)\|$", re.MULTILINE)
 CODE = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 
-# The blocks of a page are one program: each goes on where the one before it stopped.
-PROGRAM = """
-import contextlib, io, json, linecache, sys
-namespace, printed = {"__name__": "model"}, []
-for block in json.load(sys.stdin):
-    linecache.cache["model.py"] = len(block), None, block.splitlines(True), "model.py"
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile(block, "model.py", "exec"), namespace)
-    printed.append(out.getvalue())
-print(json.dumps(printed))
-"""
-
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-
-
-def programs(page):
-    """Each Python block with the text block that follows it, at once or after a question: what it prints, or None."""
-    text = page.read_text("utf-8")
-    fences = list(FENCE.finditer(text))
-    for fence, following in zip_longest(fences, fences[1:]):
-        if fence[1] == "python":
-            between = following and text[fence.end() : following.start()].strip()
-            told = following and following[1] == "text" and QUESTION.fullmatch(between)
-            yield fence[3], following[3] if told else None
 
 
 def python(arguments, folder, text=None):
@@ -93,7 +64,7 @@ def with_programs():
 
 @pytest.mark.parametrize("page", [*with_programs()])
 def test_programs_print_what_the_page_says(page, tmp_path):
-    for name, text in SAVED.findall(page.read_text("utf-8")):
+    for name, text in saved(page).items():
         (tmp_path / name).write_text(text, "utf-8")
     blocks, told = zip(*programs(page), strict=True)
     printed = json.loads(python(["-c", PROGRAM], tmp_path, json.dumps(blocks)))
@@ -101,7 +72,7 @@ def test_programs_print_what_the_page_says(page, tmp_path):
 
 
 def test_the_tutorial_works_typed_into_python_step_by_step(tmp_path):
-    for name, text in SAVED.findall(TUTORIAL.read_text("utf-8")):
+    for name, text in saved(TUTORIAL).items():
         (tmp_path / name).write_text(text, "utf-8")
     page = TUTORIAL.read_text("utf-8")
     typed = [fence[3] for fence in FENCE.finditer(page) if fence[1] == "python" and "file=" not in fence[2]]
@@ -135,7 +106,7 @@ step.draw_memory().save("tutorial-memory.svg")
 
 def test_the_pictures_of_the_tutorial_are_those_of_its_file(tmp_path):
     """To make them anew: run `PICTURES` beside mine.py, and copy what it writes to docs/."""
-    for name, text in SAVED.findall(TUTORIAL.read_text("utf-8")):
+    for name, text in saved(TUTORIAL).items():
         (tmp_path / name).write_text(text, "utf-8")
     python(["-c", PICTURES], tmp_path)
     for picture in re.findall(r"\]\((tutorial-\w+\.svg)\)", TUTORIAL.read_text("utf-8")):
@@ -154,6 +125,17 @@ def test_the_first_command_answers_on_the_function_that_the_page_saves(page, tmp
     assert done.exit_code in (0, 3), done.output
     assert "\n\nloss: value and gradients over 3 inputs" in done.stdout
     assert "static-exact" in done.stdout
+
+
+def test_the_commands_of_the_pages_are_found_and_are_those_of_the_tool():
+    found = {page: pages.commands(page) for page in (README, TUTORIAL, pages.OWN, pages.FRAMEWORKS)}
+    assert all(found.values())
+    assert {command.split()[1] for several in found.values() for command in several} <= set(graphduel.commands)
+    assert "graphduel compare mine.py:loss" in found[README]
+    assert "graphduel report reports/loss" in found[pages.OWN]
+    assert found[pages.OWN][-1] == "graphduel compare mine.py:loss --modes dynamic,static-native,static-onnxruntime"
+    assert pages.installed(README) == (set(), {"torch"})
+    assert pages.installed(pages.OWN)[0] == {"native", "onnxruntime"}
 
 
 def test_the_citation_is_that_of_the_project():

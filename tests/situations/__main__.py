@@ -22,6 +22,7 @@ def main() -> None:
     )
     parser.add_argument("--missing", action="store_true", help="print rows for the pairs that none has")
     parser.add_argument("--waiting", action="store_true", help="run those that wait for a mend as well")
+    parser.add_argument("--python", default=sys.executable, help="run the graphduel of this interpreter")
     asked = parser.parse_args()
     if asked.missing:
         for values in axes.covering([row.values for row in ROWS if row.values]):
@@ -34,7 +35,7 @@ def main() -> None:
             continue
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            outcome = run(row, Path(folder))
+            outcome = run(row, Path(folder), asked.python)
         found = list(faults(outcome, row.right))
         wrong += bool(found)
         print(f"{row.name}  {time.perf_counter() - began:.0f} s  {'; '.join(found) or 'right'}", flush=True)

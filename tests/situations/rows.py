@@ -69,8 +69,19 @@ def special(name: str, framework: str, source: str, place: str, right: Right, **
     return Row(name, framework, {"f.py": source}, place, right, **more)
 
 
+BRANCH = """
+import numpy as np
+import graphs as g
+
+def loss(x):
+    return g.sum(x) if g.sum(x) > 0 else g.sum(x * x)
+
+inputs = [(np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),)]
+"""
+
 # fmt: off
 ROWS = [
+    special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
     row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
     row("loss", "torch", "bfloat16 autocast", "running statistics", "none", "list", "ModelOutput", "compiled already", "installed"),
     row("loss", "torch", "float16", "buffer assigned", "none", "DataLoader", "number", "checkpointed", "notebook"),

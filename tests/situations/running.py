@@ -58,13 +58,15 @@ class Outcome:
 
 
 def run(row: Row, folder: Path, python: str = sys.executable) -> Outcome:
-    """What the command answers on the row's files, in a folder of their own."""
+    """What the command answers on the row's files, in a folder of their own; another Python has its own graphduel."""
     home = folder / "lib" / "site-packages" if row.is_installed else folder
     for path, text in row.files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text, "utf-8")
     out = folder / "answer.json"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(home), str(ROOT)]), "COLUMNS": "200"}
+    environment = {**os.environ, "PYTHONPATH": str(home), "COLUMNS": "200"}
+    if python == sys.executable:
+        environment["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     asked = row.options or ASKED.get(row.framework, ())
     if row.is_notebook:
         command = [
