@@ -17,7 +17,7 @@ SMOKE := $(addprefix tests/,graphs/test_ops.py dynamic/test_engine.py dynamic/te
   static/test_jit.py engines compare/test_cli.py compare/test_cli_own.py compare/test_report.py docs/test_docs.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help report test test-smoke test-native test-browser test-slow lint format bench docs notebooks clean
+.PHONY: help report test test-smoke test-situations test-native test-browser test-slow lint format bench docs notebooks clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -36,6 +36,9 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-situations: .venv-situations/installed  ## run what people bring in PyTorch and JAX, installed beside it
+	PYTHONDONTWRITEBYTECODE= .venv-situations/bin/python -m pytest -n auto --dist worksteal -m peers tests/situations
 
 test-slow: $(VENV)/installed-slow  ## run the others, those of ONNX, properties with more examples, and the tape's with the tape in Python
 	HYPOTHESIS_PROFILE=thorough $(SUITE) -m '(slow or hypothesis) and not browser'
@@ -80,6 +83,14 @@ $(VENV)/installed-browser: EXTRAS := [test,browser]
 $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed-native $(VENV)/installed-docs $(VENV)/installed-slow $(VENV)/installed-browser: pyproject.toml setup.py $(wildcard dynamic/loops/*) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary --editable '.$(EXTRAS)'
 	@$(BIN)/python -c 'from dynamic import tapes; tapes.remedy() and print(tapes.remedy())'
+	@touch $@
+
+# Of PyTorch the version that the rows were written for, in its build for the CPU where the index has one.
+.venv-situations/installed: pyproject.toml setup.py $(wildcard dynamic/loops/*)
+	$(PYTHON) -m venv .venv-situations
+	.venv-situations/bin/pip install --quiet --disable-pip-version-check --prefer-binary --editable '.[test]' \
+	  torch==2.13.0 jax optax flax equinox || { echo "test-situations did not run: pip cannot install PyTorch 2.13.0 and \
+	JAX here; name an index that has them in PIP_EXTRA_INDEX_URL, and a folder with room in TMPDIR" >&2; exit 1; }
 	@touch $@
 
 $(BIN)/python:
