@@ -1,9 +1,12 @@
 """What a function does besides its result: it prints, draws random numbers, changes globals, its arguments or files.
 
+What it asks besides its arguments is an effect as well: a file that it reads, a clock, the environment.
+
 What compiles nothing runs the function's Python on every call, a compiled mode mostly when it traces alone. What Python
 does besides the result is then done by one mode alone, and a comparison of their times says nothing. So the function is
 run once, and what its code can reach is looked at before and after; where something has changed, it is run again, line
-by line, for the line that did it. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
+by line, for the line that did it. What the first call alone does outside is no effect: every mode loads what it needs
+once. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
 
 Not found: what is written to a descriptor by its number (`os.write(1, ...)`), and changes inside objects of libraries.
 """
@@ -35,6 +38,7 @@ from graphs.errors import is_internal
 LOOKING = 2.0
 """Seconds after which the search for the line that did it ends."""
 NO_RESULT = "returns None"
+INPUT = "reads stdin"
 ARGUMENT = "its argument"
 
 
@@ -57,8 +61,11 @@ def refuse(name: str, effects: Sequence[SideEffect]) -> None:
             f"{name} {effects[0]}, so that there is nothing to compare; return what it computes, or {allow}"
         )
     if effects:
-        changed = any(ARGUMENT in effect.what for effect in effects)
-        remedy = "make a new array (x = x + 1 instead of x += 1)" if changed else "take it out"
+        remedy = "take it out"
+        if any(effect.what in traffic.ASKS for effect in effects):
+            remedy = "ask before, and give the answer as an argument"
+        if any(ARGUMENT in effect.what for effect in effects):
+            remedy = "make a new array (x = x + 1 instead of x += 1)"
         raise EffectsError(
             f"{name} does more than give a result: {', '.join(map(str, effects))}. What runs its Python does that on "
             f"every call, a compiled mode only when it traces, so that their times cannot be compared; {remedy}, or "
@@ -84,6 +91,8 @@ def effects_of(
     look = _Look(f, engine, example)
     with _random_states_kept():
         effects, changed, output = look.run()
+        if effects:
+            effects = look.again(effects)
         if changed:
             lines = look.lines(changed)
             effects += [SideEffect(f"changes {what}", lines.get(what, "")) for what in changed]
@@ -113,8 +122,24 @@ class _Look:
 
         copies, heard = _copied(self.example), list[SideEffect]()
         with _listening(heard):
-            output = self.engine.called(watched, copies)
+            try:
+                output = self.engine.called(watched, copies)
+            except Exception:
+                if INPUT not in (effect.what for effect in heard):
+                    raise
+                output = INPUT  # nobody answers here
         return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
+
+    def again(self, effects: Sequence[SideEffect]) -> list[SideEffect]:
+        """Those of these that a later call has too; all where it cannot be called twice."""
+        heard = list[SideEffect]()
+        with _listening(heard):
+            try:
+                self.engine.called(self.f, _copied(self.example))
+            except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
+                return list(effects)
+        later = {effect.what for effect in heard}
+        return [effect for effect in effects if effect.what in later]
 
     def lines(self, changed: Sequence[str]) -> dict[str, str]:
         """The line of the user's that first changed each of these, as another call shows it."""
@@ -174,12 +199,37 @@ class _Ear(io.TextIOBase):
         return len(text)
 
 
+class _Nobody(io.TextIOBase):
+    """A stdin that notes which line of the user's reads it, and has nothing."""
+
+    def __init__(self, heard: list[SideEffect]) -> None:
+        self.heard = heard
+
+    def readline(self, *_: Any) -> str:  # type: ignore[override]
+        """Note it."""
+        return self.read()
+
+    def read(self, *_: Any) -> str:
+        """Note it."""
+        frame = _writer(sys._getframe(1))
+        if frame is not None:
+            self.heard.append(SideEffect(INPUT, reach.line(frame)))
+        return ""
+
+
 @contextmanager
 def _listening(heard: list[SideEffect]) -> Iterator[None]:
-    out, err = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard)
-    outside = traffic.overheard(lambda what, line: heard.append(SideEffect(what, line)))
-    with redirect_stdout(out), redirect_stderr(err), outside:
-        yield
+    def note(what: str, line: str) -> None:
+        if what not in (effect.what for effect in heard):  # a file is opened, and then written to
+            heard.append(SideEffect(what, line))
+
+    out, err, stdin = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard), sys.stdin
+    sys.stdin = _Nobody(heard)
+    try:
+        with redirect_stdout(out), redirect_stderr(err), traffic.overheard(note), traffic.asked(note):
+            yield
+    finally:
+        sys.stdin = stdin
 
 
 def _writer(frame: FrameType | None) -> FrameType | None:

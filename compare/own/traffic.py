@@ -1,20 +1,36 @@
-"""What a function does to the world outside its process: files, other processes, connections, the environment.
+"""What a function does to the world outside its process, and what it asks it: files, processes, connections, clocks.
 
-Python tells of these by audit events (PEP 578). A hook for them cannot be taken back, so there is one, set when it is
-first needed, that does nothing unless somebody listens. What C code does by itself raises no event.
+Python tells of most by audit events (PEP 578). A hook for them cannot be taken back, so there is one, set when it is
+first needed, that does nothing unless somebody listens. Of clocks and the environment a profiler tells, which sees each
+call (`asked`). What C code does by itself is not seen.
+
+What a library keeps for itself is not the user's: compiled code, bytecode, fonts, what it reads as it is imported.
 """
 
 from __future__ import annotations
 
+import _collections_abc
+import datetime as dt
+import genericpath
+import io
+import linecache
 import os
+import pathlib
+import random
+import secrets
+import socket
 import sys
+import time
+import tokenize
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from compare.errors import FunctionError, is_users
+from compare.errors import FunctionError, is_library, is_users
 from compare.own import reach
 
 Heard = Callable[[str, str], None]
@@ -37,10 +53,43 @@ WHAT = {
     "subprocess.Popen": "starts a process",
     "socket.connect": "opens a connection",
     "socket.sendto": "sends over a connection",
+    "socket.getaddrinfo": "opens a connection",
+    "os.listdir": "reads a folder",
+    "os.scandir": "reads a folder",
 }
 """What each event means but that of `open`, which reads or writes."""
+WITH_PATH = {"open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.listdir", "os.scandir"}
+READS = {"reads a file", "reads a folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
+"""Where libraries ask about the machine: an effect only where the user's own line opens a file there."""
+_HOMES = ("~/.cache", "~/.config/matplotlib", "~/.keras", "~/.nv", "~/.triton", "~/Library/Caches")
 _listeners: list[Heard] = []
+
+CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK = "reads a clock", "reads os.environ", "draws from os.urandom", "looks at a file"
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_CALLS: dict[Any, str] = {
+    **{getattr(time, name): CLOCK for kind in _CLOCKS for name in (kind, f"{kind}_ns") if hasattr(time, name)},
+    **dict.fromkeys((time.localtime, time.gmtime, time.ctime, time.strftime), CLOCK),
+    **{getattr(os, name): SYSTEM_DRAW for name in ("urandom", "getrandom") if hasattr(os, name)},
+    **dict.fromkeys((os.stat, os.lstat, os.access), LOOK),
+    time.sleep: "sleeps",
+}
+"""What calls of these functions of C mean."""
+_METHODS: list[tuple[type, str, str]] = [
+    (dt.date, "now utcnow today", CLOCK),
+    (socket.socket, "recv recvfrom recv_into recvfrom_into recvmsg accept", "reads from a connection"),
+    (socket.socket, "send sendall sendmsg", "sends over a connection"),
+    (io.IOBase, "read read1 readline readlines readinto", "reads a file"),
+    (io.IOBase, "write writelines", "writes to a file"),
+]
+"""What calls of methods mean: their class, their names."""
+_ASKING = (_collections_abc.Mapping.get, genericpath.exists, os.getenv, os.path.join, pathlib.Path.exists, uuid.uuid4)
+_THROUGH = {f.__code__.co_filename for f in (*_ASKING, random.Random.seed, secrets.token_bytes)}
+"""Files of Python's through which a line of the user's asks; what other code asks is its own affair."""
+ASKS = READS | {CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK, "reads stdin", "reads from a connection"}
+"""What only asks: the answer may as well be an argument."""
+_SOURCES = {linecache.__file__, tokenize.__file__}
 
 
 @contextmanager
@@ -79,30 +128,102 @@ def _hook() -> None:
 def _told(event: str, args: tuple[Any, ...]) -> None:
     if not _listeners:
         return
-    what = _written(*args) if event == "open" else WHAT.get(event)
+    what = _opened(*args) if event == "open" else WHAT.get(event)
     if what is None:
         return
     caller = sys._getframe(1)  # an event too, of which nothing may come
     frame = _users(caller)
+    if frame is None or (event in WITH_PATH and _is_a_librarys(args[0], what, caller)):
+        return
     if event.startswith("os.fork") and frame is caller:
         what = FORKS
-    if frame is not None:
-        for heard in tuple(_listeners):
-            heard(what, reach.line(frame))
+    for heard in tuple(_listeners):
+        heard(what, reach.line(frame))
 
 
-def _written(_: Any, mode: str | None, flags: int) -> str | None:
+def _opened(_: Any, mode: str | None, flags: int) -> str:
     writes = set(mode or "") & set("wax+") if mode else flags & _WRITING
-    return "writes to a file" if writes else None
+    return "writes to a file" if writes else "reads a file"
+
+
+def _is_a_librarys(path: Any, what: str, caller: FrameType) -> bool:
+    """Whether a file is one that libraries keep or ask for themselves, or a descriptor, whose opening was told."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return True
+    where = str(Path(os.fsdecode(path)).absolute())
+    if is_library(where) or Path(where).parent.name == "__pycache__" or where == os.devnull:
+        return True
+    if any(where.startswith(folder + os.sep) or where == folder for folder in _caches(written=what not in READS)):
+        return True
+    return where.startswith(_SYSTEM) and _asking(caller) is None
+
+
+def _caches(*, written: bool) -> Iterator[str]:
+    """The folders of compiled code; what libraries write is in others as well, where a user may read data."""
+    for name, value in list(os.environ.items()):
+        compiles = any(part in name for part in ("COMPILATION_CACHE", "INDUCTOR", "TRITON", "NUMBA", "MPLCONFIG"))
+        if value and (compiles or (written and "CACHE" in name)):
+            yield str(Path(value).absolute())
+    if written:
+        yield from map(os.path.expanduser, _HOMES)
 
 
 def _users(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame of the user's; None where an import is under way, which writes its own caches."""
+    """The nearest frame of the user's; None where Python imports, or reads source for what it shows of it."""
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.startswith("<frozen importlib"):
+        if name.startswith("<frozen importlib") or name in _SOURCES:
             return None
         if is_users(name):
             return frame
         frame = frame.f_back
     return None
+
+
+# What is asked without an event ------------------------------------------------------------------------------
+
+
+@contextmanager
+def asked(heard: Heard) -> Iterator[None]:
+    """Inside, what a line of the user's asks of clocks, environment, open files and connections is told to `heard`."""
+    environment = os._Environ.__getitem__.__code__
+    before = sys.getprofile()
+
+    def told(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call":
+            what = _asks(called)
+        elif event == "call" and frame.f_code is environment:
+            what = ENVIRONMENT
+        else:
+            return
+        users = _asking(frame) if what else None
+        if what and users:
+            heard(what, reach.line(users))
+
+    sys.setprofile(told)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def _asks(called: Any) -> str | None:
+    """What a call of a function of C asks of the outside, or does there."""
+    try:
+        what = _CALLS.get(called)
+    except TypeError:  # what it is bound to has no hash
+        what = None
+    owner, name = getattr(called, "__self__", None), getattr(called, "__name__", "")
+    if what or owner is None:
+        return what
+    kind = owner if isinstance(owner, type) else type(owner)
+    if issubclass(kind, (io.BytesIO, io.StringIO)):
+        return None
+    return next((what for base, names, what in _METHODS if issubclass(kind, base) and name in names.split()), None)
+
+
+def _asking(frame: FrameType | None) -> FrameType | None:
+    """The line of the user's that asks, by itself or through files of Python's that do so for it."""
+    while frame is not None and frame.f_code.co_filename in _THROUGH:
+        frame = frame.f_back
+    return frame if frame is not None and is_users(frame.f_code.co_filename) else None

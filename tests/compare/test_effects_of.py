@@ -1,11 +1,15 @@
 """What a user's function does besides its result: found before timing, with the line, and refused unless allowed."""
 
 import contextlib
+import datetime as dt
+import importlib
 import os
 import random
 import socket
 import subprocess
 import sys
+import time
+import uuid
 import warnings
 from pathlib import Path
 
@@ -159,6 +163,61 @@ def reads(x):
     return g.sum(x) * len(Path(__file__).read_bytes())
 
 
+def reads_array(x):
+    return g.sum(x * np.load(TARGET.with_suffix(".npy")))
+
+
+def lists(x):
+    return g.sum(x) * len([*TARGET.parent.iterdir()])
+
+
+def looks(x):
+    return g.sum(x) * TARGET.exists()
+
+
+def tells_time(x):
+    return g.sum(x) * time.time()
+
+
+def tells_date(x):
+    return g.sum(x) * dt.datetime.now(dt.UTC).year
+
+
+def asks_environment(x):
+    return g.sum(x) * float(os.environ.get("GRAPHDUEL_TEST_EFFECT"))
+
+
+def asks_by_getenv(x):
+    return g.sum(x) * float(os.getenv("GRAPHDUEL_TEST_EFFECT"))
+
+
+def draws_system(x):
+    return g.sum(x) * os.urandom(1)[0]
+
+
+def draws_uuid(x):
+    return g.sum(x) * uuid.uuid4().version
+
+
+def asks_user(x):
+    return g.sum(x) * float(input())
+
+
+def reads_open_file(x):
+    STATE["file"].seek(0)
+    return g.sum(x) * len(STATE["file"].read())
+
+
+def receives(x):
+    STATE["socket"].send(b"1")
+    return g.sum(x)
+
+
+def sleeps(x):
+    time.sleep(0.0)
+    return g.sum(x)
+
+
 def environs(x):
     os.environ["GRAPHDUEL_TEST_EFFECT"] = "1"
     return g.sum(x)
@@ -209,13 +268,100 @@ def closure():
         (environs, "changes os.environ", "os.environ["),
         (starts, "starts a process", "subprocess.run"),
         (connects, "opens a connection", "one.connect"),
+        (reads, "reads a file", "read_bytes"),
+        (reads_array, "reads a file", "np.load"),
+        (lists, "reads a folder", "iterdir"),
+        (looks, "looks at a file", "TARGET.exists"),
+        (tells_time, "reads a clock", "time.time"),
+        (tells_date, "reads a clock", "dt.datetime.now"),
+        (asks_environment, "reads os.environ", "os.environ.get"),
+        (asks_by_getenv, "reads os.environ", "os.getenv"),
+        (draws_system, "draws from os.urandom", "os.urandom"),
+        (draws_uuid, "draws from os.urandom", "uuid.uuid4"),
+        (asks_user, "reads stdin", "input()"),
+        (reads_open_file, "reads a file", ".read())"),
+        (receives, "sends over a connection", ".send("),
+        (sleeps, "sleeps", "time.sleep"),
     ],
 )
 def test_an_effect_is_found_with_its_line(f, what, text, tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "TARGET", tmp_path / "target")
     monkeypatch.setenv("GRAPHDUEL_TEST_EFFECT", "0")
-    assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
+    np.save(tmp_path / "target.npy", X)
+    one, other = socket.socketpair()
+    with one, other, Path(__file__).open("rb") as file:
+        monkeypatch.setitem(globals(), "STATE", {"n": np.zeros(2), "file": file, "socket": one})
+        assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
     assert list(X) == [1.0, 1.0, 1.0]
+
+
+LIBRARY = """
+import functools, os, pathlib, sys, time
+def computed(x, where):
+    (pathlib.Path(where) / "compiled.bin").write_bytes(b"code")
+    os.replace(pathlib.Path(where) / "compiled.bin", pathlib.Path(where) / "code.bin")
+    return x * len((pathlib.Path(where) / "code.bin").read_bytes())
+@functools.cache
+def prepared():
+    path = pathlib.Path(__file__).with_name("table.bin")
+    path.write_bytes(b"table")
+    return len(path.read_bytes())
+def timed(x):
+    return x * (time.time() > 0) * ("HOME" in os.environ)
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+"""
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A module among the installed packages, which keeps files of its own."""
+    home = tmp_path / "site-packages"
+    home.mkdir()
+    (home / "graphduel_test_library.py").write_text(LIBRARY, "utf-8")
+    monkeypatch.syspath_prepend(home)
+    yield importlib.import_module("graphduel_test_library")
+    del sys.modules["graphduel_test_library"]
+
+
+def test_what_a_library_keeps_for_itself_is_not_the_users(library, tmp_path, monkeypatch):
+    """Compiled code, tables, what is imported when it is first needed, clocks that it asks itself."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    (tmp_path / "later.py").write_text("VALUE = 2.0", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports(x):
+        import later
+
+        return g.sum(x) * later.VALUE
+
+    for f in (
+        lambda x: g.sum(library.computed(x, cache)),
+        lambda x: g.sum(x) * library.prepared(),
+        lambda x: g.sum(library.timed(x)),
+        imports,
+    ):
+        assert effects_of(f, (X,)) == []
+    for f, what in (
+        (lambda x: g.sum(library.computed(x, tmp_path)), "writes to a file"),
+        (lambda x: g.sum(x) * len(library.read(tmp_path / "later.py")), "reads a file"),
+    ):
+        assert what in [effect.what for effect in effects_of(f, (X,))]
+
+
+def test_what_the_first_call_alone_does_is_done_once_by_every_mode(tmp_path):
+    tables = {}
+    np.save(tmp_path / "table.npy", X)
+
+    def loads(x):
+        if "table" not in tables:
+            tables["table"] = np.load(tmp_path / "table.npy")
+        return g.sum(x * tables["table"])
+
+    assert [effect.what for effect in effects_of(loads, (X,))] == ["changes the outer variable `tables`"]
 
 
 def test_what_it_calls_closes_over_and_is_bound_to_is_looked_at_too():
@@ -240,7 +386,6 @@ def test_a_container_among_the_arguments_that_is_changed_is_found():
         (own.loss, (own.PARAMS, own.X)),
         (own.branch, (own.PARAMS, own.X)),
         (own.outputs, (own.X,)),
-        (reads, (X,)),
         (lambda x: g.sum(g.print(x, "x")), (X,)),
         (lambda x: g.sum(x * np.random.default_rng(0).random(3)), (X,)),
         (lambda x: g.sum(g.log(x * np.float32(warnings.warn("once", stacklevel=1) or 1))), (X,)),
