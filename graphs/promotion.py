@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from graphs.blocks import Table
 from graphs.dims import Dim
 from graphs.errors import DTypeError
 
 SCALARS = (bool, int, float)
+
+# While this holds anything, functions that take operands of one dtype, as PyTorch's products do, promote instead: for
+# runs in another precision of code that holds arrays of its own.
+mixing: Table[bool] = {}
 
 
 def is_scalar(value: Any) -> bool:

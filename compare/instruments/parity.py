@@ -134,7 +134,9 @@ def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
 
 def exact(case: Case, index: int = 0) -> Result:
     """The loss and the gradients of an example in float64, by the dynamic engine."""
-    return _dynamic(case, index, *engines.named(engines.OWN).doubled((case.params, case.examples[index])))
+    own = engines.named(engines.OWN)
+    with own.doubles():
+        return _dynamic(case, index, *own.doubled((case.params, case.examples[index])))
 
 
 def _dynamic(case: Case, index: int, params: Any, example: Any) -> Result:

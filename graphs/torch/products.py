@@ -11,6 +11,7 @@ from graphs import linalg as matrices
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, located
 from graphs.ops.shapes import dtype_of, positive_axes
+from graphs.promotion import mixing
 from graphs.torch import reductions, systems
 from graphs.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.torch.origins import origin
@@ -86,7 +87,7 @@ def _check(name: str, *operands: tuple[Any, int]) -> None:
 
 def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
     dtypes = [str(dtype_of(x)) for x in tensors]
-    if len(set(dtypes)) > 1:
+    if len(set(dtypes)) > 1 and not mixing:
         scalars = "; np.sqrt(2) is a float64, math.sqrt(2) takes the dtype of the tensor" if "float64" in dtypes else ""
         wide = next((x for x, dtype in zip(tensors, dtypes, strict=True) if dtype == "float64"), None)
         since = "" if wide is None else origin(wide, "float64")

@@ -1,5 +1,6 @@
 """The parity gate: right arms pass, wrong ones are caught, refusals are told from faults."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,17 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dynamic
 import graphs
 import static
 from compare import engines
 from compare.engines import cases
 from compare.errors import UnsupportedError
 from compare.instruments import parity, rounding, thin
+from compare.own.case import case_of
 from compare.workloads import Case
-from graphs.errors import ControlFlowError, ShapeError, VerificationError
+from graphs.errors import ControlFlowError, DTypeError, ShapeError, VerificationError
 from tests.helpers import fake_workloads, mutants
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain
+from tests.helpers.together import together
 
 
 @pytest.fixture
@@ -159,6 +163,75 @@ def test_a_graph_with_a_loop_inside_has_no_tape_to_be_equal_to():
     assert record["same_graph"] is None
     assert record["agree"]
     assert "multiply" in record["kernel_calls"]["dynamic"]
+
+
+K = np.linspace(0.1, 1.1, 12, dtype=np.float32).reshape(4, 3)
+TENSOR, BOX = dynamic.from_numpy(K), {"k": [K]}
+
+
+class Holder:
+    def __init__(self):
+        self.k = K
+
+    def loss(self, w, x):
+        return graphs.mean((x @ self.k) @ w)
+
+
+def over(k):
+    def closed(w, x):
+        def inside(y):
+            return y @ k
+
+        return graphs.mean(inside(x) @ w)
+
+    return closed
+
+
+def scanned(w, x):
+    def step(h, row):
+        h = h + row @ K
+        return h, h
+
+    return graphs.mean(graphs.scan(step, np.zeros(3, np.float32), x)[1] @ w)
+
+
+@together(
+    ("f", "exact"),
+    [
+        (lambda w, x: graphs.mean((x @ K) @ w), lambda w, x: np.mean(x @ K @ w)),
+        (lambda w, x: graphs.mean((x @ TENSOR) @ w), lambda w, x: np.mean(x @ K @ w)),
+        (lambda w, x: graphs.mean((x @ BOX["k"][0]) @ w), lambda w, x: np.mean(x @ K @ w)),
+        (lambda w, x, k=K: graphs.mean((x @ k) @ w), lambda w, x: np.mean(x @ K @ w)),
+        (functools.partial(lambda k, w, x: graphs.mean((x @ k) @ w), K), lambda w, x: np.mean(x @ K @ w)),
+        (over(K), lambda w, x: np.mean(x @ K @ w)),
+        (Holder().loss, lambda w, x: np.mean(x @ K @ w)),
+        (scanned, lambda w, x: np.mean(np.cumsum(x @ K, 0) @ w)),
+        (lambda w, x: graphs.mean(graphs.einsum("ij,jk,kl->il", x, K, w)), lambda w, x: np.mean(x @ K @ w)),
+        (
+            lambda w, x: dynamic.nn.functional.linear(x, TENSOR.T, np.ones(3, np.float32)).matmul(w).mean(),
+            lambda w, x: np.mean((x @ K + 1) @ w),
+        ),
+        (
+            lambda w, x: graphs.mean(graphs.concat([x @ K, np.ones((2, 3), np.float32)], 0) @ w),
+            lambda w, x: np.mean(np.concatenate([x @ K, np.ones((2, 3))]) @ w),
+        ),
+    ],
+    quick=4,
+)
+def test_the_reference_is_in_float64_whatever_the_function_has_its_arrays_from(f, exact):
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((3, 2), np.float32), rng.standard_normal((5, 4), np.float32)
+    case = case_of(f, [(w, x)], True, None)
+    value, gradient = parity.exact(case)
+    w64, x64 = w.astype(np.float64), x.astype(np.float64)
+    assert value == pytest.approx(exact(w64, x64), abs=1e-14)
+    along = rng.standard_normal((3, 2))
+    slope = exact(w64 + along / 2, x64) - exact(w64 - along / 2, x64)  # each is linear in w
+    assert np.sum((gradient[0] if isinstance(gradient, tuple) else gradient) * along) == pytest.approx(slope, abs=1e-13)
+    record = check(case, ("dynamic", "static-exact"))
+    assert record["agree"]
+    with pytest.raises(DTypeError):
+        dynamic.from_numpy(x64) @ K
 
 
 def test_padding_without_a_masked_loss_is_unsupported(tiny):

@@ -234,6 +234,24 @@ def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(a
     assert "Gradients are of 6 parameters" in " ".join(repr(found).split())
 
 
+def test_tensors_that_a_loss_closes_over_or_makes_are_in_float64_beside_its_arguments(adapter):
+    import torch
+
+    matrix, bias = torch.randn(3, 4), torch.zeros(3)
+
+    def loss(w, x):
+        y = torch.nn.functional.layer_norm(torch.nn.functional.linear(x, matrix, bias), (3,), torch.ones(3), bias)
+        sums = torch.zeros(3)
+        sums += y.sum(0)
+        return torch.cat([y @ w, torch.ones(2, 2)]).pow(2).mean() + sums.sum()
+
+    found = run.here(
+        asked_of("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
+    )
+    assert of(found.records, Compilations)[0].undoubled is None
+    assert 0 < of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+
+
 def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called_it(fresh):
     import torch
 

@@ -22,7 +22,7 @@ from compare.engines.cases import signature, traced
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.sessions import SessionFunction
 from compare.engines.held import Kinds
 from compare.engines.source import Loader
@@ -31,6 +31,7 @@ from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
 from compare.records.work import CallCounts
 from compare.workloads.base import Case
+from graphs.blocks import Block
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
 from static.backends.native.cache import SWITCH
@@ -190,6 +191,10 @@ class GraphDuel(Engine):
             tree,
             none_is_leaf=True,
         )
+
+    def doubles(self, held: Sequence[Any] = ()) -> Block:
+        """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
+        return InDoubles()
 
     def observed(self, step: Function) -> Observed:
         """What a jitted function has compiled, and why."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dynamic
+import graphs
 from compare.engines.step import Bindable, BoundCall
-from graphs import tree
+from graphs import dispatch, promotion, tree
+from graphs.blocks import Block, enter
 
 INSIDE = "differentiates_inside"
 """An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
@@ -63,3 +65,30 @@ def tensor_of(leaf: Any) -> Any:
 
 def _array(leaf: Any) -> Any:
     return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
+
+
+class InDoubles(Block):
+    """Inside, an op on tensors that meets float64 and narrower floats takes all in float64.
+
+    So a function whose arguments are in float64 computes in it, whatever arrays it closes over, keeps or makes.
+    """
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(promotion.mixing, hold, True)
+        enter(dispatch.detours, hold, _widening)
+
+
+def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+    def run(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+        dtypes = {arg.dtype for arg in args if hasattr(arg, "dtype")}
+        if len(dtypes) > 1 and np.dtype(np.float64) in dtypes:
+            args = [_widened(arg) for arg in args]
+        return interpreter(op, args, attrs)
+
+    return run
+
+
+def _widened(arg: Any) -> Any:
+    narrow = hasattr(arg, "dtype") and arg.dtype.kind == "f" and arg.dtype.itemsize < 8
+    return graphs.astype(arg, np.float64) if narrow else arg

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynamic.tensor import Tensor
 from graphs.errors import DTypeError, GraphError, OptionError, OutOfRangeError, located
+from graphs.promotion import mixing
 
 Array = Any
 
@@ -31,7 +32,7 @@ def refuse(name: str, remedy: str, **options: Any) -> None:
 def check_dtypes(x: Array, *others: Array | None) -> None:
     """Raise DTypeError unless all operands that are there have one dtype: layers convert none, as in PyTorch."""
     for other in others:
-        if other is not None and other.dtype != x.dtype:
+        if other is not None and other.dtype != x.dtype and not mixing:
             raise DTypeError(
                 f"takes operands of one dtype, not of {x.dtype} and {other.dtype}; convert with .to(dtype)"
             )
