@@ -43,7 +43,7 @@ def write(path: Path, document: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -
     files = {"graph.json": document} | {f"arrays/{i}.npy": npy(array) for i, array in enumerate(arrays)}
     files["digest.txt"] = digest(files).encode()
     data = _zipped(files, zipfile.ZIP_DEFLATED)
-    if sum(map(len, files.values())) > _most(len(data)):
+    if sum(map(len, files.values())) > most(len(data)):
         data = _zipped(files, zipfile.ZIP_STORED)
     write_file(path, data)
 
@@ -109,12 +109,12 @@ def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or m.flag_bits & 1 for m in members):
         raise ArtifactError("not saved by graphduel, it is compressed in another way")
     inflated = sum(member.file_size for member in members)
-    if inflated > _most(size):
+    if inflated > most(size):
         raise ArtifactError(f"{size:,} bytes would inflate to {inflated:,}; what is saved inflates to less")
 
 
-def _most(size: int) -> int:
-    """The bytes that a file of this size may inflate to."""
+def most(size: int) -> int:
+    """The bytes that a file of this size may inflate to: more than any that was saved does."""
     return FREE + RATIO * size
 
 

@@ -55,7 +55,8 @@ def ended(records: Records, save: Path | None, against: Path | None) -> None:
         from compare.page import changes
 
         echo(f"\nChanges since the baseline {against.name}:")
-        show(changes.compared(options.results_in(against), records))
+        with options.reading(against):
+            show(changes.compared(options.results_in(against), records))
     if save:
         results.replace(save / results.RESULTS, records)
         echo(f"\nBaseline: {save}")

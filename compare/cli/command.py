@@ -7,6 +7,7 @@ disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ct
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from errno import EPIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,14 +154,17 @@ def run(
         raise click.UsageError("--device cuda needs --frameworks; graphduel's engines run on the CPU")
     processes = asked["processes"] or (REAL.frameworks if suite == MODELS else PRESETS[preset]).processes
     settings = Settings(preset, **{**asked, "processes": processes})
+    earlier = options.reading(directory) if resume else nullcontext()
     if resume:
-        settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
+        with options.reading(directory):
+            settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
     if not tapes.is_compiled():
         reporter.notice(tape.before(python_tape=settings.python_tape))
     opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
-    again = [*_again(settings, directory), *where.words()]
-    with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, at_once):
+    kept_jobs = f"every finished job is in {directory}"
+    with earlier, options.stoppable(ctx, kept_jobs, [*_again(settings, directory), *where.words()]), opened as pool:
+        executor, at_once = pool
         outcome = measure(
             directory, settings, reporter, resume=resume, overwrite=overwrite, executor=executor, at_once=at_once
         )
@@ -202,6 +206,7 @@ def _again(settings: Any, directory: Path) -> list[str]:
 @options.DIRECTORIES
 @PYTHON_TAPE
 @options.out("Write the page of several machines into this folder.")
+@options.of_results
 def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None) -> None:
     """Judge the results in DIRECTORY again and write its report again.
 

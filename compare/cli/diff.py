@@ -36,6 +36,7 @@ DIRECTORIES = click.argument(
 @click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
 @options.JSON_ALONE
 @click.pass_context
+@options.of_results
 def diff(
     ctx: click.Context,
     *,
@@ -101,6 +102,7 @@ def _table(shown: Sequence[CellChange]) -> None:
     "--out", type=options.FILE, default=Path("trend.html"), show_default=True,
     help="Write the page to this file, .html or .md.",
 )  # fmt: skip
+@options.of_results
 def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     """Draw each measure of the runs in DIRECTORIES over time.
 

@@ -22,6 +22,7 @@ OUT = options.out("Write to this file; by default to stdout.", options.FILE)
     help="Export this arm alone, and name it by its cell, so that two arms of one run can be compared.",
 )
 @OUT
+@options.of_results
 def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
     """Write what was measured in DIRECTORY for another tool.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import shutil
@@ -202,6 +203,48 @@ def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Itera
     except KeyboardInterrupt as stop:
         echo(f"\nStopped; {what}." + (f" Continue with:\n  {shlex.join(again)}" if again else ""), err=True)
         ctx.exit(ending.exit_code(stop))
+
+
+# What records raise that do not fit together, each of which is of its type.
+_UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def reading(*directories: Path | None) -> Iterator[None]:
+    """Inside, the results in some directories are read and judged. Raises ResultsError where they do not fit together.
+
+    Those that nobody has altered fit, so that this may be a fault of ours as well: the error names the place.
+    """
+    from compare.errors import CompareError, ResultsError, described
+
+    try:
+        yield
+    except CompareError:
+        raise
+    except _UNFIT as error:
+        named = ", ".join(map(str, directories))
+        remedy = "take them as a run has left them, and report this if they are"
+        raise ResultsError(f"{named}: the records do not fit together, {described(error)}; {remedy}") from error
+
+
+def of_results(command: Command) -> Command:
+    """A command that reads the results in `directory`, or in `directories`."""
+
+    @functools.wraps(command)
+    def read(*args: Any, **asked: Any) -> Any:
+        with reading(*(asked.get("directories") or [asked["directory"]])):
+            return command(*args, **asked)
+
+    return read
 
 
 def results_in(directory: Path) -> list[Any]:

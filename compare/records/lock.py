@@ -42,8 +42,9 @@ def held(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
             "host": machines.label(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.ftruncate(file, 0)
-        os.write(file, json.dumps(holder).encode())
+        with suppress(OSError):  # a disk that is full takes no name, and the lock is held all the same
+            os.ftruncate(file, 0)
+            os.write(file, json.dumps(holder).encode())
         yield
     finally:
         with suppress(OSError):  # Windows removes no file that is open; one that stays is locked by nobody

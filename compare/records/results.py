@@ -27,6 +27,7 @@ from compare.errors import ResultsError
 from compare.records.kinds import KINDS
 from compare.records.older import upgraded
 from compare.records.record import Failure, JobName, Record, Run
+from graphs import archive
 from graphs.files import write_file
 
 RESULTS = "results.jsonl"
@@ -64,12 +65,12 @@ def parsed(line: bytes) -> Record | None:
 
 def of_json(value: Any) -> Record | None:
     """The record of the JSON value of a line, as `parsed` gives and refuses it."""
-    value = upgraded(value)
     try:
+        value = upgraded(value)
         head = msgspec.convert(value, _Head)
         if head.schema == VERSION:
             return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
-    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise _unknown(error) from None
     newer = isinstance(head.schema, int) and head.schema > VERSION
     remedy = "pip install --upgrade graphduel" if newer else "use the graphduel that wrote it"
@@ -211,18 +212,25 @@ def _write_all(file: FileIO, data: bytes) -> None:
 
 
 def _split(path: Path) -> tuple[bytes, bytes]:
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = _unpacked(path, data)
+    data = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
     end = data.rfind(b"\n") + 1
     return data[:end], data[end:]
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _unpacked(path: Path) -> bytes:
+    """The data of a packed file, which never become more than packed results do."""
+    size = path.stat().st_size
+    most = archive.most(size)
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.open(path) as packed:
+            data: bytes = packed.read(most + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ResultsError(f"{path}: not a whole file of gzip ({error}); pack the results again") from None
+    if len(data) > most:
+        raise ResultsError(
+            f"{path}: {size:,} bytes unpack to more than {most:,}, which no results do; unpack it yourself"
+        )
+    return data
 
 
 def _parsed(path: Path, complete: bytes) -> Iterator[Record | None]:
