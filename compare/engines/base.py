@@ -25,7 +25,7 @@ from compare.engines.held import Kinds
 from compare.engines.nudge import nudges_of, nudging
 from compare.engines.source import Loader
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import Function, LineOp, Observed, Step, TrainingFunction
+from compare.engines.step import Function, LineOp, Observed, StateReader, Step, TrainingFunction
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
 from compare.records.work import CallCounts, RanOp, counted
@@ -230,6 +230,12 @@ class Engine(ABC):
         It may be called once to see that, and `changed` gives what has changed since.
         """
         return None
+
+    def state(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
+    ) -> StateReader:
+        """What reads the state that a call leaves, whose pieces `changed` if it was called for `training`."""
+        return StateReader()
 
     def compiled(self, arm: str, function: Function) -> Function:
         """A function compiled by itself, to be called by others; nothing of it may stay in Python."""

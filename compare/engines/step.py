@@ -210,14 +210,20 @@ def _waited(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
     return waited
 
 
-class TrainingFunction(ABC):
-    """A whole training step: a function that differentiates, and changes its state, the `tensors`, by itself.
+@dataclass(frozen=True)
+class StateReader:
+    """What reads the state after a call, by what messages call it.
 
-    These are what there was before the first call; the step gives those that stand in their places after it.
+    `before` are the values that stood in the same places before the first call.
     """
 
-    tensors: Sequence[Any] = ()
+    before: Mapping[str, Any] = field(default_factory=dict)
+    read: Callable[[], Mapping[str, Any]] = dict
+
+
+class TrainingFunction(ABC):
+    """A whole training step: a function that differentiates, and changes its state, by itself."""
 
     @abstractmethod
     def build(self, arm: str) -> Function:
-        """`step(*call) -> (what the function returns, the state after it)`, as the arm runs it."""
+        """`step(*call) -> (what the function returns, gradients that it returns)`, as the arm runs it."""

@@ -72,6 +72,11 @@ class ResultLeaf(NamedTuple):
         place = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in self.path).removeprefix(".")
         return f"{_PARTS[self.part]}{f' of `{place}`' if place else ''} in call {call + 1}"
 
+    @property
+    def kind(self) -> tuple[int, str]:
+        """What it is compared in size with: in the state all parameters, or all sums of squares of an optimizer's."""
+        return self.part, self.path[0].rpartition(" `")[0] if self.part == 2 else ""
+
 
 def leaves_of(result: Result) -> list[ResultLeaf]:
     """The arrays of a result."""
@@ -169,11 +174,9 @@ class Standard:
     def _scales(self) -> list[float]:
         """An array whose own size the plain mode gets right is scaled by that, and any other by the largest as well."""
         expected = self.wider or self.leaves
-        floors = [
-            scale
-            for part in range(len(_PARTS))
-            for scale in scales_of([leaf.array for leaf in expected if leaf.part == part])
-        ]
+        kinds = {leaf.kind: [other.array for other in expected if other.kind == leaf.kind] for leaf in expected}
+        scales = {kind: iter(scales_of(arrays)) for kind, arrays in kinds.items()}
+        floors = [next(scales[leaf.kind]) for leaf in expected]
         if not self.wider:
             return floors
         sizes = [0.0 if is_exact(leaf.array) else largest(leaf.array) for leaf in expected]

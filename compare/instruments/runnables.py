@@ -19,7 +19,7 @@ import optree
 from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import Step, TrainingFunction
+from compare.engines.step import StateReader, Step, TrainingFunction
 from compare.errors import EffectsError, described
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
@@ -100,6 +100,10 @@ class Runnable(ABC):
         """What the rounds of some arms begin with."""
         return ALIKE
 
+    def after(self) -> tuple[Any, ...]:
+        """The state that a call has left, as a part of what it gives, where there is any."""
+        return ()
+
     def reason(self, error: Exception) -> str:
         """What an error of an arm says."""
         return described(error)
@@ -172,9 +176,27 @@ class FunctionRunnable(Runnable):
     @cached_property
     def training(self) -> TrainingFunction | None:
         """The function as a whole training step, where a call shows that it is one."""
+        return self._looked[0]
+
+    @cached_property
+    def _looked(self) -> tuple[TrainingFunction | None, StateReader]:
+        """The step where it trains, and what reads its state."""
+        engine, function, calls = self.engine, self.function, self.calls
         now(f"made call 1 in {self.eager}")
         with self.fresh():
-            return self.engine.training(self.function, self.calls, self._begin.changed)
+            training = engine.training(function, calls, self._begin.changed)
+            reader = engine.state(function, calls, self._begin.changed(), trains=training is not None)
+        return training, reader
+
+    @property
+    def state(self) -> StateReader:
+        """What reads the state after a call."""
+        return self._looked[1]
+
+    def after(self) -> tuple[Any, ...]:
+        """See the base."""
+        state = dict(self.state.read())
+        return (state,) if state else ()
 
     def prepare(self) -> None:
         """See the base; what the function raises, a mode will."""
@@ -454,7 +476,7 @@ class FunctionRunnable(Runnable):
         run = self._run
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
-            result: Any = self.engine.numpy(run(*made(self.calls[index])))
+            result: Any = self.engine.numpy((*run(*made(self.calls[index])), *self.after()))
             return tuple(optree.tree_map(np.array, result) if self.training else result)  # the next call changes these
 
     def _reset(self, seed: int) -> None:

@@ -53,7 +53,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
         return
     arrays: dict[str, Any] = {}
     if runnable.training:
-        value, after = runnable.expected[0].plain
+        value, _, after = runnable.expected[0].plain
         arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
         arrays |= _numbered("gradient:0", _by_name(runnable, after))
     for index, reference in () if runnable.training else runnable.expected.items():
@@ -65,14 +65,13 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
     np.savez(Path(folder, _EXPECTED), **arrays)
 
 
-def _by_name(runnable: FunctionRunnable, after: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The floats of the state after a call, by the names that all engines have for them."""
-    kinds, training = runnable.engine.kinds(), runnable.training
+    kinds = runnable.engine.kinds()
     assert kinds is not None  # noqa: S101  (asked before)
-    assert training is not None  # noqa: S101
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
-    state = zip(training.tensors, after, strict=False)  # gradients that were left follow
-    return {names[id(tensor)]: array for tensor, array in state if id(tensor) in names and array.dtype.kind == "f"}
+    state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
+    return {name: array for name, array in state if name and array.dtype.kind == "f"}
 
 
 def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:

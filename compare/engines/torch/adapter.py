@@ -16,10 +16,11 @@ from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.state import Piece
-from compare.engines.step import Function, LineOp, Observed, TrainingFunction
+from compare.engines.step import Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
+from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, trainable
 from compare.engines.torch.training import TorchTraining, holders_in, trains
 from compare.records.device import Device
@@ -123,7 +124,13 @@ class Torch(Framework):
         """What a call of it shows to differentiate by itself."""
         if not trains(function, calls[0], changed):
             return None
-        return TorchTraining(function, calls, lambda arm: self._run(arm, function), changed())
+        return TorchTraining(lambda arm: self._run(arm, function))
+
+    def state(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
+    ) -> StateReader:
+        """Buffers and counters; of a step that trains parameters, gradients and what optimizers keep as well."""
+        return state_reader(function, calls, changed, trains=trains)
 
     def kinds(self) -> Kinds:
         """See the base."""

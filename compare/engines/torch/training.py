@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import optree
-
 from compare.engines.reached import ReachedCode, outermost
 from compare.engines.step import Bindable, BoundCall, Function, TrainingFunction, loss_in
 
@@ -70,63 +68,22 @@ def _requires(value: Any) -> bool:
 
 
 class TorchTraining(TrainingFunction):
-    """The modules and tensors that a training step is given, or that its code reaches by itself.
+    """A step that trains; `run` makes the function that an arm runs."""
 
-    After a call it gives what stands in their places then, and the gradients that were left.
-    `run` makes the function that an arm runs. `changed` are pieces of the state that a call has changed.
-    """
-
-    def __init__(
-        self,
-        function: Any,
-        calls: Sequence[tuple[Any, ...]],
-        run: Callable[[str], Function],
-        changed: Sequence[Any] = (),
-    ) -> None:
-        import torch
-
-        leaves: Any = list(calls)
-        values = [*optree.tree_leaves(leaves), *ReachedCode(function).values]
-        modules = [inner for value in values if isinstance(value, torch.nn.Module) for inner in value.modules()]
-        spaces = [vars(module)[kind] for module in modules for kind in ("_parameters", "_buffers")]
-        alone = [value for value in values if _requires(value)]
-        alone += [piece.of for piece in changed if not piece.is_argument and _is_float(piece.of)]
-        places = [(space, name) for space in spaces for name, tensor in space.items() if tensor is not None]
-        places += [({"": tensor}, "") for tensor in alone]
-        by_id: dict[int, Any] = {}
-        for space, name in places:
-            by_id.setdefault(id(space[name]), (space, name))
-        self.places = list(by_id.values())
-        self.tensors = [space[name] for space, name in self.places]
+    def __init__(self, run: Callable[[str], Function]) -> None:
         self.run = run
 
     def build(self, arm: str) -> Function:
         """See the base."""
-        return _Trained(self.run(arm), self.places)
-
-
-def _left(tensor: Any) -> Any:
-    """The gradient that a step has left; an empty container where there is none."""
-    gradient = tensor.grad if tensor is not None and tensor.is_leaf else None
-    return () if gradient is None else gradient.to_dense() if gradient.layout is not tensor.layout else gradient
+        return _Trained(self.run(arm))
 
 
 class _Trained(Bindable):
-    """`step(*call) -> (what run returns, the state after it)`: what stands in the places, and the gradients left."""
+    """`step(*call) -> (what run returns, ())`: what it has done besides stands in the state."""
 
-    def __init__(self, run: Function, places: Sequence[tuple[Any, str]]) -> None:
-        self.run, self.places = run, places
+    def __init__(self, run: Function) -> None:
+        self.run = run
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
-        return BoundCall(partial(self.run, *args), self._result)
-
-    def _result(self, value: Any) -> tuple[Any, Any]:
-        after = [space[name] for space, name in self.places]
-        return () if value is None else value, [*after, *map(_left, after)]
-
-
-def _is_float(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+        return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()))
