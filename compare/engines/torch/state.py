@@ -29,13 +29,14 @@ def state_reader(
     """
     import torch
 
-    code, arguments = ReachedCode(function), list[Any](calls)
+    code = ReachedCode(function)
+    arguments: Any = list(calls)
     values: list[Any] = [*optree.tree_leaves(arguments), *code.values]
     modules = _modules(values, _names(function, calls, code))
     loose = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
     loose += [piece.of for piece in changed if not piece.is_argument and isinstance(piece.of, torch.Tensor)]
     names = {id(place.read()): place.name for place in code.places}
-    alone = [_Place({"": one}, "", f"the tensor `{names.get(id(one), k)}`") for k, one in enumerate(loose)]
+    alone = [_Place({"": value}, "", f"the tensor `{names.get(id(value), k)}`") for k, value in enumerate(loose)]
     places = list(_once([*_places(modules, trains=trains), *(alone if trains else _plain(alone))]))
     optimizers = [value for value in values if trains and isinstance(value, torch.optim.Optimizer)]
 
