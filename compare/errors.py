@@ -1,13 +1,16 @@
 """The errors of the harness. Each carries the exit code the command ends with."""
 
+import functools
+import inspect
 import os
 import re
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 from compare import ends
 
@@ -146,12 +149,30 @@ def is_users(file: str) -> bool:
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is Python's or that of an installed package; what is typed in is neither."""
+    """Whether a file is Python's or that of an installed package, and not of one that is asked about, or typed in."""
     path = Path(file).resolve()
+    if not _asked.isdisjoint((path, *path.parents)):
+        return False
     return file.startswith("<frozen") or str(path).startswith(_libraries()) or not _INSTALLED.isdisjoint(path.parts)
 
 
-@cache
+_asked = set[Path]()
+
+
+def count_as_users(function: Any) -> None:
+    """From now on the package of a function that is asked about is the user's, wherever it is installed."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    name = (getattr(function, "__module__", None) or "").partition(".")[0]
+    module = sys.modules.get(name)
+    if module is None or name in sys.stdlib_module_names:
+        return
+    file = getattr(module, "__file__", None)
+    _asked.update(Path(place).resolve() for place in getattr(module, "__path__", [file] if file else []))
+
+
+@functools.cache
 def _libraries() -> tuple[str, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple({str(Path(sysconfig.get_path(name)).resolve()) + os.sep for name in names})

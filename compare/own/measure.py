@@ -19,7 +19,7 @@ from compare import engines, steps
 from compare.engines import Engine, cases
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
-from compare.errors import InputsError, described
+from compare.errors import InputsError, count_as_users, described
 from compare.instruments import ladder, memory, parity, parts, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
@@ -82,6 +82,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
 
     Where compiling is costly its first call must stay the first, so that its effects are looked for later.
     """
+    count_as_users(function)
     engine, calls = question.adapter, calls_in(inputs, function)
     subject = Subject(question, function, calls if not engine.costly else [engine.arrays(call) for call in calls])
     if engine.costly:

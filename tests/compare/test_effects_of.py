@@ -477,3 +477,55 @@ def test_a_fingerprint_stays_while_a_value_does_and_tells_a_change_at_any_depth(
     assert fingerprint(outer) == before
     outer["b"][1] = -0.0
     assert fingerprint(outer) != before
+
+
+# Code of the user's own that is installed
+
+INSTALLED = """
+import functools
+import graphs as g
+
+SEEN = []
+
+def prints(x):
+    print("seen")
+    return g.sum(x)
+
+def remembers(x):
+    SEEN.append(1)
+    return g.sum(x)
+
+class Model:
+    def loss(self, x):
+        return prints(x)
+
+method = Model().loss
+partial = functools.partial(prints)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("environment") / "site-packages"
+    (folder / "users_package").mkdir(parents=True)
+    (folder / "users_package" / "__init__.py").write_text("", "utf-8")
+    (folder / "users_package" / "train.py").write_text(INSTALLED, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield importlib.import_module("users_package.train")
+    for name in ("users_package", "users_package.train"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("prints", r"writes to stdout \(train\.py:8\)"),
+        ("remembers", r"SEEN"),
+        ("method", r"writes to stdout \(train\.py:8\)"),
+        ("partial", r"writes to stdout \(train\.py:8\)"),
+    ],
+)
+def test_a_function_whose_package_is_installed_is_the_users_all_the_same(installed, name, told):
+    with pytest.raises(EffectsError, match=told):
+        compare.compare(getattr(installed, name), [(X,), (X,)], **QUICK)
