@@ -81,7 +81,7 @@ class Build(build_ext):
         built = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
         for path in built:
             path.unlink(missing_ok=True)
-        if not answers(self.compiler) and sys.platform != "win32":
+        if sys.platform != "win32" and not answers(self.compiler):
             shared = ["-dynamiclib", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
             self.compiler.set_executables(compiler_so=[*ZIG, *OPTIONS], linker_so=[*ZIG, *shared])
         super().build_extensions()
