@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 
-from graphs.errors import GraphError, ShapeError, put_line
+from graphs.errors import ArtifactError, GraphError, ShapeError, put_line
 from graphs.onnx import sizes
+from graphs.onnx.form import (
+    MEND,
+    Types,
+    check_form,
+    check_names,
+    check_types,
+    domain_of,
+    label_of,
+    name_of,
+    type_of,
+)  # fmt: skip
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Texts, Translated
 from graphs.plain import one_line
@@ -23,6 +35,12 @@ Opsets = Mapping[str, int]
 
 class UntranslatedError(GraphError):
     """A model has an op, a version of one, or a type that has no translation."""
+
+
+class OlderOpError(UntranslatedError):
+    """A model has an op of a version that is older than the first that is read, which is that of the opset `needed`."""
+
+    needed = OLDEST
 
 
 class NodeCall(NamedTuple):
@@ -52,7 +70,13 @@ class NodeCall(NamedTuple):
         except GraphError as error:
             error.add_note(one_line(f"in {self.label} of the model"))
             raise
+        except (FloatingPointError, Warning):  # which the caller asked NumPy and Python to raise
+            raise
+        except Exception as error:
+            raise ArtifactError(f"{self.label}: does not take {_described(args)} ({_cause(error)}); {MEND}") from error
         results = result if isinstance(result, tuple) else (result,)
+        if len(results) < len(self.outputs):
+            raise ArtifactError(f"{self.label}: has {len(results)} outputs, not {len(self.outputs)}; {MEND}")
         values.update(zip(self.outputs, results, strict=False))
 
     def _of_sizes(self, args: list[Any]) -> Any:
@@ -70,17 +94,51 @@ class NodeCall(NamedTuple):
         return sizes.tensor(value) if sizes.is_symbolic(value) else value
 
 
-class OnnxGraph:
-    """A graph: the names of its inputs and outputs, its weights by name, and the steps in their order."""
+def _described(args: Sequence[Any]) -> str:
+    """What operands are, as messages name it."""
+    texts = [
+        f"{np.dtype(arg.dtype)}{[*arg.shape]}"
+        if hasattr(arg, "dtype")
+        else "nothing"
+        if arg is None
+        else type(arg).__name__
+        for arg in args
+    ]
+    return ", ".join(texts) or "no inputs"
 
-    def __init__(self, graph: GraphProto, opsets: Opsets) -> None:
+
+def _cause(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+class OnnxGraph:
+    """A graph: the names of its inputs and outputs, its weights by name, and the steps in their order.
+
+    `outer` has the types of the values of the graph around it that stand before it, by name.
+    Raises ArtifactError for a value that is read before it is made, or made twice.
+    """
+
+    def __init__(self, graph: GraphProto, opsets: Opsets, outer: Mapping[str, str] = MappingProxyType({})) -> None:
         self.weights: dict[str, Constant] = {tensor.name: _array(tensor) for tensor in graph.initializer}
         if graph.sparse_initializer:
             raise UntranslatedError(f"{graph.name}: its weights are sparse tensors; export it with dense ones")
         self.inputs = tuple(value.name for value in graph.input if value.name not in self.weights)
         self.outputs = tuple(value.name for value in graph.output)
-        self.steps = tuple(_step(node, number, opsets) for number, node in enumerate(graph.node))
-        made = {*self.weights, *self.inputs, *(name for step in self.steps for name in step.outputs)}
+        made = {*self.weights, *self.inputs}
+        if len(made) < len(graph.initializer) + len(self.inputs):
+            raise ArtifactError(f"the graph {graph.name}: two of its inputs or weights have one name; {MEND}")
+        types: Types = dict(outer)
+        types |= {value.name: type_of(value.type.tensor_type.elem_type) for value in graph.input}
+        types |= {tensor.name: type_of(tensor.data_type) for tensor in graph.initializer}
+        steps = []
+        for number, node in enumerate(graph.node):
+            check_names(node, label_of(node, number), graph, made, outer)
+            steps.append(_step(node, number, opsets, types))
+            made.update(filter(None, node.output))
+        self.steps = tuple(steps)
+        absent = [name for name in self.outputs if name not in made and name not in outer]
+        if absent:
+            raise ArtifactError(f"the graph {graph.name}: no node makes its output {absent[0]!r}; {MEND}")
         self.captured = frozenset(self._read()) - made - {""}
 
     def _read(self) -> Iterable[str]:
@@ -102,34 +160,48 @@ class OnnxGraph:
         return self.run({**read, **self.weights, **dict(zip(self.inputs, inputs, strict=True))})
 
 
-def name_of(node: NodeProto) -> str:
-    """The op as messages name it: with its domain where that is not ONNX's own."""
-    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
-
-
 def missing(node: NodeProto) -> bool:
     """Whether an op has no translation."""
     return name_of(node) not in TABLE
 
 
-def defaults(node: NodeProto, opsets: Opsets) -> dict[str, AttributeProto]:
+def _schema(node: NodeProto, opsets: Opsets) -> Any:
+    """What ONNX says of an op in the version of the model; None where it has none."""
+    domain = domain_of(node)
+    opset = opsets.get(domain, 1)
+    return onnx.defs.get_schema(node.op_type, opset, domain) if onnx.defs.has(node.op_type, opset, domain) else None
+
+
+def usual_attributes(node: NodeProto, opsets: Opsets) -> dict[str, AttributeProto]:
     """The attributes of an op that have a value where a model gives none, by name."""
-    if not onnx.defs.has(node.op_type, node.domain):
-        return {}
-    schema = onnx.defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain)
-    return {name: a.default_value for name, a in schema.attributes.items() if a.default_value.type}
+    schema = _schema(node, opsets)
+    return (
+        {}
+        if schema is None
+        else {name: a.default_value for name, a in schema.attributes.items() if a.default_value.type}
+    )
 
 
-def _step(node: NodeProto, number: int, opsets: Opsets) -> NodeCall:
-    label = f"{name_of(node)} (node {node.name or number}, domain {node.domain or 'ai.onnx'})"
+def _step(node: NodeProto, number: int, opsets: Opsets, types: Types) -> NodeCall:
+    label = label_of(node, number)
+    try:
+        return _read(node, label, opsets, types)
+    except GraphError:
+        raise
+    except Exception as error:
+        raise ArtifactError(f"{label}: cannot be read ({_cause(error)}); {MEND}") from error
+
+
+def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall:
     entry = _entry(node, label, opsets)
     outputs = tuple(node.output)
-    usual = defaults(node, opsets)
+    usual = usual_attributes(node, opsets)
     attributes = {
-        proto.name: _attribute(proto, entry, label, opsets)
+        proto.name: _attribute(proto, entry, label, opsets, types)
         for proto in node.attribute
         if proto.name in entry.attributes or proto != usual.get(proto.name)
     }
+    check_types(node, _schema(node, opsets), label, types)
     bodies = {name: value for name, value in attributes.items() if isinstance(value, OnnxGraph)}
     options: dict[str, Any] = {name: value for name, value in attributes.items() if name not in bodies}
     if entry.counts:
@@ -144,24 +216,31 @@ def _entry(node: NodeProto, label: str, opsets: Opsets) -> Translated:
     if missing(node):
         raise UntranslatedError(f"{label} has no translation; write it with ops that graphs.onnx has, or in graphs")
     entry = TABLE[name_of(node)]
-    opset = opsets.get(node.domain, 1)
-    if node.domain in ("", "ai.onnx") and opset > NEWEST:
+    domain = domain_of(node)
+    opset = opsets.get(domain, 1)
+    if not domain and opset > NEWEST:
         raise UntranslatedError(f"{label}: opset {opset} is newer than {NEWEST}; export the model for that")
-    schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
-    if schema.since_version < _first(entry, node):
-        raise UntranslatedError(
-            f"{label}: version {schema.since_version} of the op is older than {_first(entry, node)}, the first that is "
-            f"read; bring the model to it with onnx.version_converter"
+    schema = _schema(node, opsets)
+    version = 0 if schema is None else schema.since_version
+    if version < _first(entry, node):
+        error = OlderOpError(
+            f"{label}: version {version} of the op is older than {_first(entry, node)}, the first that is read; "
+            f"export the model for that opset or a later one"
         )
+        error.needed = max(OLDEST, _first(entry, node))
+        raise error
+    check_form(node, schema, label)
+    if len(node.input) > entry.most:
+        raise UntranslatedError(f"{label}: its input {entry.most} is not read; leave it out")
     return entry
 
 
 def _first(entry: Translated, node: NodeProto) -> int:
     """The first version of an op that its translation tells: that of the oldest opset, or of a later one."""
-    if entry.since is not None or node.domain not in ("", "ai.onnx"):
+    if entry.since is not None or domain_of(node):
         return entry.since or 1
     try:
-        return onnx.defs.get_schema(node.op_type, OLDEST, node.domain).since_version
+        return onnx.defs.get_schema(node.op_type, OLDEST).since_version
     except onnx.defs.SchemaError:
         return OLDEST
 
@@ -181,22 +260,28 @@ _KINDS: dict[Any, Any] = {
 }
 
 
-def _attribute(proto: AttributeProto, entry: Translated, label: str, opsets: Opsets) -> Any:
+def _attribute(
+    proto: AttributeProto, entry: Translated, label: str, opsets: Opsets, types: Types
+) -> Any:  # fmt: skip
     """The value of an attribute. Raises UntranslatedError for one that the translation lacks, or has otherwise."""
-    expected = entry.attributes.get(proto.name)
-    if expected is None or _KINDS[expected] != proto.type:
-        kind = AttributeProto.AttributeType.Name(proto.type)
+    attribute = entry.attributes.get(proto.name)
+    if attribute is None or _KINDS[attribute.kind] != proto.type:
+        kind = {number: name for name, number in AttributeProto.AttributeType.items()}.get(proto.type, str(proto.type))
         raise UntranslatedError(f"{label}: the attribute {proto.name}, of type {kind}, is not read; leave it out")
-    if expected == Body:
-        return OnnxGraph(proto.g, opsets)
-    if expected == Constant:
+    if attribute.kind == Body:
+        return OnnxGraph(proto.g, opsets, types)
+    if attribute.kind == Constant:
         return _array(proto.t)
     value = onnx.helper.get_attribute_value(proto)
-    if expected == np.dtype[Any]:
+    if attribute.kind == np.dtype[Any]:
         return dtype_of(value, label)
-    if expected == Texts:
+    if attribute.kind == Texts:
         return [text.decode() for text in value]
-    return value.decode() if expected is str else bool(value) if expected is bool else value
+    value = value.decode() if attribute.kind is str else bool(value) if attribute.kind is bool else value
+    refusal = attribute.refusal(value)
+    if refusal:
+        raise ArtifactError(f"{label}: the attribute {proto.name} {refusal}, not {value!r}; {MEND}")
+    return value
 
 
 def dtype_of(kind: int, label: str) -> np.dtype[Any]:
@@ -204,13 +289,19 @@ def dtype_of(kind: int, label: str) -> np.dtype[Any]:
     try:
         return held(onnx.helper.tensor_dtype_to_np_dtype(kind))
     except (GraphError, KeyError):
-        name = onnx.TensorProto.DataType.Name(kind)
+        names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+        name = names.get(kind, f"the type {kind}")
         raise UntranslatedError(f"{label}: tensors here hold bools, ints or floats, not {name}; cast it") from None
 
 
 def _array(tensor: onnx.TensorProto) -> Constant:
-    dtype_of(tensor.data_type, f"the tensor {tensor.name}")
-    array = numpy_helper.to_array(tensor)
+    label = f"the tensor {tensor.name}"
+    dtype = dtype_of(tensor.data_type, label)
+    try:
+        array = numpy_helper.to_array(tensor)
+    except Exception as error:  # noqa: BLE001  (whatever NumPy and onnx raise for fewer or more bytes)
+        shape = [*tensor.dims]
+        raise ArtifactError(f"{label}: its data do not fill {dtype}{shape} ({_cause(error)}); {MEND}") from None
     if array.dtype == object:
-        raise ShapeError(f"the tensor {tensor.name} holds {array.dtype}; export it with numbers")
+        raise ShapeError(f"{label} holds {array.dtype}; export it with numbers")
     return array

@@ -123,10 +123,33 @@ def test_what_cannot_be_read_is_refused_when_it_is_loaded(node, options, message
         load(model_of([helper.make_node(*node, **options)], [("x", F, [2])], [("y", F, [2])], imports=imports))
 
 
-def test_an_op_that_was_another_one_before_opset_13_is_refused() -> None:
-    nodes = [helper.make_node("Softmax", ["x"], ["y"])]
-    with pytest.raises(UntranslatedError, match="version 11 of the op is older than 13"):
-        load(model_of(nodes, [("x", F, [2])], [("y", F, [2])], opset=12))
+def test_a_model_of_an_older_opset_is_converted_and_says_so() -> None:
+    """Softmax was over all axes from one on then, and PRelu had a slope for each channel, which onnx forgets."""
+    x = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+    softmax = load(
+        model_of([helper.make_node("Softmax", ["x"], ["y"])], [("x", F, [2, 3, 4])], [("y", F, None)], opset=11)
+    )
+    assert repr(softmax) == "<model tested(x: f32[2,3,4]) -> y, converted from opset 11>"
+    exponents = np.exp(x)
+    np.testing.assert_allclose(softmax(x), exponents / exponents.sum((1, 2), keepdims=True), rtol=1e-6)
+    slope = np.array([0.5, 2, 3], np.float32)
+    nodes = [helper.make_node("PRelu", ["x", "s"], ["y"])]
+    prelu = load(model_of(nodes, [("x", F, [2, 3, 4])], [("y", F, None)], [("s", slope)], opset=6))
+    np.testing.assert_array_equal(prelu(x), np.where(x < 0, x * slope[:, None], x))
+    assert load(perceptron()).converted_from is None
+
+
+def test_what_onnx_converts_wrongly_is_refused() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "i"], ["t"]), helper.make_node("Identity", ["t"], ["o"])], "body",
+        [helper.make_tensor_value_info(name, F, [2]) for name in "si"],
+        [helper.make_tensor_value_info(name, F, [2]) for name in "to"],
+    )  # fmt: skip
+    node = helper.make_node("Scan", ["", "a", "x"], ["b", "y"], body=body, num_scan_inputs=1)
+    inputs = [("a", F, [1, 2]), ("x", F, [1, 3, 2])]
+    with pytest.raises(UntranslatedError, match="version 8 of the op is older than 9") as caught:
+        load(model_of([node], inputs, [("b", F, None), ("y", F, None)], opset=8))
+    assert "of Scan it forgets the axis of examples" in "".join(caught.value.__notes__)
 
 
 def test_functions_of_a_model_and_of_onnx_are_read_as_what_they_are_made_of() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from graphs import dispatch, ops
-from graphs.errors import ControlFlowError
+from graphs.errors import ControlFlowError, ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import Body, translates
+from graphs.onnx.table import Body, Count, translates
 from graphs.ops.shapes import shape_of
 
 
@@ -88,12 +88,14 @@ def _counted(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
 
 @translates("Scan", since=9)
 def scan(
-    *values: Any, body: Body, num_scan_inputs: int, scan_input_axes: Sizes | None = None,
+    *values: Any, body: Body, num_scan_inputs: Count, scan_input_axes: Sizes | None = None,
     scan_input_directions: Sizes | None = None, scan_output_axes: Sizes | None = None,
     scan_output_directions: Sizes | None = None,
 ) -> Any:  # fmt: skip
     """`body(*state, *slices)` for the slices of the last inputs along their axes; results are stacked along theirs."""
     count = len(values) - num_scan_inputs
+    if count < 0:
+        raise ShapeError(f"num_scan_inputs is {num_scan_inputs} of {len(values)} inputs; make it less")
     state, rows = values[:count], values[count:]
     ahead = [
         _turned(ops.moveaxis(x, axis, 0), backwards)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
+from graphs.errors import OptionError, ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Decider, Sizes
 from graphs.onnx.table import Constant, Floats, translates
@@ -19,6 +20,9 @@ def constant(
     value_int: int | None = None, value_ints: Sizes | None = None,
 ) -> Any:  # fmt: skip
     """The one of these that is there."""
+    present = sum(entry is not None for entry in (value, value_float, value_floats, value_int, value_ints))
+    if present != 1:
+        raise OptionError(f"{present} values; give one")
     if value is not None:
         return value
     floats = value_float if value_floats is None else value_floats
@@ -52,7 +56,9 @@ def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
 @translates("OneHot")
 def one_hot(indices: Any, depth: Sizes, values: Any, *, axis: int = -1) -> Any:
     """`values` are what stands off and on the indices; a negative index counts from the end."""
-    count = depth[0]
+    (count,) = depth
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"a depth of {count}; give 1 or more")
     places = ops.astype(indices, np.int64)
     there = ops.equal(ops.expand_dims(ops.remainder(places, count), -1), ops.arange(count))
     inside = ops.logical_and(ops.greater_equal(places, -count), ops.less(places, count))

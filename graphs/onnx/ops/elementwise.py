@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -100,7 +100,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 @translates("BitShift")
-def shift(x: Any, y: Any, *, direction: str) -> Any:
+def shift(x: Any, y: Any, *, direction: Literal["LEFT", "RIGHT"]) -> Any:
     return (ops.bitwise_left_shift if direction == "LEFT" else ops.bitwise_right_shift)(x, y)
 
 
@@ -161,7 +161,7 @@ def selu(x: Any, *, alpha: float = 1.6732632423543772, gamma: float = 1.05070098
 
 
 @translates("Gelu")
-def gelu(x: Any, *, approximate: str = "none") -> Any:
+def gelu(x: Any, *, approximate: Literal["none", "tanh"] = "none") -> Any:
     return ops.gelu(x, approximate == "tanh")
 
 

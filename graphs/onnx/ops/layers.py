@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import dims, ops
 from graphs.dims import Size
-from graphs.errors import ShapeError
+from graphs.errors import OptionError, ShapeError
 from graphs.onnx.sizes import Sizes, whole
-from graphs.onnx.table import translates
+from graphs.onnx.table import AutoPad, Count, Counts, translates
 from graphs.ops.shapes import shape_of
 from graphs.ops.windows import Window
 
@@ -18,7 +18,7 @@ from graphs.ops.windows import Window
 
 
 def window_of(
-    sizes: Sizes, have: Sizes, strides: Sizes | None, pads: Sizes | None, dilations: Sizes | None, auto_pad: str
+    sizes: Sizes, have: Sizes, strides: Counts | None, pads: Sizes | None, dilations: Counts | None, auto_pad: AutoPad
 ) -> Window:
     """The window of these sizes over axes of the sizes that they have.
 
@@ -48,11 +48,20 @@ def _same(size: Size, length: Size, stride: Size, dilation: Size) -> int:
 
 @translates("Conv")
 def convolution(
-    x: Any, weight: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Sizes | None = None,
-    group: int = 1, kernel_shape: Sizes | None = None, pads: Sizes | None = None, strides: Sizes | None = None,
+    x: Any, weight: Any, bias: Any = None, *, auto_pad: AutoPad = "NOTSET", dilations: Counts | None = None,
+    group: Count = 1, kernel_shape: Counts | None = None, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    window = window_of(shape_of(weight)[2:], shape_of(x)[2:], strides, pads, dilations, auto_pad)
+    lengths = _lengths(weight, kernel_shape)
+    window = window_of(lengths, shape_of(x)[2:], strides, pads, dilations, auto_pad)
     return _biased(ops.convolution(x, weight, window, group), bias)
+
+
+def _lengths(weight: Any, kernel_shape: Sizes | None) -> Sizes:
+    """The sizes of the windows of a weight, which `kernel_shape` may say again."""
+    lengths = shape_of(weight)[2:]
+    if kernel_shape is not None and not dims.same_shape(lengths, tuple(kernel_shape)):
+        raise ShapeError(f"kernel_shape is {[*kernel_shape]}, and the weight has {[*lengths]}; make them equal")
+    return lengths
 
 
 def _biased(x: Any, bias: Any) -> Any:
@@ -66,12 +75,12 @@ def per_channel(values: Any, x: Any) -> Any:
 
 @translates("ConvTranspose")
 def transposed_convolution(
-    x: Any, weight: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Sizes | None = None,
-    group: int = 1, kernel_shape: Sizes | None = None, output_padding: Sizes | None = None,
-    output_shape: Sizes | None = None, pads: Sizes | None = None, strides: Sizes | None = None,
+    x: Any, weight: Any, bias: Any = None, *, auto_pad: AutoPad = "NOTSET", dilations: Counts | None = None,
+    group: Count = 1, kernel_shape: Counts | None = None, output_padding: Sizes | None = None,
+    output_shape: Sizes | None = None, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The adjoint of a convolution; the sizes of the result are given, or follow from the padding."""
-    have, lengths = shape_of(x)[2:], shape_of(weight)[2:]
+    have, lengths = shape_of(x)[2:], _lengths(weight, kernel_shape)
     rank = len(have)
     ones = [1] * rank
     steps, gaps, extra = strides or ones, dilations or ones, output_padding or [0] * rank
@@ -123,7 +132,7 @@ def instance_normalization(x: Any, scale: Any, shift: Any, *, epsilon: float = 1
 
 @translates("GroupNormalization", since=21)
 def group_normalization(
-    x: Any, scale: Any, shift: Any, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+    x: Any, scale: Any, shift: Any, *, num_groups: Count, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Any:
     return ops.group_norm(x, num_groups, scale, shift, eps=epsilon)
 
@@ -155,7 +164,7 @@ def root_mean_square_normalization(
 
 
 @translates("LRN")
-def local_response(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
+def local_response(x: Any, *, size: Count, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
     """x divided by a power of the mean square of the channels around."""
     before = (size - 1) // 2
     window = ((size, 1, before, size - 1 - before, 1),)
@@ -167,6 +176,8 @@ def local_response(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75
 def dropout(x: Any, ratio: Any = None, training_mode: Any = None, *, seed: int | None = None, outputs: int) -> Any:
     """Unchanged, unless in training: then by the seed, 0 where the model has none."""
     rate = 0.5 if ratio is None else float(np.asarray(ratio).item())
+    if not 0 <= rate < 1:
+        raise OptionError(f"the ratio is {rate}; give one from 0 to less than 1")
     if training_mode is None or not np.asarray(training_mode).item() or rate == 0:
         return (x, ops.full(shape_of(x), True, np.bool_))[:outputs]
     kept = ops.bernoulli(ops.random_key(seed or 0), 1 - rate, shape_of(x))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from graphs import dims, ops
-from graphs.errors import OptionError
+from graphs.errors import ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import translates
@@ -54,11 +54,12 @@ def _key(indices: Any, shape: Any, batch_dims: int = 0) -> tuple[Any, ...]:
     return (*batch, *(ops.getitem(indices, (..., i)) for i in range(int(shape_of(indices)[-1]))))
 
 
+Reduction = Literal["none", "add", "mul", "max", "min"]
 _JOINS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @translates("ScatterElements", "Scatter", since=9)
-def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: Reduction = "none") -> Any:
     at = positive_axis(axis, len(shape_of(x)))
     if reduction != "none":
         return ops.scatter_reduce(x, at, indices, updates, _JOINS[reduction])
@@ -70,7 +71,7 @@ def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduc
 
 
 @translates("ScatterND")
-def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: Reduction = "none") -> Any:
     """x with the updates written, or joined, at the tuples along the last axis of the indices."""
     key = _key(indices, shape_of(x))
     if reduction == "none":
@@ -96,9 +97,16 @@ def nonzero(x: Any) -> Any:
 def top(x: Any, k: Sizes, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
     """The first of the sorted elements, and their places; where they need not be in order, they are nevertheless."""
     at = positive_axis(axis, len(shape_of(x)))
+    size = shape_of(x)[at]
+    if _is_number(k[0]) and (k[0] < 0 or (_is_number(size) and k[0] > size)):
+        raise ShapeError(f"the first {k[0]} of {size} elements; give a number from 0 to {size}")
     order = ops.argsort(x, axis=at, descending=largest)
     places = ops.getitem(order, (*(slice(None),) * at, slice(0, k[0])))
     return ops.take_along_axis(x, places, axis=at), astype(places, np.int64)
+
+
+def _is_number(size: Any) -> bool:
+    return isinstance(size, int)
 
 
 @translates("Unique")
@@ -138,10 +146,10 @@ def _running(function: Any, nothing: int, x: Any, axis: Sizes, exclusive: bool, 
 
 
 @translates("TensorScatter")
-def write_along(past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: str = "linear") -> Any:
+def write_along(
+    past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: Literal["linear", "circular"] = "linear"
+) -> Any:
     """A cache with new entries along an axis, from the place of each example on; `circular` goes on at the front."""
-    if mode not in ("linear", "circular"):
-        raise OptionError(f"mode is 'linear' or 'circular', not {mode!r}; choose one")
     at = positive_axis(axis, len(shape_of(past)))
     shape, count = shape_of(update), shape_of(update)[at]
     start = np.zeros(int(shape[0]), np.int64) if write_indices is None else write_indices

@@ -11,14 +11,20 @@ from graphs import dims, ops
 from graphs.errors import ShapeError
 from graphs.onnx.ops.layers import window_of
 from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import translates
+from graphs.onnx.table import AutoPad, Count, Counts, translates
 from graphs.ops.pooling import places_of
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import Window
 
 
 def _pooled(
-    x: Any, lengths: Sizes, strides: Sizes | None, pads: Sizes | None, dilations: Sizes | None, auto_pad: str, up: bool
+    x: Any,
+    lengths: Sizes,
+    strides: Counts | None,
+    pads: Sizes | None,
+    dilations: Counts | None,
+    auto_pad: AutoPad,
+    up: bool,
 ) -> tuple[Window, Window]:
     """The window, and the same with more padding behind where the last reaches beyond (`ceil_mode`)."""
     have = shape_of(x)[2:]
@@ -42,8 +48,9 @@ def _rest(size: Any, length: int, stride: int, before: int, after: int, dilation
 
 @translates("MaxPool")
 def max_pool(
-    x: Any, *, kernel_shape: Sizes, auto_pad: str = "NOTSET", ceil_mode: bool = False, dilations: Sizes | None = None,
-    pads: Sizes | None = None, storage_order: int = 0, strides: Sizes | None = None, outputs: int,
+    x: Any, *, kernel_shape: Counts, auto_pad: AutoPad = "NOTSET", ceil_mode: bool = False,
+    dilations: Counts | None = None, pads: Sizes | None = None, storage_order: int = 0, strides: Counts | None = None,
+    outputs: int,
 ) -> Any:  # fmt: skip
     """The largest of each window, and where it lies in the whole of x, row by row or column by column."""
     _, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
@@ -70,8 +77,9 @@ def _by_columns(places: Any, sizes: Any) -> Any:
 
 @translates("AveragePool")
 def average_pool(
-    x: Any, *, kernel_shape: Sizes, auto_pad: str = "NOTSET", ceil_mode: bool = False, count_include_pad: bool = False,
-    dilations: Sizes | None = None, pads: Sizes | None = None, strides: Sizes | None = None,
+    x: Any, *, kernel_shape: Counts, auto_pad: AutoPad = "NOTSET", ceil_mode: bool = False,
+    count_include_pad: bool = False, dilations: Counts | None = None, pads: Sizes | None = None,
+    strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The mean of each window; padding counts as zeros or not at all, and what is beyond it never."""
     window, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
@@ -87,8 +95,8 @@ def average_pool(
 
 @translates("LpPool")
 def norm_pool(
-    x: Any, *, kernel_shape: Sizes, auto_pad: str = "NOTSET", ceil_mode: bool = False, dilations: Sizes | None = None,
-    p: int = 2, pads: Sizes | None = None, strides: Sizes | None = None,
+    x: Any, *, kernel_shape: Counts, auto_pad: AutoPad = "NOTSET", ceil_mode: bool = False,
+    dilations: Counts | None = None, p: Count = 2, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The p-norm of each window."""
     _, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
@@ -110,14 +118,14 @@ def global_max_pool(x: Any) -> Any:
 
 
 @translates("GlobalLpPool")
-def global_norm_pool(x: Any, *, p: int = 2) -> Any:
+def global_norm_pool(x: Any, *, p: Count = 2) -> Any:
     return ops.pow(ops.sum(ops.pow(ops.abs(x), float(p)), axis=_rest_axes(x), keepdims=True), 1 / p)
 
 
 @translates("MaxUnpool")
 def max_unpool(
-    x: Any, places: Any, output_shape: Sizes | None = None, *, kernel_shape: Sizes, pads: Sizes | None = None,
-    strides: Sizes | None = None,
+    x: Any, places: Any, output_shape: Sizes | None = None, *, kernel_shape: Counts, pads: Sizes | None = None,
+    strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """Zeros with the elements of x at the places that a pooling gave."""
     rank = len(kernel_shape)

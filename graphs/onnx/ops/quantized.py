@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import dims, ops
+from graphs.errors import ShapeError
 from graphs.onnx.ops.layers import convolution, per_channel
 from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import translates
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.onnx.table import AutoPad, Count, Counts, translates
+from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
 
 def _along(scale: Any, x: Any, axis: int, block_size: int) -> Any:
@@ -20,7 +21,9 @@ def _along(scale: Any, x: Any, axis: int, block_size: int) -> Any:
         return ops.repeat(scale, block_size, axis=axis)
     if len(shape) != 1 or len(shape_of(x)) == 1:
         return scale
-    at = axis % len(shape_of(x))
+    at = positive_axis(axis, len(shape_of(x)))
+    if not dims.same(shape[0], shape_of(x)[at]):
+        raise ShapeError(f"{shape[0]} scales or zeros for an axis of {shape_of(x)[at]}; make them equal")
     return ops.reshape(scale, [-1 if i == at else 1 for i in range(len(shape_of(x)))])
 
 
@@ -83,9 +86,9 @@ def _requantized(whole: Any, scale: Any, y_scale: Any, y_zero: Any) -> Any:
 
 @translates("ConvInteger")
 def integer_convolution(
-    x: Any, weight: Any, x_zero: Any = None, weight_zero: Any = None, *, auto_pad: str = "NOTSET",
-    dilations: Sizes | None = None, group: int = 1, kernel_shape: Sizes | None = None, pads: Sizes | None = None,
-    strides: Sizes | None = None,
+    x: Any, weight: Any, x_zero: Any = None, weight_zero: Any = None, *, auto_pad: AutoPad = "NOTSET",
+    dilations: Counts | None = None, group: Count = 1, kernel_shape: Counts | None = None, pads: Sizes | None = None,
+    strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """In float64, in which sums of products of bytes are exact; the weight has one zero, or one for each feature."""
     feature_zero = None if weight_zero is None else ops.reshape(weight_zero, (-1, *(1,) * (len(shape_of(weight)) - 1)))
@@ -99,8 +102,8 @@ def integer_convolution(
 @translates("QLinearConv")
 def quantized_convolution(
     x: Any, x_scale: Any, x_zero: Any, weight: Any, w_scale: Any, w_zero: Any, y_scale: Any, y_zero: Any,
-    bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Sizes | None = None, group: int = 1,
-    kernel_shape: Sizes | None = None, pads: Sizes | None = None, strides: Sizes | None = None,
+    bias: Any = None, *, auto_pad: AutoPad = "NOTSET", dilations: Counts | None = None, group: Count = 1,
+    kernel_shape: Counts | None = None, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """A scale of the weight, or one for each feature; the bias has the scale of the products."""
     options = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from graphs import ops
 from graphs.errors import OptionError
-from graphs.onnx.table import Texts, translates
+from graphs.onnx.table import Count, Texts, translates
 from graphs.ops.shapes import dtype_of, shape_of
 
+Direction = Literal["forward", "reverse", "bidirectional"]
 State = tuple[Any, ...]
 Cell = Callable[
     ..., State
@@ -129,8 +130,8 @@ def _directions(direction: str) -> int:
 
 @translates("RNN")
 def simple(
-    x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, hidden: Any = None, *, hidden_size: int,
-    direction: str = "forward", layout: int = 0, activations: Texts | None = None,
+    x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, hidden: Any = None, *, hidden_size: Count,
+    direction: Direction = "forward", layout: int = 0, activations: Texts | None = None,
 ) -> Any:  # fmt: skip
     names = activations or ["Tanh"] * _directions(direction)
     return _recurrent(
@@ -142,7 +143,7 @@ def simple(
 @translates("LSTM")
 def lstm(
     x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, hidden: Any = None, cell: Any = None,
-    peepholes: Any = None, *, hidden_size: int, direction: str = "forward", layout: int = 0,
+    peepholes: Any = None, *, hidden_size: Count, direction: Direction = "forward", layout: int = 0,
     activations: Texts | None = None,
 ) -> Any:  # fmt: skip
     names = activations or ["Sigmoid", "Tanh", "Tanh"] * _directions(direction)
@@ -154,8 +155,9 @@ def lstm(
 
 @translates("GRU")
 def gru(
-    x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, hidden: Any = None, *, hidden_size: int,
-    direction: str = "forward", layout: int = 0, activations: Texts | None = None, linear_before_reset: bool = False,
+    x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, hidden: Any = None, *, hidden_size: Count,
+    direction: Direction = "forward", layout: int = 0, activations: Texts | None = None,
+    linear_before_reset: bool = False,
 ) -> Any:  # fmt: skip
     names = activations or ["Sigmoid", "Tanh"] * _directions(direction)
     return _recurrent(

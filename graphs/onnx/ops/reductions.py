@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs import dims, ops
 from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import translates
+from graphs.onnx.table import Count, translates
 from graphs.ops.movement import cast
 from graphs.ops.shapes import dtype_of, highest, lowest, positive_axes, reduced_shape, shape_of
 
@@ -68,7 +68,7 @@ _place("ArgMin", ops.argmin)
 
 
 @translates("LpNormalization")
-def unit_norm(x: Any, *, axis: int = -1, p: int = 2) -> Any:
+def unit_norm(x: Any, *, axis: int = -1, p: Count = 2) -> Any:
     """x divided by its norm along an axis; 0 where that is 0."""
     size = _norm(x, axis=axis, keepdims=True) if p == 2 else ops.sum(ops.abs(x), axis=axis, keepdims=True)
     zero = ops.equal(size, 0)

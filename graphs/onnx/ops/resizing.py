@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,19 +15,27 @@ from graphs.onnx.table import translates
 from graphs.ops.shapes import dtype_of, shape_of
 
 Array = np.ndarray[Any, Any]
+Mode = Literal["nearest", "linear", "cubic"]
+Transformation = Literal[
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"
+]
+Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+Policy = Literal["stretch", "not_larger", "not_smaller"]
 
 
 @translates("Resize")
 def resize(
-    x: Any, roi: Any = None, scales: Any = None, sizes: Sizes | None = None, *, mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor",
+    x: Any, roi: Any = None, scales: Any = None, sizes: Sizes | None = None, *, mode: Mode = "nearest",
+    coordinate_transformation_mode: Transformation = "half_pixel", nearest_mode: Rounding = "round_prefer_floor",
     cubic_coeff_a: float = -0.75, exclude_outside: bool = False, extrapolation_value: float = 0.0,
-    antialias: bool = False, axes: Sizes | None = None, keep_aspect_ratio_policy: str = "stretch",
+    antialias: bool = False, axes: Sizes | None = None, keep_aspect_ratio_policy: Policy = "stretch",
 ) -> Any:  # fmt: skip
     """x at other sizes along some axes, which are given, or as multiples of what they are."""
     ndim = len(shape_of(x))
     at = [axis % ndim for axis in (range(ndim) if axes is None else whole(axes))]
     have = [int(shape_of(x)[axis]) for axis in at]
+    if scales is not None and np.any(np.asarray(scales) <= 0):
+        raise OptionError(f"the scales are {np.asarray(scales).tolist()}; give some that are more than 0")
     factors, wanted = _wanted(have, scales, sizes, keep_aspect_ratio_policy)
     crop = None if roi is None or not np.size(roi) else np.asarray(roi, np.float64)
     for number, axis in enumerate(at):
@@ -78,9 +86,7 @@ def _places(mode: str, have: int, want: int, factor: float, window: tuple[float,
     if mode == "half_pixel_symmetric":
         adjusted = want / (factor * have)
         return have / 2 * (1 - adjusted) + centres
-    if mode in ("half_pixel", "pytorch_half_pixel"):
-        return centres
-    raise OptionError(f"coordinate_transformation_mode {mode!r} is not here; use 'half_pixel'")
+    return centres
 
 
 def _nearest(places: Array, have: int, mode: str) -> Array:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from graphs import dims, ops
 from graphs.dims import Size
+from graphs.errors import OutOfRangeError, ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import translates
+from graphs.onnx.table import Count, Counts, translates
 from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 from graphs.spec import broadcast_shapes
 
@@ -29,6 +30,10 @@ def size(x: Any) -> Any:
 def reshape(x: Any, shape: Sizes, *, allowzero: bool = False) -> Any:
     """A 0 stands for the size that the axis has, unless it is allowed to be one."""
     have = shape_of(x)
+    if any(isinstance(s, int) and s < -1 for s in shape) or (
+        not allowzero and any(_is(s, 0) for s in shape[len(have) :])
+    ):
+        raise ShapeError(f"{[*shape]} is no shape for {[*have]}; give sizes, 0 for one that stays and -1 for the rest")
     wanted = [s if allowzero or not _is(s, 0) else have[axis] for axis, s in enumerate(shape)]
     return ops.reshape(x, wanted)
 
@@ -41,6 +46,8 @@ def _is(size: Size, number: int) -> bool:
 def flatten(x: Any, *, axis: int = 1) -> Any:
     have = shape_of(x)
     at = axis if axis >= 0 else axis + len(have)
+    if not 0 <= at <= len(have):
+        raise OutOfRangeError(f"axis {axis} is out of range for {len(have)} axes; use {-len(have)} to {len(have)}")
     return ops.reshape(x, (dims.product(have[:at]), dims.product(have[at:])))
 
 
@@ -76,22 +83,31 @@ def concat(*values: Any, axis: int) -> Any:
 
 @translates("Split")
 def split(
-    x: Any, split: Sizes | None = None, *, axis: int = 0, num_outputs: int | None = None, outputs: int
+    x: Any, split: Sizes | None = None, *, axis: int = 0, num_outputs: Count | None = None, outputs: int
 ) -> tuple[Any, ...]:
     """Into parts of these sizes, or of one size, of which the last may be smaller."""
     at = positive_axis(axis, len(shape_of(x)))
-    return tuple(cut(x, at, split if split is not None else _even(shape_of(x)[at], num_outputs or outputs)))
+    if len(split) != outputs if split is not None else num_outputs not in (None, outputs):
+        raise ShapeError(
+            f"{len(split) if split is not None else num_outputs} parts for {outputs} outputs; make them equal"
+        )
+    return tuple(cut(x, at, split if split is not None else _even(shape_of(x)[at], outputs)))
 
 
 def _even(whole: Size, count: int) -> list[Size]:
-    if not isinstance(whole, int):
-        return [whole // count] * count
+    """Parts of one size, of which the last is smaller where they do not divide: of a symbolic size, as slices end."""
     each = -(-whole // count)
+    if not isinstance(whole, int):
+        return [each if not dims.same(whole // count * count, whole) else whole // count] * count
     return [min(each, max(0, whole - each * part)) for part in range(count)]
 
 
 def cut(x: Any, axis: int, parts: Sizes) -> list[Any]:
     """The parts of x of these sizes, one after the other along an axis."""
+    whole = shape_of(x)[axis]
+    numbers = [part for part in parts if isinstance(part, int)]
+    if min(numbers, default=0) < 0 or (isinstance(whole, int) and len(numbers) == len(parts) and sum(numbers) != whole):
+        raise ShapeError(f"parts of {[*parts]} do not make up a size of {whole}; give some that do")
     first: Size = 0
     pieces = []
     for part in parts:
@@ -137,7 +153,7 @@ def _is_negative(width: Size) -> bool:
 
 
 @translates("DepthToSpace")
-def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+def depth_to_space(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
     """Channels as blocks of pixels; the channel varies slowest ("CRD") or fastest ("DCR")."""
     n, c, h, w = shape_of(x)
     block = blocksize
@@ -150,7 +166,7 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
 
 
 @translates("SpaceToDepth")
-def space_to_depth(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+def space_to_depth(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
     """Blocks of pixels as channels; the channel varies slowest ("CRD") or fastest ("DCR")."""
     n, c, h, w = shape_of(x)
     block = blocksize
@@ -171,8 +187,8 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
 
 @translates("Col2Im")
 def columns_to_image(
-    x: Any, image: Sizes, block: Sizes, *, dilations: Sizes | None = None, pads: Sizes | None = None,
-    strides: Sizes | None = None,
+    x: Any, image: Sizes, block: Sizes, *, dilations: Counts | None = None, pads: Sizes | None = None,
+    strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The sum of blocks, each a column of [N, C * block, L], at the places that a convolution would take them from."""
     rank = len(image)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
+from graphs.errors import ShapeError
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import translates
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
 
 @translates("DFT", since=20)
@@ -17,7 +18,12 @@ def fourier(
     x: Any, length: Sizes | None = None, axis: Sizes | None = None, *, inverse: bool = False, onesided: bool = False
 ) -> Any:
     """Along an axis, cut or padded with zeros to that length; of real numbers (1 in the last axis) or complex ones."""
-    return _fourier(x, length, -2 if axis is None else int(axis[0]), inverse, onesided)
+    at = -2 if axis is None else int(axis[0])
+    if positive_axis(at, len(shape_of(x))) == len(shape_of(x)) - 1:
+        raise ShapeError(f"axis {at} has the parts of a number; use one before it")
+    if length is not None and isinstance(length[0], int) and length[0] < 1:
+        raise ShapeError(f"a length of {length[0]}; give 1 or more")
+    return _fourier(x, length, at, inverse, onesided)
 
 
 def _fourier(x: Any, length: Sizes | None, axis: int, inverse: bool, onesided: bool) -> Any:
