@@ -73,7 +73,8 @@ def test_models_that_onnx_ships_give_the_outputs_beside_them_after_conversion() 
             except ControlFlowError as error:
                 assert "computed from values" in str(error)  # noqa: PT017
 
-    check_each(shipped(), check_model)
+    with np.errstate(all="ignore"):  # roots of negative numbers
+        check_each(shipped(), check_model)
     assert counts["refused"] <= 8, counts
     assert counts["converted"] >= 100, counts
     assert counts["native"] >= 127, counts
@@ -82,7 +83,7 @@ def test_models_that_onnx_ships_give_the_outputs_beside_them_after_conversion() 
 def check(results, expected) -> None:
     results = results if isinstance(results, tuple) else (results,)
     for result, wanted in zip(results, expected, strict=True):
-        np.testing.assert_allclose(np.asarray(result), wanted, **CLOSE)
+        np.testing.assert_allclose(np.asarray(result), wanted, **CLOSE, equal_nan=True)
 
 
 @pytest.mark.slow
