@@ -210,6 +210,10 @@ class Engine(ABC):
     def arrays(self, tree: Any) -> Any:
         """A container of NumPy arrays as one of the framework's; what is no array stays as it is."""
 
+    def placed(self, tree: Any) -> Any:
+        """What a user's call passes, on the device; what a function of the framework's takes of NumPy is its own."""
+        return self.arrays(tree)
+
     @abstractmethod
     def numpy(self, tree: Any) -> Any:
         """A container of the framework's arrays as one of NumPy's."""

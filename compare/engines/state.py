@@ -254,6 +254,34 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
                 yield name, getattr(value, name, MISSING)
 
 
+class StartState:
+    """The state that each of many calls begins with: what one of them changes is brought back before the next.
+
+    What a first call has changed is noted; a trace may change anything, since it leaves symbols. Somebody else brings
+    back the numbers of `others`.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.others: Sequence[Any] = ()
+        self._restore: Callable[[], None] | None = None
+        self._is_left, self._has_run = False, False
+
+    def begin(self, *, is_trace: bool) -> None:
+        """Bring back what the call before has changed."""
+        if self._is_left:
+            self._snapshot.restore()
+        elif self._restore is not None:
+            self._restore()
+        elif self._has_run:
+            others = set(map(id, self.others))
+            changed = [piece for piece in self._snapshot.changed() if id(piece.of) not in others]
+            self._restore = self._snapshot.back(changed)
+            self._restore()
+        self._is_left = is_trace
+        self._has_run |= not is_trace
+
+
 # Pieces ---------------------------------------------------------------------------------------------------------------
 
 

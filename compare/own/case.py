@@ -12,6 +12,7 @@ import numpy as np
 
 import static
 from compare import engines
+from compare.engines.graphduel.functions import transformed
 from compare.errors import InputsError
 from compare.own import modules
 from compare.own.question import calls_in
@@ -71,10 +72,10 @@ def converting(case: Case) -> Case:
     """
     arguments = (case.params, *case.examples[0])
     try:
-        static.trace(case.loss, *arguments)
+        static.trace(transformed(static, case.loss, None), *arguments)
     except ControlFlowError:
         try:
-            static.trace(static.converted(case.loss), *arguments)
+            static.trace(transformed(static, static.converted(case.loss), None), *arguments)
         except Exception:  # noqa: BLE001  (the gate says why static refuses the function as it is)
             return case
         return replace(case, branches=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import static
 from compare.engines import cases
+from compare.engines.graphduel.functions import transformed
 from compare.instruments.watch.lines import texts
 from compare.records.job import Job
 from compare.records.own import RewriteHint, RewriteHints
@@ -55,7 +56,7 @@ def look(what: Job, case: Case, *, scans: bool = True) -> RewriteHints | None:
 def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
     """The graph of the function alone, or what the trace raises."""
     try:
-        return static.trace(f, case.params, *case.examples[0]), None
+        return static.trace(transformed(static, f, None), case.params, *case.examples[0]), None
     except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
         return None, error
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from compare import engines, steps
 from compare.engines import Engine, cases
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
-from compare.errors import InputsError, count_as_users, described
+from compare.errors import CompareError, InputsError, count_as_users, described
 from compare.instruments import ladder, memory, parity, parts, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
@@ -84,7 +85,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
     """
     count_as_users(function)
     engine, calls = question.adapter, calls_in(inputs, function)
-    subject = Subject(question, function, calls if not engine.costly else [engine.arrays(call) for call in calls])
+    subject = Subject(question, function, calls if not engine.costly else [engine.placed(call) for call in calls])
     if engine.costly:
         return subject
     steps.now(f"called {question.name}")
@@ -174,9 +175,14 @@ def times(subject: Subject, job: Job) -> Time:
             numbers.leave(question.numbers, engine, subject.function, subject.calls)
         record = timing.answer(job, runnable, _limits(question), names)
         if is_first:
-            numbers.leave_expected(question.numbers, runnable)
-            with runnable.fresh():
-                look_for_effects(subject, subject.calls[0], trains=runnable.training is not None)
+            trains = runnable.training is not None
+            for look in (
+                partial(numbers.leave_expected, question.numbers, runnable),
+                partial(look_for_effects, subject, subject.calls[0], trains=trains),
+            ):
+                with runnable.fresh():
+                    if fault := _alone(job, look):
+                        record.beside.append(to_json(fault))
             record.beside = [to_json(subject.look()), *record.beside]
     return record
 
@@ -215,9 +221,20 @@ def untimed(subject: Subject) -> list[Record]:
         record = _gate(job, case, question)
         if len(stages.admitted(question, [record])) < 2:
             return [record]
-        rewrites = hints.look(job, case, scans=not question.stands_in)
-        seen = [policies.look(job, case), rewrites, drawn.look(job, case) if question.apart else None]
+        looks: list[Callable[..., Record | None]] = [policies.look, partial(hints.look, scans=not question.stands_in)]
+        looks += [drawn.look] if question.apart else []
+        seen = [_alone(job, partial(look, job, case)) for look in looks]
     return [record, *(extra for extra in seen if extra is not None)]
+
+
+def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
+    """What a look beside the measurement finds; what it raises costs that look alone."""
+    try:
+        return look()
+    except CompareError:
+        raise
+    except Exception as error:  # noqa: BLE001  (the function has run, so that the fault is of this look)
+        return failure(job, described(error))
 
 
 def _gate(job: Job, case: Case, question: Question) -> Parity:

@@ -15,6 +15,7 @@ import optree
 
 from compare.engines import Engine
 from compare.engines.held import Kinds
+from compare.engines.reached import is_training
 from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.instruments.runnables import FunctionRunnable
@@ -119,6 +120,12 @@ def references(folder: str) -> dict[int, Reference]:
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
     trains = "trains" in stored
     return {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
+
+
+def trains(folder: str, function: Any) -> bool:
+    """Whether the function is a whole training step: as the first engine has seen, or else by what its code calls."""
+    stored = _read(folder, _EXPECTED)
+    return "trains" in stored if stored else is_training(function)
 
 
 def draws(folder: str) -> list[list[np.ndarray]]:

@@ -11,11 +11,12 @@ import optree
 import dynamic
 from compare import engines
 from compare.engines.graphduel import standin
-from compare.engines.graphduel.functions import INSIDE
+from compare.engines.graphduel.functions import INSIDE, START
 from compare.engines.graphduel.replayed import Repeated, Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors
-from compare.engines.graphduel.training import TrainingStep
-from compare.engines.reached import ReachedCode, is_training, names_of
+from compare.engines.graphduel.training import AsBrought, TrainingStep
+from compare.engines.reached import ReachedCode, names_of
+from compare.engines.state import StartState
 from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.instruments import thin
@@ -38,17 +39,21 @@ def called(question: Question) -> tuple[Function, Calls]:
     function, calls = origin.called(question.function, question.inputs)
     kinds = engines.named(engines.OWN).kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
-    calls = numbers.take(question.numbers, kinds, function, calls)
+    brought, calls = calls, numbers.take(question.numbers, kinds, function, calls)
     draws = numbers.draws(question.numbers)
     replay = Replay(draws) if draws else None if question.numbers else Repeated(question.seed)
-    if is_training(function):
-        training = TrainingStep(function, calls, kinds, replay)
+    start = StartState(engines.named(engines.OWN).snapshot(function, calls))
+    as_brought = AsBrought(kinds, brought[0])
+    if numbers.trains(question.numbers, function):
+        training = TrainingStep(function, calls, kinds, start, as_brought, replay)
         return training.made(), training.calls(calls)
-    return _standing(function, replay, loss=question.gradient is not False), calls
+    return _standing(function, start, as_brought, replay, loss=question.gradient is not False), calls
 
 
-def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Function:
-    """What a step runs: the loss alone, by the random numbers of PyTorch's.
+def _standing(
+    function: Function, start: StartState, as_brought: AsBrought, replay: Replay | None, *, loss: bool
+) -> Function:
+    """What a step runs: the loss alone, by the random numbers of PyTorch's, each time from the state of the start.
 
     A graph changes no running statistics, so that a trace leaves them as they are.
     """
@@ -60,11 +65,12 @@ def _standing(function: Function, replay: Replay | None, *, loss: bool) -> Funct
     @functools.wraps(function)
     def called(*args: Any) -> Any:
         with moved(), replaying(replay), as_tensors(), differentiating(), putting_back():
-            value = callee(function)(*args)
+            value = callee(function)(*as_brought(args))
         if inside and not dynamic.is_grad_enabled():
             value = tree.tree_map(_detached, value)
         return loss_in(value) if loss else value
 
+    vars(called)[START] = start
     if inside:
         vars(called)[INSIDE] = True
     return called

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,8 +25,10 @@ from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.sessions import SessionFunction
+from compare.engines.graphduel.training import kept_tensor
 from compare.engines.held import Kinds
 from compare.engines.source import Loader
+from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
@@ -175,6 +178,13 @@ class GraphDuel(Engine):
     def kinds(self) -> Kinds:
         """Those of the dynamic engine."""
         return Kinds(dynamic.Tensor, dynamic.nn.Module)
+
+    def kept(self, value: Any) -> Piece | None:
+        """Tensors with their gradients, and generators of random numbers."""
+        if isinstance(value, dynamic.Generator):
+            state = value.get_state()
+            return Piece(lambda: str(value.get_state()) == str(state), partial(value.set_state, state))
+        return kept_tensor(value) if isinstance(value, dynamic.Tensor) else None
 
     def arrays(self, tree: Any) -> Any:
         """NumPy's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,16 +12,29 @@ import numpy as np
 
 import dynamic
 import graphs
-from compare.engines.step import Bindable, BoundCall
+from compare.engines.state import StartState
+from compare.engines.step import Bindable, BoundCall, bound
 from graphs import dispatch, promotion, tree
 from graphs.blocks import Block, enter
 
 INSIDE = "differentiates_inside"
 """An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
+START = "state_of_the_start"
+"""An attribute of a function: the `StartState` that each of its calls begins with."""
 
 
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
-    """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`."""
+    """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`.
+
+    Each run of it begins with the state of the start, where the function has one.
+    """
+    step, start = _transformed(engine, f, argnum), getattr(f, START, None)
+    if start is None:
+        return step
+    return StepFromStart(step, start) if engine is dynamic else _traced_from(start, step)
+
+
+def _transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
     if argnum is not None:
         step = engine.value_and_grad(f, argnum)
         return _arrays_of(step) if engine is dynamic and getattr(f, INSIDE, False) else step
@@ -33,6 +47,33 @@ def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
         return f(*args), ()
 
     return output
+
+
+def _traced_from(start: StartState, step: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(step)
+    def traced(*args: Any) -> Any:
+        start.begin(is_trace=True)
+        return step(*args)
+
+    return traced
+
+
+class StepFromStart(Bindable):
+    """A step in the dynamic engine, each of whose runs begins with the state of the start."""
+
+    def __init__(self, step: Callable[..., Any], start: StartState) -> None:
+        self.step, self.start = step, start
+        functools.update_wrapper(self, step)
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        call = bound(self.step, args)
+
+        def run() -> Any:
+            self.start.begin(is_trace=False)
+            return call.run()
+
+        return replace(call, run=run)
 
 
 class DynamicOutput(Bindable):

@@ -8,6 +8,7 @@ of the graph.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +17,12 @@ import numpy as np
 
 import dynamic
 import graphs as g
+from compare.engines.graphduel.functions import START
 from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors, pulled
 from compare.engines.held import Kinds
-from compare.engines.reached import ReachedCode
+from compare.engines.reached import ReachedCode, is_users_class
+from compare.engines.state import Piece, StartState
 from compare.errors import UnsupportedError
 from dynamic.nn.functional.normalization import moved
 from dynamic.optim.lr_scheduler import LRScheduler
@@ -39,6 +42,29 @@ Attribute = tuple[Any, str]
 """A dict of attributes or globals, and a name in it."""
 
 
+class AsBrought:
+    """The arguments of a call as its user brought them: arrays of NumPy where these are none of tensors.
+
+    On the symbols of a trace they stay symbols.
+    """
+
+    def __init__(self, kinds: Kinds, call: tuple[Any, ...]) -> None:
+        self.kinds = kinds
+        self.at = {i for i, leaf in enumerate(kinds.leaves(list(call))) if isinstance(leaf, np.ndarray)}
+
+    def __call__(self, call: Sequence[Any]) -> Sequence[Any]:
+        """The arguments."""
+        if not self.at:
+            return call
+        numbers = iter(range(sys.maxsize))
+        made: list[Any] = self.kinds.mapped(lambda leaf: _numpy(leaf) if next(numbers) in self.at else leaf, list(call))
+        return made
+
+
+def _numpy(leaf: Any) -> Any:
+    return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
+
+
 class TrainingStep:
     """A step, what it reaches, and its state as it is now. `holders` are the arguments by position that hold state.
 
@@ -46,17 +72,17 @@ class TrainingStep:
     """
 
     def __init__(
-        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds, replay: Replay | None = None
-    ) -> None:
-        self.function, self.replay = function, replay
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds, start: StartState,
+        as_brought: AsBrought, replay: Replay | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.start, self.as_brought, self.replay = function, start, as_brought, replay
         code = ReachedCode(function)
         values = [*kinds.leaves(list(calls)), *code.values]
         self.tensors = kinds.state(function, calls)
+        start.others = list(self.tensors.values())
         self.optimizers = _optimizers(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
         self.holders = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
-        schedules = {id(value): value for value in values if isinstance(value, LRScheduler)}.values()
-        self.rates = [*map(vars, schedules), *(group for opt in self.optimizers for group in opt.param_groups)]
         names = {id(tensor): name for name, tensor in self.tensors.items()}
         outer: list[Any] = [value for value in values if isinstance(value, kinds.module)]
         modules = [inner for module in outer for inner in module.modules()]
@@ -64,6 +90,15 @@ class TrainingStep:
         places = [(space, name) for space in spaces for name in space]
         places += [(place.space, place.name) for place in code.places]
         self.places = [(space, key, names[id(v)]) for space, key in places if id(v := space.get(key)) in names]
+        self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
+
+    @property
+    def now(self) -> Mapping[str, Any]:
+        """What stands now where each tensor was: a step may put another one in its place."""
+        return {
+            name: tensor if (place := self.place_of.get(name)) is None else place[0][place[1]]
+            for name, tensor in self.tensors.items()
+        }
 
     @property
     def state(self) -> State:
@@ -91,14 +126,10 @@ class TrainingStep:
             rest = iter(args)
             call = [self.holders[i] if i in self.holders else next(rest) for i in range(len(args) + len(self.holders))]
             traced = current() is not None
-            rates = [(held, dict(held)) for held in self.rates]  # a schedule changes them for the next step
-            try:
-                with replaying(self.replay):
-                    return (_Traced(self, state) if traced else _Recorded(self, state)).run(call)
-            finally:
-                for held, before in rates:
-                    held.update(before)
+            with replaying(self.replay):
+                return (_Traced(self, state) if traced else _Recorded(self, state)).run(self.as_brought(call))
 
+        vars(step)[START] = self.start
         step.__name__ = getattr(self.function, "__name__", "step")
         return step
 
@@ -130,7 +161,7 @@ class _Recorded:
     def run(self, call: Sequence[Any]) -> tuple[Any, State]:
         with dynamic.enable_grad():
             value = g.tree.tree_map(_detached, self.training.function(*call))
-        after = {name: _array(tensor).copy() for name, tensor in self.training.tensors.items()}
+        after = {name: _array(tensor).copy() for name, tensor in self.training.now.items()}
         return () if value is None else value, {
             "tensors": after,
             "sums": list(map(self._sums, self.training.optimizers)),
@@ -152,6 +183,20 @@ def _array(tensor: Any) -> np.ndarray:
     """The memory of a tensor."""
     array: np.ndarray = tensor.detach().numpy()
     return array
+
+
+def kept_tensor(tensor: Any) -> Piece:
+    """What brings back a tensor with its gradient."""
+    before, gradient = tensor.numpy(force=True).copy(), tensor.grad
+
+    def same() -> bool:
+        return tensor.grad is gradient and np.array_equal(tensor.numpy(force=True), before)
+
+    def back() -> None:
+        np.copyto(_array(tensor), before)
+        tensor.grad = gradient
+
+    return Piece(same, back, [gradient])
 
 
 def _detached(leaf: Any) -> Any:
@@ -183,11 +228,13 @@ class _Traced:
                 for space, key, name in self.training.places:
                     space[key] = self.symbols[name]
                 value = callee(self.training.function)(*call)
+                now = self.training.now
         finally:
             for space, key, tensor in before:
                 space[key] = tensor
         running = {id(symbol): name for name, symbol in self.symbols.items()}
-        after = {**self.symbols, **{running[key]: now for key, (_, now) in moves.items() if key in running}}
+        after = {name: now.get(name, symbol) for name, symbol in self.symbols.items()}
+        after |= {running[key]: value for key, (_, value) in moves.items() if key in running}
         sums = [
             [_slots(sums, opt) for sums in groups if isinstance(opt, RuledOptimizer)]
             for groups, opt in zip(self.sums, self.training.optimizers, strict=True)
@@ -251,8 +298,13 @@ class _Traced:
 
     @contextmanager
     def _optimizers(self) -> Iterator[None]:
-        """Inside, their steps are nodes of the graph."""
+        """Inside, their steps are nodes of the graph. Raises ControlFlowError for one of the user's own class."""
         optimizers = self.training.optimizers
+        if own := [type(optimizer).__name__ for optimizer in optimizers if is_users_class(type(optimizer))]:
+            raise ControlFlowError(
+                f"{own[0]} is an optimizer of your own, which changes parameters by itself, and a graph cannot; run it "
+                "in mode dynamic"
+            )
         for place, optimizer in enumerate(optimizers):
             vars(optimizer).update(step=self._step_of(place, optimizer), zero_grad=self._zero_of(optimizer))
         try:

@@ -84,11 +84,16 @@ class Torch(Framework):
         """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
         import torch
 
-        def placed(leaf: Any) -> Any:
-            tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
-            return tensor.to(self.device) if isinstance(tensor, (torch.Tensor, torch.nn.Module)) else tensor
+        return self.placed(
+            optree.tree_map(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
+        )
 
-        return optree.tree_map(placed, tree, none_is_leaf=True)
+    def placed(self, tree: Any) -> Any:
+        """On a GPU tensors and modules are moved; arrays of NumPy stay, since a step may be the one to take them."""
+        import torch
+
+        kinds = (torch.Tensor, torch.nn.Module)
+        return optree.tree_map(lambda x: x.to(self.device) if isinstance(x, kinds) else x, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, which share memory with tensors on the CPU."""

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from compare.engines.torch.numbers import array
+
 _PLAIN: Mapping[str, Callable[..., Any]] = {
     "uniform_": lambda drawn, low=0.0, high=1.0: (drawn - low) / ((high - low) or 1.0),
     "normal_": lambda drawn, mean=0.0, std=1.0: (drawn - mean) / (std or 1.0),
@@ -28,7 +30,7 @@ class _Ear(TorchDispatchMode):
             drawn = result[-1] if isinstance(result, tuple) else result
             plain: Callable[..., Any] = _PLAIN.get(func.overloadpacket.__name__, lambda drawn, *_: drawn)
             numbers = [arg for arg in args[1:] if isinstance(arg, (int, float))]
-            self.drawn.append(np.array(plain(drawn.detach().cpu(), *numbers)))
+            self.drawn.append(np.array(plain(array(drawn), *numbers)))
         return result
 
 
