@@ -185,8 +185,10 @@ class FunctionRunnable(Runnable):
         now(f"made call 1 in {self.eager}")
         with self.fresh():
             training = engine.training(function, calls, self._begin.changed)
-            reader = engine.state(function, calls, self._begin.changed(), trains=training is not None)
-        return training, reader
+            changed = self._begin.changed()
+        return training, engine.state(
+            function, calls, changed, trains=training is not None
+        )  # by what stood there first
 
     @property
     def state(self) -> StateReader:

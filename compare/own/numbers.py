@@ -58,7 +58,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
         arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
         arrays |= _numbered("gradient:0", _by_name(runnable, after))
     for index, reference in () if runnable.training else runnable.expected.items():
-        value, gradients = reference.best
+        value, gradients, *_ = reference.best
         arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
         arrays |= _numbered(f"gradient:{index}", gradients)
     for index, drawn in enumerate(runnable.draws):
