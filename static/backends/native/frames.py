@@ -44,12 +44,7 @@ class Frame:
             return LaidArray(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
         array, base = self._show(node), self._show(self.root(node))
         which, offset = start(self.root(node))
-        at = offset + array.ctypes.data - base.ctypes.data
-        laid = LaidArray(which, at, array.shape, array.strides, array.dtype)
-        low, high = laid.reach
-        if low < high and not offset <= low < high <= offset + base.size * base.itemsize:
-            raise NativeError(f"what {node.op.name} gives is no view of its operand; use backend='numpy'")
-        return laid
+        return LaidArray(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
 
     def root(self, node: Node) -> Node:
         """The node that this is a view of."""
@@ -77,9 +72,19 @@ class Frame:
 
     def _view(self, node: Node) -> np.ndarray[Any, Any]:
         attrs = {key: resolve(value, self.sizes) for key, value in node.attrs.items()}
-        view: np.ndarray[Any, Any] = node.op.kernel(self._shown[node.inputs[0]], **attrs)
+        whole = self._shown[node.inputs[0]]
+        view: np.ndarray[Any, Any] = node.op.kernel(whole, **attrs)
+        if _memory_of(view) is not _memory_of(whole):
+            raise NativeError(f"what {node.op.name} gives is no view of its operand; use backend='numpy'")
         return view
 
     def _owner(self, node: Node) -> np.ndarray[Any, Any]:
         shape, element = self.shape(node), np.empty(1, node.spec.dtype)
         return np.lib.stride_tricks.as_strided(element, shape, row_major(shape, element.itemsize))
+
+
+def _memory_of(array: Any) -> Any:
+    """What an array is a view of, and that in turn, up to what has memory of its own."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
