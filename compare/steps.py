@@ -67,10 +67,19 @@ def answer(line: bytes) -> None:
 
 
 def told(line: bytes) -> str | Bound | None:
-    """The step or the bound that a line tells; None for an answer."""
-    if line.startswith(_BOUND):
-        return Bound(json.loads(line)["bound"])
-    return str(json.loads(line)["step"]) if line.startswith(_STEP) else None
+    """The step or the bound that a line tells; None for an answer, and for what others have written into the pipe."""
+    if not line.startswith((_STEP, _BOUND)):
+        return None
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match value:
+        case {"step": str(step)}:
+            return step
+        case {"bound": None | int() | float() as seconds}:
+            return Bound(seconds)
+    return None
 
 
 def _tell(head: bytes, what: str | float | None) -> None:

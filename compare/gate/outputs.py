@@ -102,4 +102,4 @@ def _cell(words: str) -> str:
 
 def _text(words: str) -> str:
     """Words in one line that Markdown shows as they are."""
-    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(words.split()))
+    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(plain(words).split()))

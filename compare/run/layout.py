@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from compare.records.job import Job
+from compare.records.job import Job, seeded
 from compare.run.start import LAYOUT
 from static import memory
 
@@ -43,4 +43,4 @@ def moved(job: Job) -> None:
 
 
 def _drawn(job: Job, when: str = "before") -> Random:
-    return Random(f"{job.seed}/{job.label}/{when}")
+    return seeded(f"{job.seed}/{job.label}/{when}")

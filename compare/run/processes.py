@@ -209,7 +209,8 @@ class _Worker:
             if line.endswith(b"\n") and (record := parsed(line)) is not None:
                 return record
         if not self._ends():
-            raise WorkerError(f"the worker closed the pipe of its answer{self._while} and was ended", self.step)
+            what = "wrote what is none into" if line else "closed"
+            raise WorkerError(f"the worker {what} the pipe of its answer{self._while} and was ended", self.step)
         code = self.process.wait()
         self.readers[-1].join(1.0)  # what it has said last is on its way
         raise WorkerError(f"the worker {_ending(code)}{self._while.rstrip(',')}{self._reason()}", self.step)

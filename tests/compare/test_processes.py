@@ -9,8 +9,10 @@ from itertools import count
 import psutil
 import pytest
 
-from compare.errors import OverrunError, WorkerError
+from compare import steps
+from compare.errors import OverrunError, ResultsError, WorkerError
 from compare.records.job import Job
+from compare.records.results import parsed
 from compare.run import processes
 from compare.run.processes import Allowance
 from tests.helpers.machine import Machine
@@ -59,6 +61,11 @@ def machine(monkeypatch):
         ("os.write(1, ANSWER.encode())", WorkerError, "exit code 0 and without an answer"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", WorkerError, "died of SIGSEGV while it imported mine.py"),
         ("os.close(1); time.sleep(60)", WorkerError, "closed the pipe of its answer while it imported mine.py"),
+        (
+            "tell('{\"bound\": {}}'); time.sleep(60)",
+            WorkerError,
+            "wrote what is none into the pipe of its answer while it",
+        ),
         ("os.execv('/bin/sleep', ['sleep', '60'])", OverrunError, "ran longer than 0.6 s while it imported mine.py,"),
         ("os.write(2, b'\\xff\\xfe'); os._exit(3)", WorkerError, "exit code 3 and .*: \ufffd\ufffd"),
         ("os.write(2, b'\\xff' * 10**6); os._exit(3)", WorkerError, "exit code 3"),
@@ -78,6 +85,15 @@ def test_a_worker_without_an_answer_says_how_it_ended_and_what_it_did(ask, progr
         ask(program, limit)
     assert isinstance(caught.value, OverrunError) is (error is OverrunError)
     assert caught.value.step == "imported mine.py"
+
+
+@together(
+    "line", ["", "hello", "{}", '{"step":', '{"step":[]}', '{"bound":"x"}', '{"bound":{}}', '{"step":' + "[" * 99_999]
+)
+def test_what_others_have_written_into_the_pipe_is_neither_a_step_nor_an_answer(line):
+    assert steps.told(line.encode() + b"\n") is None
+    with pytest.raises(ResultsError, match="not a line of"):
+        parsed(line.encode() + b"\n")
 
 
 @together(

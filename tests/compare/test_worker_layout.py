@@ -1,15 +1,17 @@
 """Where memory lies is drawn anew for each worker, by the seed of its job, and told in its record."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
 import graphs as g
 import static
-from compare.records.job import Job
+from compare.records.job import Job, seeded
 from compare.records.kinds import KINDS
 from compare.run import layout, processes
 from compare.run.start import LAYOUT
@@ -24,6 +26,14 @@ def in_place():
     yield
     memory.begin_at(0)
     layout._kept.clear()
+
+
+def test_a_file_whose_name_is_no_text_has_an_order_and_a_layout_too():
+    latin = os.fsdecode(b"caf\xe9.py:loss")
+    job = replace(JOB, size=latin)
+    assert job.random().random() == job.random().random() != JOB.random().random()
+    assert layout.variable(job)[LAYOUT]
+    assert seeded("tiny").random() == Random("tiny").random()  # all other orders are what they were
 
 
 def test_a_job_has_the_same_layout_in_every_run_and_each_job_another():
