@@ -25,7 +25,7 @@ from compare.engines.held import Kinds
 from compare.engines.nudge import nudges_of, nudging
 from compare.engines.source import Loader
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import Function, LineOp, Observed, StateReader, Step, TrainingFunction
+from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
 from compare.errors import InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
 from compare.records.work import CallCounts, RanOp, counted
@@ -81,6 +81,8 @@ class Engine(ABC):
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
     draws_otherwise  why compiled code draws other random numbers for a seed than eager does; None where it may not
+    written  the mode in which a file compiles what it compiles by itself
+    compiles  whether what ran `eagerly` would have compiled something by itself
     aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
@@ -103,6 +105,8 @@ class Engine(ABC):
     internals: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
     draws_otherwise: str | None = None
+    written: Mode | None = None
+    compiles: bool = False
     device: Device = "cpu"
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
@@ -221,6 +225,14 @@ class Engine(ABC):
     @abstractmethod
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+
+    def eagerly(self, function: Function) -> AbstractContextManager[object]:
+        """Where nothing of a function is compiled, not even what its file compiles by itself; `compiles` notes that."""
+        return nullcontext()
+
+    def outside(self, call: BoundCall) -> int | None:
+        """How many ops of a call run outside of compiled code, of an eager one all; None where that is not told."""
+        return None
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """What a function returns where nothing is compiled or differentiated."""
@@ -372,6 +384,15 @@ class Engine(ABC):
 
     def forget(self) -> None:
         """Drop what this process has compiled; a cache on the disk stays."""
+
+    def anew(self) -> AbstractContextManager[object]:
+        """Where nothing is compiled yet, neither in this process nor on the disk."""
+        self.forget()
+        return nullcontext()
+
+    def said(self, error: BaseException) -> str | None:
+        """What the framework's compiler says as it refuses, in a sentence with the line of the user's; else None."""
+        return None
 
     def observed(self, step: Function) -> Observed:
         """What compiling a step has meant so far."""

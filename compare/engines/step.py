@@ -14,6 +14,7 @@ from compare.engines.heap import ByteCounter
 from compare.workloads.base import Example
 
 Function = Callable[..., Any]
+Context = Callable[[], AbstractContextManager[object]]
 
 LOSS = "the first, or as 'loss'"
 """Where `loss_in` looks."""
@@ -83,7 +84,7 @@ class BoundCall:
 
     run: Callable[[], Any]
     result: Function = as_it_is
-    within: Callable[[], AbstractContextManager[object]] = nullcontext
+    within: Context = nullcontext
 
     def __call__(self) -> tuple[Any, Any]:
         """The value and the gradients."""
@@ -102,6 +103,19 @@ class Bindable(ABC):
     def __call__(self, *args: Any) -> tuple[Any, Any]:
         """The value and the gradients."""
         return self.bind(*args)()
+
+
+def inside(*contexts: Context) -> Context:
+    """Contexts as one, the first outermost."""
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        with ExitStack() as stack:
+            for context in contexts:
+                stack.enter_context(context())
+            yield
+
+    return together
 
 
 def bound(built: Function, args: tuple[Any, ...]) -> BoundCall:

@@ -339,7 +339,7 @@ class FunctionRunnable(Runnable):
 
     def reason(self, error: Exception) -> str:
         """With the line of the user's file."""
-        return described(error, self.name)
+        return self.engine.said(error) or described(error, self.name)
 
     def blames(self, arm: str) -> bool:
         """What eager cannot run is the user's to mend."""

@@ -17,6 +17,8 @@ MOST_ULPS = 1000
 _UNITS = {"float32": 2**-23, "float64": 2**-52}
 _PLACE = re.compile(r" \((?P<at>[^():]+:\d+): .*\)$")
 """The line of a reason: ` (step.py:12: x = x * scale)`."""
+_PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
+"""The lines of one that stands for several: ` (step.py:12, step.py:14)`."""
 
 
 def sentences(records: Records) -> list[str]:
@@ -42,10 +44,28 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         yield f"Gradients are of {record.gradients}."
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
+    yield from _coverage(record)
     for limit, by in grouped(_limits(record)).items():
         yield f"{_by(by)} ran eager what was new after {limit}"
     for what, counts in _counts(record):
         yield from _each(what, counts)
+
+
+def _coverage(record: Compilations) -> Iterator[str]:
+    """`compile ran 40% of the ops of a forward pass compiled.`, the modes of one share together."""
+    shares: dict[str, list[str]] = {}
+    for mode, row in record.arms.items():
+        if row.share is not None:
+            shares.setdefault(_share(row.share), []).append(mode)
+    for share, modes in shares.items():
+        yield f"{text.listed(modes)} ran {share} of the ops of a forward pass compiled."
+
+
+def _share(share: float) -> str:
+    """All and none are said of no other share."""
+    if share in (0, 1):
+        return "all" if share else "none"
+    return f"{min(max(round(100 * share), 1), 99)}%"
 
 
 def _agreement(record: Compilations, records: Records) -> Iterator[str]:
@@ -111,8 +131,10 @@ def _tally(reasons: list[str]) -> dict[str, int]:
 
 def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     most = sorted(grouped(counts).items(), key=lambda item: -max(item[1].values()))
+    below = {_alike(reason): reason.partition("\n")[2] for each in counts.values() for reason in each}
     for reason, by in most[:MOST_REASONS]:
-        yield f"{_by(by)} {what}: {reason}"
+        advice = below[_alike(_PLACES.sub("", reason))].splitlines()
+        yield ". ".join([f"{_by(by)} {what}: {reason}", *(line.rstrip(".") for line in advice)])
     if len(most) > MOST_REASONS:
         yield f"... {what} for {text.counted(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
 

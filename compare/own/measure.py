@@ -20,7 +20,7 @@ from compare import engines, steps
 from compare.engines import Engine, cases
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
-from compare.errors import CompareError, InputsError, count_as_users, described
+from compare.errors import CompareError, FunctionError, InputsError, count_as_users, described
 from compare.instruments import ladder, memory, parity, parts, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
@@ -70,6 +70,7 @@ class Subject:
             "gradient": gradient,
             "converted": self.case is not None and self.case.branches,
             "effects": list(map(str, self.effects)),
+            **({"compiles": True} if self.engine.compiles else {}),
         }
 
     def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
@@ -173,18 +174,33 @@ def times(subject: Subject, job: Job) -> Time:
     with silenced():
         if is_first:
             numbers.leave(question.numbers, engine, subject.function, subject.calls)
-        record = timing.answer(job, runnable, _limits(question), names)
+        try:
+            record = timing.answer(job, runnable, _limits(question), names)
+        except InputsError:
+            _as_written(subject)
+            raise
         if is_first:
             trains = runnable.training is not None
             for look in (
                 partial(numbers.leave_expected, question.numbers, runnable),
                 partial(look_for_effects, subject, subject.calls[0], trains=trains),
             ):
-                with runnable.fresh():
+                with runnable.fresh(), engine.eagerly(subject.function):
                     if fault := _alone(job, look):
                         record.beside.append(to_json(fault))
             record.beside = [to_json(subject.look()), *record.beside]
     return record
+
+
+def _as_written(subject: Subject) -> None:
+    """Raise FunctionError where what the file compiles by itself is refused: that is what its user sees."""
+    if not subject.engine.compiles:
+        return
+    try:
+        subject.function(*subject.calls[0])
+    except Exception as error:
+        if said := subject.engine.said(error):
+            raise FunctionError(f"{subject.question.function}: {said}") from error
 
 
 def _limits(question: Question) -> Limited:
@@ -294,9 +310,17 @@ class Here:
         before = subject.engine.snapshot(subject.function, subject.calls)
         try:
             alone = replace(question, processes=0)
-            return [record for job in alone.first_jobs() for record in unfolded(times(subject, job))]
+            records = [record for job in alone.first_jobs() for record in self._anew(job)]
+            if (wider := alone.with_written(records)) != alone:
+                records += self._anew(wider.time_job((wider.base, wider.arms[-1]), None))
+            return records
         finally:
             before.restore()
+
+    def _anew(self, job: Job) -> list[Record]:
+        """As in a fresh worker, what is compiled already and counted is none of it."""
+        with self.subject.engine.anew():
+            return unfolded(times(self.subject, job))
 
 
 def _makers(case: Case) -> Mapping[str, Make]:

@@ -17,7 +17,7 @@ from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
-from compare.records.record import kind_of
+from compare.records.record import Records, kind_of, of
 from compare.workloads import nearest
 
 Function = Callable[..., Any]
@@ -167,6 +167,13 @@ class Question:
             return replace(job, asked=cache)
         budget = Budget(rounds=15, least=5, seconds=self.seconds * len(arms), block_seconds=0.03)
         return replace(job, arm=arms[-1], budget=budget, maker=MAKER)
+
+    def with_written(self, first: Records) -> Question:
+        """The question with the mode in which the file is as written, where the first look has seen it compile."""
+        written = self.adapter.written
+        arm = self.adapter.arms[self.adapter.modes.index(written)] if written else self.base
+        compiles = any(look.settings.get("compiles") for look in of(first, FunctionLook))
+        return replace(self, arms=(*self.arms, arm)) if compiles and arm not in self.arms else self
 
     def job_of(self, kind: str, arms: Arms, process: int | None = None, source: str = "") -> Job:
         """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""

@@ -44,6 +44,9 @@ def compared(question: Question, reporter: Reporter) -> Result:
             alone = question.time_job((question.base,), jobs[0].process)
             reporter.pace.expect([alone])
             first += workers(alone)
+        if (wider := question.with_written(first)) != question:
+            question, workers = wider, replace(workers, question=wider)
+            first += workers(question.time_job((question.base, question.arms[-1]), jobs[0].process))
         source = next((look.source for look in looks if look.source), "")
         if question.processes:
             first += stages.timed(question, source, first, workers, reporter, len(ahead))
@@ -75,6 +78,7 @@ def here(
                 source = measure.bundled(workers.folder, subject, dims)
         question = replace(workers.question, processes=(processes or REPEATS) if source else 0)
         first = this.first()
+        question = question.with_written(first)
         execute = replace(workers, question=question) if source else this
         answers = [*first, *stages.timed(question, source, first, execute, reporter)]
     where = "fresh workers" if source else HERE

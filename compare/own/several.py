@@ -86,7 +86,7 @@ def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Res
         for question in others:
             records += _beside(replace(question, numbers=folder), reporter())
     settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked]}
-    modes = tuple(mode for question in (first, *others) for mode in question.modes)
+    modes = (*leading.modes, *(mode for question in others for mode in question.modes))
     start = msgspec.structs.replace(of(leading.records, Run)[0], settings=settings)
     return Result(leading.name, modes, (start, *records))
 

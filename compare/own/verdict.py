@@ -13,8 +13,8 @@ from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, Read, cells, first_run, joined, steady
 from compare.own.claims import ratio_of
-from compare.records.cells import Memory, Parity, Time
-from compare.records.record import DYNAMIC, OfArms, Record, Records, of
+from compare.records.cells import Compilations, Memory, Parity, Time
+from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
@@ -110,7 +110,8 @@ def verdict(records: Records) -> OwnVerdict:
     compiles = {arm: max(r.compiles for r in start.of(arm)) for arm in first.values} if start else {}
     stream = start is not None and any(r.stream for process in start.processes for r in process.values())
     advice = _advice(warm, first, even, of_base.values())
-    sentence = _sentence(advice, warm, first, memory, refused, stream=stream)
+    idle = [mode for record in of(records, Compilations) for mode, row in record.arms.items() if row.share == 0]
+    sentence = _sentence(advice, warm, first, memory, refused, idle, stream=stream)
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = not advice.startswith(CANNOT_TELL)
     return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered)
@@ -167,9 +168,16 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
 
 
 def _sentence(
-    advice: str, warm: Contest, first: Contest, memory: Contest, refused: Mapping[str, str], *, stream: bool
+    advice: str,
+    warm: Contest,
+    first: Contest,
+    memory: Contest,
+    refused: Mapping[str, str],
+    idle: Sequence[str],
+    *,
+    stream: bool,
 ) -> str:
-    """What to do, then who wins once warm, at first and in memory, and what was not timed."""
+    """Where nothing ran compiled, what to do, who wins once warm, at first and in memory, and what was not timed."""
     run = "the first pass over the inputs" if stream else "the first call"
     parts = [
         advice,
@@ -182,6 +190,8 @@ def _sentence(
     if refused:
         left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
         parts.append(f"not timed: {text.listed(left)}")
+    if idle:
+        parts.insert(0, f"nothing of the step ran compiled in {text.listed(idle)}")
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
@@ -192,11 +202,13 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
         return ""
     if base not in warm.leaders and warm.leaders[0] == DYNAMIC:
         return f"use {DYNAMIC}, which compiles nothing"
+    written = next((mode for mode in warm.values if mode.endswith(WRITTEN)), None)
     if base not in warm.leaders:
         started = first.leaders[:1] in ((base,), (DYNAMIC,))
-        return f"compile it with {warm.leaders[0]}{_from(even) if started else ''}"
+        how = "leave it as it is written" if warm.leaders[0] == written else f"compile it with {warm.leaders[0]}"
+        return f"{how}{_from(even) if started else ''}"
     if warm.outcome == "wins":
-        return f"stay {base}"
+        return f"leave out what the file compiles, and stay {base}" if written else f"stay {base}"
     if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"

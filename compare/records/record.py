@@ -16,6 +16,8 @@ from msgspec import Meta, Struct, to_builtins
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
 """How an arm came out."""
+WRITTEN = "as-written"
+"""The mode in which a file compiles what it compiles by itself."""
 DYNAMIC = "dynamic"
 """The arm of our own engines that records its graph on every run."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]

@@ -130,7 +130,7 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
-    build = lambda arm, case: GraphStep(lambda *_: None, None, case.examples)  # noqa: E731
+    build = lambda arm, case: GraphStep(lambda *_: (0.0, ()), None, case.examples)  # noqa: E731
     runnable = WorkloadRunnable(engines.named(engines.OWN), case, build)
     epochs = timing.first_epochs(job("time", "STREAM", arms=("a", "b")), runnable, unlimited)
     for epoch in epochs.values():

@@ -75,7 +75,10 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
 def test_a_graph_break_names_the_line_of_the_user(fresh):
     found = compiled(fresh, *example("early_exit"))
     (said,) = found.breaks
-    assert said == "Data-dependent branching (early_exit.py:25: if entropy < self.threshold:)"
+    title, hint, page = said.splitlines()
+    assert title == "Data-dependent branching (early_exit.py:25: if entropy < self.threshold:)"
+    assert hint.startswith("For the common pattern")
+    assert page.startswith("See https://")
     first = {made.reason for made in found.compilations}
     assert f"{told.FIRST} (early_exit.py:25: if entropy < self.threshold:)" in first  # goes on after the break
     assert all(reason.startswith(f"{told.FIRST} (early_exit.py:") for reason in first)
@@ -275,3 +278,123 @@ def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called
     rate, length = (next(reason for reason in again if name in reason) for name in ("'lr'", "len("))
     assert re.fullmatch(r"no longer self\.param_groups.* \(test_torch_steps\.py:\d+: optimizer\.step\(\)\)", rate)
     assert re.fullmatch(r"no longer len\(.*\) == \d+ \(test_torch_steps\.py:\d+: seen\.append\(.*\)\)", length)
+
+
+# What a file compiles by itself ---------------------------------------------------------------------------------------
+
+NET = """
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+inputs = [(torch.randn(n, 8),) for n in (3, 3)]
+"""
+ALREADY = {
+    "a function": '@torch.compile(backend="aot_eager")\ndef loss(x):\n    return net(x).pow(2).mean()\n',
+    "a module": 'net = torch.compile(net, backend="aot_eager")\ndef loss(x):\n    return net(x).pow(2).mean()\n',
+    "in place": (
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        return net(x)\n"
+        'block = Net()\nblock.compile(backend="aot_eager")\ndef loss(x):\n    return block(x).pow(2).mean()\n'
+    ),
+    "in the step": 'def loss(x):\n    return torch.compile(net, backend="aot_eager")(x).pow(2).mean()\n',
+}
+
+
+def asked(tmp_path, text, *modes, name="loss", **options):
+    """The result of a file's function in this process."""
+    file = tmp_path / "mine.py"
+    file.write_text(NET + text, "utf-8")
+    function, calls = origin.called(f"{file}:{name}", None)
+    question = asked_of("torch", f"{file}:{name}", "", modes or ("eager",), seconds=0.01, **options)
+    return run.here(question, function, calls)
+
+
+@pytest.mark.parametrize("kind", ALREADY)
+def test_what_a_file_compiles_is_a_mode_of_its_own_and_eager_compiles_nothing(adapter, tmp_path, kind):
+    found = asked(tmp_path, ALREADY[kind])
+    assert found.modes == ("eager", "as-written")
+    assert found.verdict.compiles == {"eager": 0, "as-written": 1}
+    shares = {mode: row.share for record in of(found.records, Compilations) for mode, row in record.arms.items()}
+    assert shares["eager"] is None
+    assert shares["as-written"] == (1 if kind == "a function" else pytest.approx(shares["as-written"], abs=0.99))
+    assert 0 < shares["as-written"] <= 1
+
+
+def test_a_file_that_compiles_nothing_has_no_such_mode(adapter, tmp_path):
+    assert asked(tmp_path, "def loss(x):\n    return net(x).pow(2).mean()\n").modes == ("eager",)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("@torch.compiler.disable\ndef inner(x):\n    return net(x).mean()\n", "aot-eager"),
+        ('net.compile(backend="aot_eager")\ndef inner(x):\n    return net(x).mean()\n', "as-written"),
+    ],
+)
+def test_where_nothing_runs_compiled_that_is_said_first(adapter, tmp_path, text, mode):
+    found = asked(
+        tmp_path, f"{text}def loss(x):\n    return inner(x)\n", "aot-eager" if mode == "aot-eager" else "eager"
+    )
+    assert found.verdict.sentence.startswith(f"Nothing of the step ran compiled in {mode}.")
+    assert f"{mode} ran none of the ops of a forward pass compiled." in " ".join(repr(found).split())
+
+
+def test_half_of_a_step_is_told_as_that(adapter, tmp_path):
+    text = (
+        "@torch.compiler.disable\ndef inner(x):\n    return net(x)\n"
+        "def loss(x):\n    return inner(net(x * 2)[:, :1] + x).mean()\n"
+    )
+    (share,) = [
+        row.share
+        for record in of(asked(tmp_path, text, "aot-eager").records, Compilations)
+        for mode, row in record.arms.items()
+        if mode == "aot-eager"
+    ]
+    assert 0.4 < share < 0.8
+
+
+def test_breaks_at_several_lines_are_several_with_the_hint_and_the_page(fresh, tmp_path):
+    text = (
+        "inputs = inputs[:1]\n"
+        "def loss(x):\n    y = net(x)\n    y = y * y.sum().item()\n    y = net[0].bias.sum() * y\n"
+        "    return y.mean() * y.sum().item()\n"
+    )
+    found = asked(tmp_path, text, "aot-eager")
+    (breaks,) = [r.arms["aot-eager"].breaks for r in of(found.records, Compilations) if "aot-eager" in r.arms]
+    assert sorted(re.search(r"mine\.py:(\d+)", said)[1] for said in breaks) == ["10", "12"]
+    assert set(breaks.values()) == {1}
+    shown = " ".join(repr(found).split())
+    assert "(mine.py:10, mine.py:12). Set `torch._dynamo.config.capture_scalar_outputs = True`" in shown
+    assert "See https://" in shown
+
+
+def test_each_comparison_in_a_process_begins_from_nothing(adapter, tmp_path):
+    text = "def loss(x):\n    y = net(x)\n    print(end='')\n    return y.mean()\n"
+    first, second = (asked(tmp_path, text, "aot-eager") for _ in range(2))
+    told = [[r.arms["aot-eager"].breaks for r in of(each.records, Compilations)] for each in (first, second)]
+    assert first.verdict.compiles == second.verdict.compiles == {"eager": 0, "aot-eager": 2}
+    assert told[0] == told[1]
+
+
+def test_what_a_decorator_of_a_library_wraps_is_named(adapter, tmp_path):
+    text = (
+        "inputs = [(torch.randn(n, 8),) for n in (3, 5, 6)]\n"
+        "@torch.inference_mode()\ndef infer(x):\n    return net(x)\n"
+    )
+    found = asked(tmp_path, text, "aot-eager", name="infer", gradient=False)
+    reasons = [made.reason for r in of(found.records, Compilations) for made in r.arms["aot-eager"].made]
+    assert reasons[1] == "tensor 'x' size mismatch at index 0. expected 3, actual 5 (mine.py:8: infer)"
+
+
+def test_what_dynamo_refuses_is_a_sentence_with_the_line(adapter, tmp_path):
+    text = (
+        '@torch.compile(fullgraph=True, backend="aot_eager")\ndef body(x):\n'
+        "    if net(x).sum() > 0:\n        return net(x)\n    return -net(x)\ndef loss(x):\n    return body(x).mean()\n"
+    )
+    found = asked(tmp_path, text)
+    assert list(found.verdict.refused) == ["as-written"]
+    said = found.verdict.refused["as-written"]
+    assert said.startswith(
+        "unsupported: Unsupported: Data-dependent branching (mine.py:9: if net(x).sum() > 0:). For the"
+    )
+    assert "\n" not in said

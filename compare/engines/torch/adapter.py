@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.state import Piece
-from compare.engines.step import Function, LineOp, Observed, StateReader, TrainingFunction
-from compare.engines.torch import counting, dynamo, gpu, numbers, told
+from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
+from compare.engines.torch import counting, coverage, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.state import state_reader
@@ -35,7 +36,8 @@ class Torch(Framework):
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
     internals = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch._ops", "torch.fx")
-    modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT)
+    modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT, dynamo.AS_WRITTEN)
+    written = dynamo.AS_WRITTEN
     idioms = IDIOMS
 
     @staticmethod
@@ -115,21 +117,40 @@ class Torch(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
-        run = self._run(arm, loss)
+        run, within = self._run(arm, loss), self._within(arm, loss)
         if argnum is None:
-            return TorchOutput(run)
-        return TorchStep(run, argnum, list(filter(trainable, holders_in(loss))))
+            return TorchOutput(run, within)
+        return TorchStep(run, argnum, list(filter(trainable, holders_in(loss))), within)
 
     def _run(self, arm: str, function: Function) -> Function:
-        return function if self.mode(arm) is EAGER else dynamo.made(self.mode(arm), function)
+        mode = self.mode(arm)
+        return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.made(mode, function)
+
+    def _within(self, arm: str, function: Function) -> Context:
+        return partial(self.eagerly, function) if self.mode(arm) is EAGER else nullcontext
+
+    def eagerly(self, function: Function) -> AbstractContextManager[object]:
+        """By the stance of Dynamo."""
+        return dynamo.eagerly(self._met)
+
+    def _met(self) -> None:
+        self.compiles = True
+
+    def outside(self, call: BoundCall) -> int:
+        """As the profiler sees them."""
+        return coverage.outside(call)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to differentiate by itself."""
-        if not trains(function, calls[0], changed):
-            return None
-        return TorchTraining(lambda arm: self._run(arm, function))
+        with self.eagerly(function):
+            if not trains(function, calls[0], changed):
+                return None
+        return TorchTraining(self._arm_of(function))
+
+    def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
+        return lambda arm: (self._run(arm, function), self._within(arm, function))
 
     def state(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
@@ -236,10 +257,20 @@ class Torch(Framework):
     def forget(self) -> None:
         """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
         dynamo.forget()
+        self.compiles = False
+
+    def anew(self) -> AbstractContextManager[object]:
+        """With a cache of Inductor's of its own."""
+        self.compiles = False
+        return dynamo.anew()
+
+    def said(self, error: BaseException) -> str | None:
+        """As Dynamo explains it."""
+        return told.sentence(error) if self.traced(error) else None
 
     def observed(self, step: Function) -> Observed:
         """What Dynamo recorded."""
-        return told.observed()
+        return told.observed(getattr(step, "run", step))
 
     @contextmanager
     def checked(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import optree
@@ -9,8 +11,10 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.step import Function
 from compare.engines.torch import told
+from compare.records.record import WRITTEN
 
 EXPORT = Mode("export", usual=False, traces=True)
+AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
 GRAPHS = "aot_eager"
 """The backend that stops before kernels are made."""
 OPTIONS: dict[Mode, dict[str, Any]] = {
@@ -87,6 +91,39 @@ def forget() -> None:
 
     torch._dynamo.reset()
     told.forget()
+
+
+@contextmanager
+def eagerly(met: Callable[[], None]) -> Iterator[None]:
+    """Inside nothing is compiled; `met` is called for each call of what would be compiled otherwise."""
+    import torch
+    from torch._dynamo import eval_frame
+
+    asked = vars(eval_frame).get("_callback_from_stance")
+
+    def noting(callback: Any) -> Any:
+        if callback not in (None, False):
+            met()
+        return asked(callback) if asked else None
+
+    with torch.compiler.set_stance("force_eager"):
+        if asked:  # it is Dynamo's own, and no promise
+            vars(eval_frame)["_callback_from_stance"] = noting
+        try:
+            yield
+        finally:
+            if asked:
+                vars(eval_frame)["_callback_from_stance"] = asked
+
+
+@contextmanager
+def anew() -> Iterator[None]:
+    """Inside nothing is found compiled, neither in memory nor on the disk, nor counted."""
+    from torch._inductor.utils import fresh_cache
+
+    forget()
+    with fresh_cache():
+        yield
 
 
 def bounded() -> None:

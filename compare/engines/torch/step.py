@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 import optree
 
-from compare.engines.step import LOSS, Bindable, BoundCall, Function, loss_in
+from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
 from compare.errors import InputsError
 from compare.words import text
 
@@ -26,8 +26,8 @@ class TorchStep(Bindable):
     there is no loss, or it has no gradients.
     """
 
-    def __init__(self, run: Function, argnum: int, reached: Sequence[Any] = ()) -> None:
-        self.run, self.argnum, self.reached = run, argnum, reached
+    def __init__(self, run: Function, argnum: int, reached: Sequence[Any] = (), within: Context = nullcontext) -> None:
+        self.run, self.argnum, self.reached, self.within = run, argnum, reached, within
         self.gradients_in = ""
         self._named: dict[Any, dict[str, Any]] = {}
 
@@ -52,7 +52,7 @@ class TorchStep(Bindable):
         return BoundCall(
             _differentiated(partial(self.run, *call), parts, may_be_none=not elsewhere),
             lambda value: (_detached(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
-            partial(_kept, parts, plain),
+            inside(self.within, partial(_kept, parts, plain)),
         )
 
     def _requires(self, leaf: Any) -> bool:
@@ -179,11 +179,11 @@ def _kept(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
 class TorchOutput(Bindable):
     """`step(*args) -> (what run returns, ())`, without gradients."""
 
-    def __init__(self, run: Function) -> None:
-        self.run = run
+    def __init__(self, run: Function, within: Context = nullcontext) -> None:
+        self.run, self.within = run, within
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         import torch
 
-        return BoundCall(partial(self.run, *args), lambda value: (value, ()), torch.no_grad)
+        return BoundCall(partial(self.run, *args), lambda value: (value, ()), inside(self.within, torch.no_grad))

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from compare.engines.step import Compilation, Observed
@@ -25,19 +25,23 @@ _PLACE = re.compile(r'# File "([^"]+)", line (\d+), in \w+, code: (.*)')
 _TRACED = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*(.*)')
 _CALLED = re.compile(r"Line: (\d+), Name: .*, Filename: (.*)")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_\w+_at_(\d+)")
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
+_HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
+_PAGE = re.compile(r"please visit: (\S+)")
 Where = tuple[str, int, str]
 """A file, a line and its code."""
 
 
 class Breaks(Counter[str]):
-    """Counts as Dynamo does, and keeps the line of the user's that ran when a reason came first."""
+    """Counts as Dynamo does, and in `at` for each reason by the line of the user's that ran."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: dict[str, str] = {}
+        self.at: dict[str, Counter[str]] = {}
 
     def __setitem__(self, reason: str, count: int) -> None:
-        self.lines.setdefault(reason, _running(sys._getframe(1)))
+        more = count - self[reason]
+        self.at.setdefault(reason, Counter())[_running(sys._getframe(1))] += more
         super().__setitem__(reason, count)
 
 
@@ -60,29 +64,62 @@ def forget() -> None:
     listen()
 
 
-def observed() -> Observed:
-    """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit."""
-    from torch._dynamo.utils import counters, get_compilation_metrics, graph_break_reasons
+def observed(function: Any = None) -> Observed:
+    """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit.
+
+    What is compiled of a library's is a wrapper of the function: then it is that which is told.
+    """
+    from torch._dynamo.utils import get_compilation_metrics
 
     # a backward pass that is compiled when it is first needed is recorded once more
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
-    compiled = [_compilation(metrics) for metrics in records if metrics.graph_op_count is not None]
+    compiled = [_compilation(metrics, function) for metrics in records if metrics.graph_op_count is not None]
     limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]
-    traced = {
-        reason.reason: _innermost((frame.filename, frame.lineno or 0, frame.line or "") for frame in reason.user_stack)
-        for reason in graph_break_reasons
-    }
+    return Observed(compiled, _breaks(), limits)
+
+
+def _breaks() -> Counter[str]:
+    """Graph breaks by reason and line: two at several lines are several, and two that differ in what is left out one.
+
+    Where Dynamo has kept the stack of a break that tells the line, else the words of the reason, else what ran.
+    """
+    from torch._dynamo.utils import counters, graph_break_reasons
+
+    traced: dict[str, Counter[str]] = {}
+    for kept in graph_break_reasons:
+        stack = ((frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack)
+        if line := _innermost(stack):
+            traced.setdefault(kept.reason, Counter())[line] += 1
     breaks = Counter[str]()
     for counter in map(counters.get, COUNTED):
-        ran = counter.lines if isinstance(counter, Breaks) else {}
-        for reason, count in (counter or {}).items():  # two reasons that differ in what is left out are one
-            breaks[_break(reason, traced.get(reason) or ran.get(reason, ""))] += count
-    return Observed(compiled, breaks, limits)
+        at = counter.at if isinstance(counter, Breaks) else {}
+        for reason, count in (counter or {}).items():
+            lines = traced.get(reason, Counter())
+            if lines.total() != count:
+                lines = at.get(reason) or Counter({"": count})
+            for line, times in lines.items():
+                breaks[_break(reason, line)] += times
+    return breaks
 
 
-def _compilation(metrics: Any) -> Compilation:
-    reason = _reason(metrics)
-    return Compilation(f"{reason or FIRST}{_place(metrics)}", metrics.entire_frame_compile_time_s)
+def _compilation(metrics: Any, function: Any) -> Compilation:
+    reason, place = _reason(metrics) or FIRST, _place(metrics)
+    codes = _codes(function)
+    wraps = any((outer.co_filename, outer.co_firstlineno) == _first_line(metrics)[:2] for outer in codes[:-1])
+    if wraps and is_users((code := codes[-1]).co_filename):
+        names = code.co_varnames
+        reason = _ARGUMENT.sub(lambda match: names[int(match[1])] if int(match[1]) < len(names) else match[0], reason)
+        place = _innermost([(code.co_filename, code.co_firstlineno, code.co_name)])
+    return Compilation(reason + (f" ({place})" if place else ""), metrics.entire_frame_compile_time_s)
+
+
+def _codes(function: Any) -> list[CodeType]:
+    """The code of a function and of what it wraps, the innermost last."""
+    codes = []
+    while function is not None:
+        codes.append(getattr(function, "__code__", None))
+        function = getattr(function, "__wrapped__", None)
+    return list(filter(None, codes))
 
 
 def _reason(metrics: Any) -> str:
@@ -100,13 +137,12 @@ def _reason(metrics: Any) -> str:
 
 
 def _place(metrics: Any) -> str:
-    """` (step.py:12: x = x * scale)`, the line of the user's that a guard is of, whose function it is, or that ran."""
+    """`step.py:12: x = x * scale`, the line of the user's that a guard is of, whose function it is, or that ran."""
     traced = [(file, int(line), code) for file, line, code in _TRACED.findall(metrics.recompile_reason or "")]
     function = [_first_line(metrics)] if metrics.co_filename else []
     calls = [match.groups() for match in map(_CALLED.fullmatch, metrics.stack_trace or ()) if match]
     ran = [(file, int(line), linecache.getline(file, int(line))) for line, file in calls]
-    place = _innermost(traced) or _innermost(function) or _innermost(ran)
-    return f" ({place})" if place else ""
+    return _innermost(traced) or _innermost(function) or _innermost(ran)
 
 
 def _first_line(metrics: Any) -> Where:
@@ -121,10 +157,26 @@ def _first_line(metrics: Any) -> Where:
 def _break(reason: str, line: str) -> str:
     """What Dynamo calls it, and the last line that it names: `Data-dependent branching (mine.py:25: if x > 0:)`.
 
-    Where it names none, `line` is that of the user's.
+    Where it names none, `line` is that of the user's. Below stand Dynamo's first hint and its page, if there are any.
     """
     places = [_written(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
-    return reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
+    title = reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
+    return "\n".join([title, *advice(reason)])
+
+
+def advice(said: str) -> list[str]:
+    """Dynamo's first hint, and its page, where what it says has these."""
+    hint, page = _HINT.search(said), _PAGE.search(said)
+    return [*([hint[1].strip()] if hint else []), *([f"See {page[1]}"] if page else [])]
+
+
+def sentence(error: BaseException) -> str:
+    """What Dynamo raises, in a sentence or two: what it does not trace, at which line of the user's, and its advice."""
+    said = str(error)
+    title = said.strip().partition("\n")[0].rstrip(".")
+    place = _innermost((file, int(line), code) for file, line, code in _TRACED.findall(said))
+    words = f"{type(error).__name__}: {title}" + (f" ({place})" if place else "")
+    return ". ".join([words, *(each.rstrip(".") for each in advice(said))])
 
 
 def _innermost(places: Iterable[Where]) -> str:

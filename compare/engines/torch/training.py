@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from compare.engines.reached import ReachedCode, outermost
-from compare.engines.step import Bindable, BoundCall, Function, TrainingFunction, loss_in
+from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, loss_in
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -68,22 +68,22 @@ def _requires(value: Any) -> bool:
 
 
 class TorchTraining(TrainingFunction):
-    """A step that trains; `run` makes the function that an arm runs."""
+    """A step that trains; `run` makes the function that an arm runs, and where."""
 
-    def __init__(self, run: Callable[[str], Function]) -> None:
+    def __init__(self, run: Callable[[str], tuple[Function, Context]]) -> None:
         self.run = run
 
     def build(self, arm: str) -> Function:
         """See the base."""
-        return _Trained(self.run(arm))
+        return _Trained(*self.run(arm))
 
 
 class _Trained(Bindable):
     """`step(*call) -> (what run returns, ())`: what it has done besides stands in the state."""
 
-    def __init__(self, run: Function) -> None:
-        self.run = run
+    def __init__(self, run: Function, within: Context) -> None:
+        self.run, self.within = run, within
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
-        return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()))
+        return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()), self.within)

@@ -49,7 +49,8 @@ class FirstEpoch:
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
-    there before; both null where the process does not count. `processor` are its seconds of processor, building
+    there before; both null where the process does not count. `outside` are the ops of its longest call that run outside
+    of compiled code, where that is told. `processor` are its seconds of processor, building
     included. `observed` is what the engine told as the epoch ended: it may count all steps of a process together.
     """
 
@@ -64,6 +65,7 @@ class FirstEpoch:
     processor: float = 0.0
     peak: int | None = None
     held: int | None = None
+    outside: int | None = None
     observed: Observed = field(default_factory=Observed)
 
     @property
@@ -104,6 +106,13 @@ class FirstEpoch:
         if peaks:
             self.peak, self.held = max(peaks), max(0, counter.live() - step.live)
 
+    def count_ops(self, runnable: Runnable) -> None:
+        """Note how many ops of the longest call run outside of compiled code."""
+        if step := self.right:
+            longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
+            with runnable.fresh():
+                self.outside = runnable.engine.outside(step.bind(longest))
+
     def ended(self, runnable: Runnable) -> Status:
         """What rows say of it: how one that was ended at its limit counts, the runnable says."""
         return self.status if self.whole else runnable.cut
@@ -131,11 +140,12 @@ class FirstEpoch:
         row.status, row.reason = self.ended(runnable), self.reason
         return row
 
-    def compiled(self, runnable: Runnable) -> CompiledArm:
-        """What the engine tells of its compilations."""
+    def compiled(self, runnable: Runnable, ops: int | None) -> CompiledArm:
+        """What the engine tells of its compilations; an eager call has so many `ops`."""
         observed = self.observed
         made = [Made(compilation.reason, compilation.seconds) for compilation in observed.compilations]
-        return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits))
+        share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
+        return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 
     def memory(self, runnable: Runnable) -> MemoryArm:
         """What it takes and holds."""

@@ -140,7 +140,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         clock=clock,
         eager=base,
     )
-    record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, each)))
+    record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, epochs, each)))
     eager = epochs.get(engine.arms[0])
     if job.process in (WARM, None) and eager and eager.right:
         record.beside += map(to_json, lines.of_runnable(job, runnable, base, eager.right))
@@ -154,7 +154,12 @@ def _clock(name: ClockName, engine: Engine) -> Clock:
 
 
 def _beside(
-    job: Job, runnable: Runnable, base: str, is_cold: bool, each: Callable[..., dict[str, Any]]
+    job: Job,
+    runnable: Runnable,
+    base: str,
+    is_cold: bool,
+    epochs: Mapping[str, FirstEpoch],
+    each: Callable[..., dict[str, Any]],
 ) -> Iterator[Record]:
     place = {**job.head, "eager": base}
     place.pop("process", None)
@@ -163,7 +168,9 @@ def _beside(
     yield Parity(**place, agree=agree, arms=parity, same_graph=None, kernel_calls={})
     if not is_cold:
         return
-    told = each(lambda epoch: epoch.compiled(runnable))
+    eager = epochs.get(runnable.engine.arms[0])
+    ops = eager.outside if eager else None
+    told = each(lambda epoch: epoch.compiled(runnable, None if epoch is eager else ops))
     yield Compilations(**place, version=runnable.engine.version, arms=told, **runnable.notes)
     memory = each(lambda epoch: epoch.memory(runnable))
     if any(row.peak for row in memory.values()):
@@ -177,6 +184,7 @@ def first_epochs(job: Job, runnable: Runnable, limited: Limited, *, counts: bool
         epochs[arm] = first_epoch(runnable, arm, limited)
         if counts:
             epochs[arm].count_bytes()
+            epochs[arm].count_ops(runnable)
     return epochs
 
 
