@@ -25,9 +25,10 @@ def is_scalar(value: Any) -> bool:
 
 
 def held(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype itself. Raises DTypeError for one that no tensor has: of complex numbers, objects, text, times."""
+    """The dtype itself. Raises DTypeError for one that no tensor has: of complex numbers, objects, text, times, longdouble."""
     if dtype.num not in HELD:
-        raise DTypeError(f"tensors hold bools, ints or floats, not {dtype}; convert first")
+        longer = ", which has more than 64 bits" if dtype.kind == "f" else ""
+        raise DTypeError(f"tensors hold bools, ints or floats, not {dtype}{longer}; convert first")
     return dtype
 
 
@@ -103,5 +104,5 @@ def dtype_of_number(num: int) -> np.dtype[Any]:
     return HELD[num]
 
 
-HELD: dict[int, np.dtype[Any]] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdg"}
+HELD: dict[int, np.dtype[Any]] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefd"}
 """The dtypes that tensors have, by number."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from compare.errors import ResultsError
+from compare.errors import CompareError, ResultsError
 from compare.records.kinds import KINDS
 from compare.records.older import upgraded
 from compare.records.record import Failure, JobName, Record, Run
@@ -95,6 +95,19 @@ class _Head(msgspec.Struct):
 
     schema: Any
     kind: str
+
+
+def checked(record: Record) -> Record:
+    """The record of what was just measured. Raises CompareError where no line may hold it: then no file is to blame."""
+    try:
+        for value in (msgspec.to_builtins(record), *record.beside):
+            msgspec.convert(value, KINDS[value["kind"]].type)
+    except msgspec.ValidationError as error:
+        raise CompareError(
+            f"what was measured cannot be ({error}); if seconds are below 0, a clock of this machine went backwards, and "
+            "measuring again helps"
+        ) from None
+    return record
 
 
 def unfolded(record: Record) -> list[Record]:

@@ -140,10 +140,12 @@ is_floating(PyObject *array)
 }
 
 static inline int
-is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints and floats */
+is_held(PyObject *array)  /* whether a tensor may have its dtype: bools, ints and floats of up to 64 bits */
 {
     switch (PyArray_DESCR(ARRAY(array))->kind) {
-    case 'f': case 'i': case 'u': case 'b':
+    case 'f':
+        return PyArray_TYPE(ARRAY(array)) != NPY_LONGDOUBLE;
+    case 'i': case 'u': case 'b':
         return 1;
     default:
         return 0;

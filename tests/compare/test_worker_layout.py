@@ -13,10 +13,14 @@ import graphs as g
 import static
 from compare.records.job import Job, seeded
 from compare.records.kinds import KINDS
-from compare.run import layout, processes
+from compare.records.record import Failure
+from compare.records.results import to_json
+from compare.run import layout, processes, worker
 from compare.run.start import LAYOUT
 from static import memory
 from static.memory import ALIGNMENT
+from tests.helpers.fake_run import raw
+from tests.helpers.records import typed
 
 JOB = Job("time", "tiny", "small", 0, seed=7)
 
@@ -34,6 +38,21 @@ def test_a_file_whose_name_is_no_text_has_an_order_and_a_layout_too():
     assert job.random().random() == job.random().random() != JOB.random().random()
     assert layout.variable(job)[LAYOUT]
     assert seeded("tiny").random() == Random("tiny").random()  # all other orders are what they were
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_clock_that_goes_backwards_is_named_and_no_file_is(monkeypatch, beside):
+    job = replace(JOB, arms=("dynamic",))
+    wrong = typed(raw(job))
+    wrong.arms["dynamic"].blocks = [0.1, -0.1]
+    record = wrong if not beside else typed(raw(job))
+    record.beside = [to_json(wrong)] if beside else []
+    monkeypatch.setattr(worker, "handler", lambda job: lambda: record)
+    failed = worker.perform(job)
+    assert isinstance(failed, Failure)
+    assert "Expected `float` > 0" in failed.error
+    assert "a clock of this machine went backwards" in failed.error
+    assert "file" not in failed.error
 
 
 def test_a_job_has_the_same_layout_in_every_run_and_each_job_another():

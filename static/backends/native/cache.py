@@ -26,11 +26,9 @@ def folder() -> Path | None:
     said = os.environ.get(SWITCH, "")
     if said == "off" or os.name != "posix":
         return None
-    if said:
-        return Path(said)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        return Path(base).expanduser() / "graphduel" / "native"
+        return Path(said or Path(base, "graphduel", "native")).expanduser()
     except RuntimeError:  # neither HOME nor an entry in passwd says where a user is at home: as in a container
         return None
 

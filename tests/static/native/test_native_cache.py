@@ -136,6 +136,15 @@ def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
     assert len(made) == 2
 
 
+def test_a_folder_may_be_named_from_home_on(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for said in ("~/kernels", str(tmp_path / "kernels")):
+        monkeypatch.setenv(cache.SWITCH, said)
+        assert cache.folder() == tmp_path / "kernels"
+    monkeypatch.setenv(cache.SWITCH, "~nobody_of_that_name/kernels")
+    assert cache.folder() is None
+
+
 def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
     for name in (cache.SWITCH, "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
