@@ -234,6 +234,10 @@ class Engine(ABC):
         """How many ops of a call run outside of compiled code, of an eager one all; None where that is not told."""
         return None
 
+    def owning(self, built: Function) -> Function:
+        """A step of a user's function as it is built, whose calls have arrays of their own where they may be lost."""
+        return built
+
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """What a function returns where nothing is compiled or differentiated."""
         return function(*call)

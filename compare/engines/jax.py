@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -14,8 +15,10 @@ import optree
 
 from compare.engines.base import Mode
 from compare.engines.composed import composed
+from compare.engines.donation import DonatingStep, Donations
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
+from compare.engines.state import Piece
 from compare.engines.step import Function, Observed
 from compare.records.device import Device
 from compare.records.work import RanOp
@@ -96,6 +99,20 @@ class Jax(Framework):
         step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
         return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
 
+    def owning(self, built: Function) -> Function:
+        """With copies: a function may donate its arguments."""
+        return DonatingStep(built, self._donations)
+
+    @cached_property
+    def _donations(self) -> Donations:
+        return Donations()
+
+    def kept(self, value: Any) -> Piece | None:
+        """Arrays, which a function may donate."""
+        import jax
+
+        return self._donations.kept(value) if isinstance(value, jax.Array) else None
+
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The primitives that tracing the step finds: each is a call of compiled code."""
         return [_ran(equation) for equation in self._jaxpr(step, call).eqns]
@@ -156,6 +173,7 @@ class Jax(Framework):
 
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        step = step.run if isinstance(step, DonatingStep) else step
         return step.observed() if isinstance(step, Specialised) else Observed()
 
     @contextmanager

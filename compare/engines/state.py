@@ -192,8 +192,12 @@ class Snapshot:
         if any(package == name or package.startswith(f"{name}.") for name in self._internals):
             return
         if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
-            self._attributes(value, label, built or package.partition(".")[0] in self._builders)
+            self._attributes(value, label, built or self._builds(type(value)))
         self._next((_behind(value),), label, False, built)
+
+    def _builds(self, kind: type) -> bool:
+        """Whether objects of a class make parts of themselves when they are first called."""
+        return any(base.__module__.partition(".")[0] in self._builders for base in kind.__mro__)
 
     def _attributes(self, value: Any, label: str, built: bool) -> None:
         users = is_users_class(type(value))

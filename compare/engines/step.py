@@ -241,3 +241,14 @@ class TrainingFunction(ABC):
     @abstractmethod
     def build(self, arm: str) -> Function:
         """`step(*call) -> (what the function returns, gradients that it returns)`, as the arm runs it."""
+
+
+class WholeStep(Bindable):
+    """`step(*call) -> (what run returns, ())` of a function that trains; what else it does stands in the state."""
+
+    def __init__(self, run: Function, within: Context = nullcontext) -> None:
+        self.run, self.within = run, within
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()), self.within)

@@ -261,7 +261,7 @@ class FunctionRunnable(Runnable):
     def _built(self, arm: str) -> Callable[..., Any]:
         if self.training:
             return self.training.build(arm)
-        return self.engine.build(arm, self.function, self.argnum)
+        return self.engine.owning(self.engine.build(arm, self.function, self.argnum))
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
         """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +15,19 @@ from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
-from compare.engines.step import Bindable, BoundCall, Function, Observed, loss_in
+from compare.engines.state import Piece
+from compare.engines.step import (
+    Bindable,
+    BoundCall,
+    Function,
+    Observed,
+    StateReader,
+    TrainingFunction,
+    WholeStep,
+    loss_in,
+)
 from compare.engines.tensorflow.functions import NUMBER, functions
+from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader
 from compare.errors import without_folders
 from compare.records.device import Device
 
@@ -32,6 +43,8 @@ class TensorFlow(Framework):
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
     modes = (EAGER, FUNCTION, RELAXED, XLA)
+    internals = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.distribute")
+    builders = ("keras", "tensorflow")
     draws_otherwise = "for one seed TensorFlow draws other random numbers in a graph than in eager"
     idioms = MappingProxyType(
         {"cond": "tf.cond", "switch": "tf.switch_case", "while_loop": "tf.while_loop", "scan": "tf.while_loop"}
@@ -108,6 +121,29 @@ class TensorFlow(Framework):
 
         return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), tf.Tensor)
 
+    def training(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
+    ) -> TrainingFunction | None:
+        """What a call of it shows to change variables that are trained."""
+        function(*calls[0])
+        if not is_trained(changed()):
+            return None
+        return TensorFlowTraining(lambda arm: function if self.mode(arm) is EAGER else self.compiled(arm, function))
+
+    def state(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
+    ) -> StateReader:
+        """Variables that a call has changed."""
+        return state_reader(changed)
+
+    def kept(self, value: Any) -> Piece | None:
+        """Variables."""
+        return kept(value)
+
+    def making(self, add: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Variables."""
+        return making(add)
+
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
         import tensorflow as tf
@@ -141,6 +177,7 @@ class TensorFlow(Framework):
 
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
+        step = step.run if isinstance(step, WholeStep) else step
         return step.observed() if isinstance(step, Specialised) else Observed()
 
     @contextmanager

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from compare.engines.reached import ReachedCode, outermost
-from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, loss_in
+from compare.engines.step import Context, Function, TrainingFunction, WholeStep, loss_in
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -75,15 +74,4 @@ class TorchTraining(TrainingFunction):
 
     def build(self, arm: str) -> Function:
         """See the base."""
-        return _Trained(*self.run(arm))
-
-
-class _Trained(Bindable):
-    """`step(*call) -> (what run returns, ())`: what it has done besides stands in the state."""
-
-    def __init__(self, run: Function, within: Context) -> None:
-        self.run, self.within = run, within
-
-    def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
-        return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()), self.within)
+        return WholeStep(*self.run(arm))

@@ -1,0 +1,81 @@
+"""Calls of JAX with arrays of their own: a function may donate its arguments, and an array can be donated once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from compare.engines.state import Piece
+from compare.engines.step import Bindable, BoundCall, bound
+
+
+class Donations:
+    """The copies that calls were bound with, by the arrays that they are copies of."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[int, WeakSet[_OwnCall]] = defaultdict(WeakSet)
+
+    def bind(self, built: Callable[..., Any], args: tuple[Any, ...]) -> BoundCall:
+        """A call with copies, whose next run has others where the last one has donated these."""
+        call = _OwnCall(built, args)
+        for leaf in _arrays(args):
+            self._calls[id(leaf)].add(call)
+        return BoundCall(call.run, call.result, call.now.within)
+
+    def kept(self, array: Any) -> Piece:
+        """What brings an array back where calls have donated copies of it."""
+
+        def same() -> bool:
+            return not any(call.is_spent for call in self._calls.get(id(array), ()))
+
+        def back() -> None:
+            for call in self._calls.get(id(array), ()):
+                if call.is_spent:
+                    call.renew()
+
+        return Piece(same, back)
+
+
+class _OwnCall:
+    def __init__(self, built: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.built, self.args = built, args  # which also keeps the ids of the arrays
+        self.renew()
+
+    def renew(self) -> None:
+        """Take other copies."""
+        import jax
+
+        args = jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, self.args)
+        self.copies, self.now = _arrays(args), bound(self.built, args)
+
+    def run(self) -> Any:
+        """What the call with the copies of now runs."""
+        return self.now.run()
+
+    def result(self, returned: Any) -> Any:
+        """The value and the gradients."""
+        return self.now.result(returned)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a copy is gone."""
+        return any(copy.is_deleted() for copy in self.copies)
+
+
+class DonatingStep(Bindable):
+    """A step whose calls have arrays of their own."""
+
+    def __init__(self, built: Callable[..., Any], donations: Donations) -> None:
+        self.run, self.donations = built, donations
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return self.donations.bind(self.run, args)
+
+
+def _arrays(tree: Any) -> list[Any]:
+    import jax
+
+    return [leaf for leaf in jax.tree_util.tree_leaves(tree) if isinstance(leaf, jax.Array)]

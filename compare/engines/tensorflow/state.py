@@ -1,0 +1,73 @@
+"""The state that a call of TensorFlow's changes: variables, which layers and optimizers make in their first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from compare.engines.state import Piece
+from compare.engines.step import Function, StateReader, TrainingFunction, WholeStep
+
+
+def kept(value: Any) -> Piece | None:
+    """What brings back a variable; of a function that is compiled, the one that it was made of."""
+    import tensorflow as tf
+
+    if isinstance(value, tf.Variable):
+        before = value.numpy()
+        return Piece(lambda: value.numpy().tobytes() == before.tobytes(), partial(_assign, value, before))
+    behind = getattr(value, "python_function", None) if type(value).__module__.startswith("tensorflow.") else None
+    return Piece(parts=[behind]) if behind is not None else None
+
+
+def _assign(variable: Any, before: Any) -> None:
+    variable.assign(before)
+
+
+@contextmanager
+def making(add: Callable[[Any], None]) -> Iterator[None]:
+    """Inside, `add` is told each variable that is made outside of a graph, with the numbers it is made with."""
+    import tensorflow as tf
+
+    def made(following: Callable[..., Any], **options: Any) -> Any:
+        variable = following(**options)
+        if tf.executing_eagerly():
+            add(variable)
+        return variable
+
+    with tf.variable_creator_scope(made):
+        yield
+
+
+class TensorFlowTraining(TrainingFunction):
+    """A step that trains; `run` makes the function that an arm runs."""
+
+    def __init__(self, run: Callable[[str], Function]) -> None:
+        self.run = run
+
+    def build(self, arm: str) -> Function:
+        """See the base."""
+        return WholeStep(self.run(arm))
+
+
+def is_trained(changed: Sequence[Piece]) -> bool:
+    """Whether something that is trained is among what a call has changed."""
+    return any(variable.trainable for variable in _variables(changed))
+
+
+def state_reader(changed: Sequence[Piece]) -> StateReader:
+    """What reads the variables that a call has changed."""
+    names = {f"the variable `{_name(variable)}`": variable for variable in _variables(changed)}
+    return StateReader(names, lambda: {name: variable.numpy() for name, variable in names.items()})
+
+
+def _variables(pieces: Sequence[Piece]) -> list[Any]:
+    import tensorflow as tf
+
+    return [piece.of for piece in pieces if isinstance(piece.of, tf.Variable) and not piece.is_argument]
+
+
+def _name(variable: Any) -> str:
+    return str(getattr(variable, "path", None) or variable.name).removesuffix(":0")
