@@ -434,7 +434,8 @@ class FunctionRunnable(Runnable):
                     return nothing
                 return [*exact]
         except Exception as error:  # noqa: BLE001  (in its own numbers eager has run, so that the function is fine)
-            self.undoubled = self.reason(error)
+            said = self.reason(error).removeprefix(f"{type(error).__name__}: ")
+            self.undoubled = f"it does not run in that: {said}"
             return nothing
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.situations import parts
 from tests.situations.axes import AXES
+from tests.situations.parts import states
 
 MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "autograd": 1}
 """How many modes of a framework are timed where all is well."""
@@ -79,8 +80,18 @@ def loss(x):
 inputs = [(np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),)]
 """
 
+
+def _of_state(name: str, text: str, function: str) -> Row:
+    """A row of state that a call leaves: it is right that all modes are timed and agree."""
+    options = states.BOTH if name in states.BESIDE else ()
+    name = name.replace(" ", "_")
+    return special(f"torch-{name}", "torch", text, f"f.py:{function}", Right(timed=2), options=options)
+
+
 # fmt: off
 ROWS = [
+    *(_of_state(*file) for file in states.files()),
+    special("torch-a_generator", "torch", states.HEAD + states.BATCHES + states.GENERATOR, "f.py:loss", Right(codes=(1,), says=("the global `rates` (f.py:", "which nothing brings back"), timed=0)),
     special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
     row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
     row("loss", "torch", "bfloat16 autocast", "running statistics", "none", "list", "ModelOutput", "compiled already", "installed"),
