@@ -289,10 +289,14 @@ def sort(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("searchsorted")
 def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
-    """How many are less, or no more."""
+    """How many are less, or no more; NaN is more than any number."""
     dtype = np.result_type(*(source.dtype for source in node.inputs))
-    x, y = w.typed((x, y), dtype)
-    before = w("Less" if node.attrs["side"] == "left" else "LessOrEqual", x, w("Unsqueeze", y, w.ints([-1])))
+    x, y = w.cast(x, dtype), w("Unsqueeze", w.cast(y, dtype), w.ints([-1]))
+    left = node.attrs["side"] == "left"
+    before = w("Less" if left else "LessOrEqual", x, y)
+    if dtype.kind == "f":
+        last = w("IsNaN", y)
+        before = w("Or", before, w("And", last, w("Not", w("IsNaN", x))) if left else last)
     return w("ReduceSum", w.cast(before, np.int64), w.ints([-1]), keepdims=0)
 
 

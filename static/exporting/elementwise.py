@@ -117,10 +117,16 @@ def clip(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @writes("floor_divide")
 def floor_divide(w: OnnxWriter, node: Node, *names: str) -> str:
+    """What is left when the rest is taken away, divided: a whole number but for rounding. By 0 it is the quotient."""
     x, y = w.typed(names, node.dtype)
-    if node.dtype.kind == "f":
-        return w("Floor", w("Div", x, y))
-    return w("Div", w("Sub", x, w("Mod", x, y)), y)
+    if node.dtype.kind != "f":
+        return w("Div", w("Sub", x, w("Mod", x, y)), y)
+    rest, below = _rest(w, x, y)
+    whole = w("Round", w("Div", w("Sub", x, rest), y))
+    down = w("Where", below, w("Sub", whole, w.scalar(1, node)), whole)
+    zero, quotient = w.scalar(0, node), w("Div", x, y)
+    signed = w("Where", w("Equal", down, zero), w("Mul", quotient, zero), down)
+    return w("Where", w("Equal", y, zero), quotient, signed)
 
 
 @writes("remainder")
@@ -129,10 +135,15 @@ def remainder(w: OnnxWriter, node: Node, *names: str) -> str:
     x, y = w.typed(names, node.dtype)
     if node.dtype.kind != "f":
         return w("Mod", x, y)
-    rest = w("Mod", x, y, fmod=1)
-    zero = w.scalar(0, node)
-    other_side = w("And", w("Not", w("Equal", rest, zero)), w("Xor", w("Less", rest, zero), w("Less", y, zero)))
-    return w("Where", other_side, w("Add", rest, y), rest)
+    rest, below = _rest(w, x, y)
+    return w("Where", below, w("Add", rest, y), rest)
+
+
+def _rest(w: OnnxWriter, x: str, y: str) -> tuple[str, str]:
+    """What is left of x when y is taken away as often as it goes, and whether it is on the other side of 0 than y."""
+    rest, zero = w("Mod", x, y, fmod=1), w.constant(0, w.dtypes[x])
+    sides = w("Xor", w("Less", rest, zero), w("Less", y, zero))
+    return rest, w("And", w("Not", w("Equal", rest, zero)), sides)
 
 
 @writes("trunc")
@@ -148,12 +159,14 @@ def log_to_a_base(w: OnnxWriter, node: Node, x: str) -> str:
 
 @writes("log1p")
 def log1p(w: OnnxWriter, node: Node, x: str) -> str:
-    """log(u) * x / (u - 1) with u = 1 + x: what rounding took from u it took from both (Kahan)."""
+    """log(u) * x / (u - 1) with u = 1 + x: what rounding took from u it took from both (Kahan). log(u) far from 0."""
     x = w.cast(x, node.dtype)
     unit = w.scalar(1, node)
     u = w("Add", x, unit)
-    exact = w("Equal", u, unit)
-    return w("Where", exact, x, w("Div", w("Mul", w("Log", u), x), w("Where", exact, unit, w("Sub", u, unit))))
+    exact, far = w("Equal", u, unit), w("Greater", x, unit)
+    log = w("Log", u)
+    near = w("Div", w("Mul", log, x), w("Where", exact, unit, w("Sub", u, unit)))
+    return w("Where", exact, x, w("Where", far, log, near))
 
 
 @writes("expm1")
@@ -181,8 +194,12 @@ def logaddexp(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @writes("hypot")
 def hypot(w: OnnxWriter, node: Node, *names: str) -> str:
-    x, y = w.typed(names, node.dtype)
-    return w("Sqrt", w("Add", w("Mul", x, x), w("Mul", y, y)))
+    """Measured by the longer side, whose square may be no number; infinite where one is, beside NaN too."""
+    x, y = (w("Abs", name) for name in w.typed(names, node.dtype))
+    longer, shorter, unit = w("Max", x, y), w("Min", x, y), w.scalar(1, node)
+    part = w("Div", shorter, w("Where", w("Equal", longer, w.scalar(0, node)), unit, longer))
+    length = w("Mul", longer, w("Sqrt", w("Add", unit, w("Mul", part, part))))
+    return w("Where", w("Or", w("IsInf", x), w("IsInf", y)), w.scalar(math.inf, node), length)
 
 
 @writes("fmax", "fmin")

@@ -24,7 +24,7 @@ from graphs.testing import samples
 from static.exporting.writer import UnwritableError
 from static.trace.tracing import is_traced
 from tests.helpers.slow import examples
-from tests.helpers.together import check_each
+from tests.helpers.together import check_each, together
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, NotImplemented, RuntimeException  # noqa: E402
@@ -179,6 +179,62 @@ def test_operands_of_several_dtypes_are_cast_to_what_they_are_together() -> None
             close(load(data)(x, y), expected)
 
     check_each(pairs, check_pair)
+
+
+def hard(dtype: str) -> np.ndarray:
+    """Numbers at which formulas overflow, cancel, or are not defined."""
+    ends = np.finfo(dtype)
+    numbers = [0, 1, 0.5, 2, 2.5, 3.7, 6, 0.1, 1e-8, 100, 89, 1e10, np.inf, ends.tiny, ends.max, ends.max / 2, ends.eps]
+    return np.array([np.nan, *numbers, *(-number for number in numbers)], dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_elementwise_ops_are_right_at_values_that_are_hard() -> None:
+    """Tiny, huge, infinite and NaN, alone and in pairs; 1e-40 is 0 for onnxruntime's sigmoid."""
+    calls = [samples(name)[0] for name, op in registry.registered().items() if op.family == "elementwise"]
+    calls = [call for call in calls if all(array.dtype.kind == "f" for array in call.arrays)]
+
+    def check_hard(sample) -> None:
+        count = len(sample.arrays)
+        for dtype in ("float32", "float64"):
+            arrays = [part.ravel() for part in np.meshgrid(*[hard(dtype)[: 12 if count > 2 else None]] * count)]
+            with np.errstate(all="ignore"):
+                try:
+                    data = static.export(sample, *arrays)
+                except UnwritableError:
+                    return
+                expected = np.asarray(sample(*arrays))
+                results = [load(data)(*arrays)]
+                if dtype == "float32":
+                    results += by_onnxruntime(data, arrays)
+            for result in results:
+                np.testing.assert_allclose(result, expected, rtol=1e-5, atol=np.finfo(dtype).tiny * 4)
+
+    check_each(calls, check_hard)
+
+
+@together(
+    ("op", "args", "wanted"),
+    [
+        (g.hypot, (3e30, 4e30), 5e30),
+        (g.hypot, (3e-30, 4e-30), 5e-30),
+        (g.hypot, (np.inf, np.nan), np.inf),
+        (g.log1p, (np.inf,), np.inf),
+        (g.log1p, (3e38,), 88.596846),
+        (g.floor_divide, (6.0, 0.1), 59.0),
+        (g.floor_divide, (-1.0, np.inf), -1.0),
+        (g.floor_divide, (1.0, 0.0), np.inf),
+        (g.searchsorted, ([1.0, 2.0, np.nan], np.nan), 2),
+    ],
+    ids=str,
+)
+def test_numbers_that_were_wrong_in_onnx(op, args, wanted) -> None:
+    arrays = [np.array(arg, np.float32) for arg in args]
+    data = static.export(op, *arrays)
+    with np.errstate(all="ignore"):
+        for result in (load(data)(*arrays), *by_onnxruntime(data, arrays)):
+            np.testing.assert_allclose(result, wanted, rtol=1e-6)
 
 
 def test_shifts_are_those_of_numpy_for_every_number_of_bits() -> None:
