@@ -214,6 +214,11 @@ def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall
 def _entry(node: NodeProto, label: str, opsets: Opsets) -> Translated:
     """The translation of a node. Raises UntranslatedError where there is none of its op, or of that version."""
     if missing(node):
+        latest = _schema(node, {"": OLDEST})
+        if latest is not None and latest.deprecated:
+            raise OlderOpError(
+                f"{label}: the op is no more in opset {OLDEST}; export the model for that opset or a later one"
+            )
         raise UntranslatedError(f"{label} has no translation; write it with ops that graphs.onnx has, or in graphs")
     entry = TABLE[name_of(node)]
     domain = domain_of(node)

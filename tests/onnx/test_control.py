@@ -80,6 +80,21 @@ def test_a_loop_that_stacks_is_a_scan_of_a_known_length() -> None:
     assert "scan" in static.trace(model, x).op_counts()
 
 
+@pytest.mark.parametrize("count", [0, -2])
+def test_a_loop_of_no_turns_stacks_nothing(count: int) -> None:
+    nodes = [
+        helper.make_node("Add", ["s", "s"], ["next"]),
+        helper.make_node("Identity", ["c"], ["go"]),
+        helper.make_node("Identity", ["next"], ["row"]),
+    ]
+    wanted = [("y", F, [2]), ("rows", F, None)]
+    model = load(model_of(looped(nodes, True), [("x", F, [2])], wanted, [("m", np.array(count))]))
+    x = np.array([1, 3], np.float32)
+    last, rows = both(model, x)
+    np.testing.assert_array_equal(last, x)
+    assert (rows.shape, rows.dtype) == ((0, 2), np.float32)
+
+
 def test_a_loop_that_stacks_and_ends_where_values_decide_runs_in_the_dynamic_engine_alone() -> None:
     nodes = [
         helper.make_node("Add", ["s", "s"], ["next"]),

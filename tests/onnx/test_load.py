@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dynamic
 import static
-from graphs.errors import ArgumentError, ControlFlowError
+from graphs.errors import ArgumentError, ControlFlowError, ShapeError
 from graphs.onnx import load
 from graphs.onnx.reading import UntranslatedError
 
@@ -139,7 +139,29 @@ def test_a_model_of_an_older_opset_is_converted_and_says_so() -> None:
     assert load(perceptron()).converted_from is None
 
 
+def resized(opset: int, scales, mode: str, op: str = "Resize") -> bytes:
+    nodes = [helper.make_node(op, ["x", "s"], ["y"], mode=mode)]
+    weights = [("s", np.array(scales, np.float32))]
+    return model_of(nodes, [("x", F, [1, 1, 1, 4])], [("y", F, None)], weights, opset=opset)
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (resized(9, [1, 1, 1, 1.5], "nearest", "Upsample"), [0, 0, 1, 2, 2, 3]),
+        (resized(10, [1, 1, 1, 1.5], "nearest"), [0, 0, 1, 2, 2, 3]),
+        (resized(10, [1, 1, 1, 0.6], "nearest"), [0, 2]),
+        (resized(10, [1, 1, 1, 2], "linear"), [0, 0.5, 1, 1.5, 2, 2.5, 3, 3]),
+    ],
+)
+def test_images_were_resized_from_the_corner_before_opset_11(data: bytes, wanted) -> None:
+    """The values are those of onnxruntime."""
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 1, 4)
+    np.testing.assert_allclose(load(data)(x).ravel(), wanted)
+
+
 def test_what_onnx_converts_wrongly_is_refused() -> None:
+    """An axis of examples in Scan, all axes from one on in Hardmax, rounding that scales decide in Resize."""
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "i"], ["t"]), helper.make_node("Identity", ["t"], ["o"])], "body",
         [helper.make_tensor_value_info(name, F, [2]) for name in "si"],
@@ -147,9 +169,51 @@ def test_what_onnx_converts_wrongly_is_refused() -> None:
     )  # fmt: skip
     node = helper.make_node("Scan", ["", "a", "x"], ["b", "y"], body=body, num_scan_inputs=1)
     inputs = [("a", F, [1, 2]), ("x", F, [1, 3, 2])]
-    with pytest.raises(UntranslatedError, match="version 8 of the op is older than 9") as caught:
-        load(model_of([node], inputs, [("b", F, None), ("y", F, None)], opset=8))
-    assert "of Scan it forgets the axis of examples" in "".join(caught.value.__notes__)
+    scan = model_of([node], inputs, [("b", F, None), ("y", F, None)], opset=8)
+    hardmax = model_of([helper.make_node("Hardmax", ["x"], ["y"])], [("x", F, [2, 3])], [("y", F, None)], opset=11)
+    resize = resized(10, [1, 1, 2, 0.5], "nearest")
+    for data, why in (
+        (scan, "an axis of examples"),
+        (hardmax, "was over all axes"),
+        (resize, "its scales are not known"),
+    ):
+        with pytest.raises(UntranslatedError, match="is older than") as caught:
+            load(data)
+        assert why in "".join(caught.value.__notes__)
+
+
+def over_any(node, weights=(), sizes=("N",)):
+    """The function of a node, compiled for any sizes of x."""
+    data = model_of([node], [("x", F, [*sizes])], [(name, F, None) for name in node.output], weights)
+    model = load(data)
+    return static.compile(model, *model.inputs.values())
+
+
+def test_over_symbolic_sizes_nothing_is_dropped_or_guessed() -> None:
+    split = over_any(helper.make_node("Split", ["x"], ["p", "q", "r"], num_outputs=3))
+    for count in (7, 6, 2):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(np.concatenate(split(x)), x)
+        assert [len(part) for part in split(x)] == [[3, 3, 1], [2, 2, 2], [1, 1, 0]][(7, 6, 2).index(count)]
+    with pytest.raises(ShapeError, match="whether axis 0 of size N goes is unknown"):
+        over_any(helper.make_node("Squeeze", ["x"], ["y"]), sizes=("N", 1))
+    squeezed = over_any(helper.make_node("Squeeze", ["x", "a"], ["y"]), [("a", np.array([1]))], sizes=("N", 1))
+    assert squeezed(np.ones((1, 1), np.float32)).shape == (1,)
+    resize = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="nearest")
+    larger = over_any(resize, [("s", np.array([1, 2], np.float32))], sizes=("N", 2))
+    np.testing.assert_array_equal(larger(np.array([[1, 2]] * 3, np.float32)), [[1, 1, 2, 2]] * 3)
+
+
+def test_a_range_may_end_at_a_size() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Squeeze", ["shape"], ["count"]),
+        helper.make_node("Range", ["zero", "count", "one"], ["y"]),
+    ]
+    weights = [("zero", np.array(0)), ("one", np.array(1))]
+    model = load(model_of(nodes, [("x", F, ["N"])], [("y", I, None)], weights))
+    exe = static.compile(model, *model.inputs.values())
+    assert [exe(np.ones(count, np.float32)).tolist() for count in (0, 3)] == [[], [0, 1, 2]]
 
 
 def test_functions_of_a_model_and_of_onnx_are_read_as_what_they_are_made_of() -> None:

@@ -11,7 +11,7 @@ from graphs.errors import ControlFlowError, ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
 from graphs.onnx.table import Body, Count, translates
-from graphs.ops.shapes import shape_of
+from graphs.ops.shapes import dtype_of, shape_of
 
 
 @translates("If", since=1)
@@ -48,7 +48,12 @@ def _looped(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
         going = ops.reshape(going, ())
         rows.append(tuple(results[len(state) :]))
         state = tuple(results[: len(state)])
-    return (*state, *(ops.stack(list(column)) for column in zip(*rows, strict=True)))
+    if rows:
+        return (*state, *(ops.stack(list(column)) for column in zip(*rows, strict=True)))
+    with np.errstate(all="ignore"):  # a turn that does not happen says what its rows would be
+        _, *results = body(np.asarray(0, np.int64), going, *state)
+    made = results[len(state) :]
+    return (*state, *(ops.full((0, *shape_of(row)), 0, dtype_of(row)) for row in made))
 
 
 def _while(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphs import ops
+from graphs import dims, ops
+from graphs.dims import Dim
 from graphs.errors import OptionError
 from graphs.onnx.sizes import Sizes, whole
 from graphs.onnx.table import translates
@@ -33,9 +34,16 @@ def resize(
     """x at other sizes along some axes, which are given, or as multiples of what they are."""
     ndim = len(shape_of(x))
     at = [axis % ndim for axis in (range(ndim) if axes is None else whole(axes))]
-    have = [int(shape_of(x)[axis]) for axis in at]
     if scales is not None and np.any(np.asarray(scales) <= 0):
         raise OptionError(f"the scales are {np.asarray(scales).tolist()}; give some that are more than 0")
+    shape = [shape_of(x)[axis] for axis in at]
+    if sizes is None:
+        left = [isinstance(size, Dim) and factor == 1 for size, factor in zip(shape, scales, strict=True)]
+    else:
+        left = [isinstance(size, Dim) and dims.same(size, want) for size, want in zip(shape, sizes, strict=True)]
+        sizes = [1 if stays else want for stays, want in zip(left, sizes, strict=True)]
+    # A symbolic size stays as it is, as that of the examples does; any other axis needs its number.
+    have = [1 if stays else int(size) for stays, size in zip(left, shape, strict=True)]
     factors, wanted = _wanted(have, scales, sizes, keep_aspect_ratio_policy)
     crop = None if roi is None or not np.size(roi) else np.asarray(roi, np.float64)
     for number, axis in enumerate(at):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphs import dims, ops
-from graphs.dims import Size
+from graphs.dims import Dim, Size
 from graphs.errors import OutOfRangeError, ShapeError
 from graphs.onnx import sizes
 from graphs.onnx.sizes import Sizes
@@ -58,6 +58,11 @@ def transpose(x: Any, *, perm: Sizes | None = None) -> Any:
 
 @translates("Squeeze")
 def squeeze(x: Any, axes: Sizes | None = None) -> Any:
+    """Without axes those of size 1, which a symbolic size may be."""
+    if axes is None:
+        for axis, size in enumerate(shape_of(x)):
+            if isinstance(size, Dim) and not dims.same(dims.maximum(size, 2), size):
+                raise ShapeError(f"whether axis {axis} of size {size} goes is unknown; name the axes, or give the size")
     return ops.squeeze(x, None if axes is None else sizes.whole(axes))
 
 
@@ -96,7 +101,7 @@ def split(
 
 def _even(whole: Size, count: int) -> list[Size]:
     """Parts of one size, of which the last is smaller where they do not divide: of a symbolic size, as slices end."""
-    each = -(-whole // count)
+    each = (whole + count - 1) // count
     if not isinstance(whole, int):
         return [each if not dims.same(whole // count * count, whole) else whole // count] * count
     return [min(each, max(0, whole - each * part)) for part in range(count)]
