@@ -25,7 +25,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def held(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype itself. Raises DTypeError for one that no tensor has: of complex numbers, objects, text, times, longdouble."""
+    """The dtype itself. Raises DTypeError for one that no tensor has, as longdouble, complex numbers, objects, text."""
     if dtype.num not in HELD:
         longer = ", which has more than 64 bits" if dtype.kind == "f" else ""
         raise DTypeError(f"tensors hold bools, ints or floats, not {dtype}{longer}; convert first")

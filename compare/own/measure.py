@@ -37,7 +37,7 @@ from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import Bare, Record, Setting, kind_of
-from compare.records.results import checked, to_json, unfolded
+from compare.records.results import to_json, unfolded, valid
 from compare.run import environment, layout
 from compare.run.progress import Reporter
 from compare.run.worker import failure
@@ -295,7 +295,7 @@ class Here:
         try:
             layout.moved(job)
             with pinned(), silenced():
-                return unfolded(checked(self._makers[job.kind](job)))
+                return unfolded(valid(self._makers[job.kind](job)))
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return [failure(job, described(error))]
 

@@ -97,15 +97,15 @@ class _Head(msgspec.Struct):
     kind: str
 
 
-def checked(record: Record) -> Record:
+def valid(record: Record) -> Record:
     """The record of what was just measured. Raises CompareError where no line may hold it: then no file is to blame."""
     try:
         for value in (msgspec.to_builtins(record), *record.beside):
             msgspec.convert(value, KINDS[value["kind"]].type)
     except msgspec.ValidationError as error:
         raise CompareError(
-            f"what was measured cannot be ({error}); if seconds are below 0, a clock of this machine went backwards, and "
-            "measuring again helps"
+            f"what was measured cannot be ({error}); if seconds are below 0, a clock of this machine went backwards: "
+            "measure again"
         ) from None
     return record
 

@@ -28,7 +28,7 @@ from compare.records import device
 from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.records.record import Failure, Record
-from compare.records.results import checked, encoded
+from compare.records.results import encoded, valid
 from compare.run import environment, layout, product
 
 
@@ -71,7 +71,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
         layout.moved(job)
-        record = checked(measure())
+        record = valid(measure())
     except MemoryError as error:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
