@@ -20,7 +20,7 @@ ASKED = {"torch": ("--modes", "eager,aot-eager"), "stand-in": ("--engines", "gra
 """The cheapest modes that show the kind of a row; where none are named here, those that the command takes by itself."""
 RAW = re.compile(
     r"Traceback \(most recent|not measured yet"
-    r"|\bdtype=\w+\)|(?<!\w)(?:Type|Attribute|Key|Index|Runtime|NotImplemented|UnboundLocal)Error:"
+    r"|\bdtype=\w+\)|(?<!compare with: )(?<!\w)(?:Type|Attribute|Key|Index|Runtime|NotImplemented|UnboundLocal)Error:"
 )
 """What no answer shows: an error as Python prints it, and an excuse."""
 
