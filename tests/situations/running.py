@@ -81,9 +81,7 @@ def run(row: Row, folder: Path, python: str = sys.executable) -> Outcome:
         ]
     else:
         command = [python, "-m", "compare", "compare", row.place, *BRIEF, *asked, "--json", str(out)]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     answer = json.loads(out.read_text("utf-8")) if out.exists() else {}
     return Outcome(done.returncode, done.stdout + done.stderr, answer)
 
