@@ -45,9 +45,7 @@ class _OwnCall:
 
     def renew(self) -> None:
         """Take other copies."""
-        import jax
-
-        args = jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, self.args)
+        args = copied(self.args)
         self.copies, self.now = _arrays(args), bound(self.built, args)
 
     def run(self) -> Any:
@@ -73,6 +71,13 @@ class DonatingStep(Bindable):
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         return self.donations.bind(self.run, args)
+
+
+def copied(args: Any) -> Any:
+    """The arguments with copies of their arrays."""
+    import jax
+
+    return jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
 
 
 def _arrays(tree: Any) -> list[Any]:

@@ -15,7 +15,7 @@ import optree
 
 from compare.engines.base import Mode
 from compare.engines.composed import composed
-from compare.engines.donation import DonatingStep, Donations
+from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.state import Piece
@@ -98,6 +98,10 @@ class Jax(Framework):
 
         step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
         return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
+
+    def called(self, function: Function, call: tuple[Any, ...]) -> Any:
+        """See the base."""
+        return function(*copied(call))
 
     def owning(self, built: Function) -> Function:
         """With copies: a function may donate its arguments."""

@@ -1,0 +1,152 @@
+"""State in frameworks: what trains is seen in a call, and each look begins with what the first began with."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare import engines
+from compare.own import run
+from compare.own.question import asked_of
+from compare.records.cells import Parity, Time
+from compare.records.record import of
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+
+def started(name):
+    engine = engines.named(name)
+    if engine.missing:
+        pytest.skip(engine.missing)
+    engine.start(0)
+    engine.bounded()
+    return engine
+
+
+def training_of(engine, function, calls):
+    before = engine.snapshot(function, calls)
+    try:
+        return engine.training(function, calls, before.changed)
+    finally:
+        before.restore()
+
+
+def pytorch_functions():
+    """Functions, and whether a call of each shows that it trains."""
+    import torch
+
+    net, aim = torch.nn.Linear(4, 4), torch.nn.MSELoss()
+    net.backward = torch.nn.Linear(4, 4)  # a name that differentiates nothing
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+
+    def library(loss):
+        getattr(loss, "back" + "ward")()
+
+    def by_name(x):
+        return net.backward(net(x)).mean()
+
+    def by_a_library(x):
+        library(net(x).mean())
+
+    def by_grad(x):
+        weights = [net.weight, net.bias]
+        for weight, gradient in zip(weights, torch.autograd.grad(net(x).mean(), weights), strict=True):
+            weight.grad = gradient
+        opt.step()
+        return x.sum()
+
+    def penalty(x):
+        x = x.detach().requires_grad_()
+        loss = net(x).pow(2).mean()
+        return loss + torch.autograd.grad(loss, x, create_graph=True)[0].pow(2).mean()
+
+    def without_gradients(x):
+        with torch.no_grad():
+            net.weight.add_(0.01 * net(x).mean())
+        return x.sum()
+
+    def infers(x):
+        with torch.no_grad():
+            return aim(net(x), x)
+
+    trains = {by_a_library: True, by_grad: True, without_gradients: True, by_name: False, penalty: False}
+    return {**trains, infers: False}, [(torch.ones(2, 4),)]
+
+
+def test_pytorch_that_trains_is_seen_in_a_call_and_leaves_nothing():
+    engine = started("torch")
+    functions, calls = pytorch_functions()
+    for function, trains in functions.items():
+        before = engine.snapshot(function, calls)
+        assert (training_of(engine, function, calls) is not None) is trains, function.__name__
+        assert not before.changed(), function.__name__
+
+
+def test_a_schedule_that_ends_is_timed_from_a_state_that_lasts():
+    started("torch")
+    import torch
+
+    net = torch.nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    plan = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=7)
+
+    def step(x):
+        opt.zero_grad()
+        net(x).pow(2).mean().backward()
+        opt.step()
+        plan.step()
+
+    found = run.here(asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
+    (time,) = of(found.records, Time)
+    assert time.arms["eager"].status == "ok"
+    assert time.arms["eager"].calls_per_block in (3, 6)
+    assert plan.last_epoch == 0
+
+
+def test_each_call_of_jax_has_arrays_of_its_own():
+    started("jax")
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, donate_argnames=("state",))
+    def step(state, x):
+        return {"w": state["w"] - 0.1 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(state["w"]), "n": state["n"] + 1}
+
+    state = {"w": jnp.ones((4, 4)), "n": jnp.zeros(())}
+    asked = asked_of("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
+    found = run.here(asked, step, [(state, jnp.ones((2, 4))), (state, 2 * jnp.ones((2, 4)))])
+    assert {row.status for row in of(found.records, Parity)[0].arms.values()} == {"ok"}
+    assert not state["w"].is_deleted()
+
+
+def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_with():
+    engine = started("tensorflow")
+    import tensorflow as tf
+
+    class Momentum(tf.Module):
+        def __init__(self):
+            self.sums = None
+
+        def update(self, variable, gradient):
+            if self.sums is None:
+                self.sums = tf.Variable(tf.zeros_like(variable), trainable=False)
+            self.sums.assign(0.9 * self.sums + gradient)
+            variable.assign_sub(0.1 * self.sums)
+
+    weight, momentum = tf.Variable(tf.ones((4, 1))), Momentum()
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weight) ** 2)
+        momentum.update(weight, tape.gradient(loss, weight))
+        return loss
+
+    calls = [(tf.ones((2, 4)),)]
+    assert training_of(engine, step, calls) is not None
+    assert weight.numpy().tolist() == [[1.0]] * 4
+    assert training_of(engine, lambda x: tf.reduce_mean(x @ weight), calls) is None
+    found = run.here(asked_of("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
+    assert {row.status for row in of(found.records, Parity)[0].arms.values()} == {"ok"}
+    assert "a training step" in repr(found)
+    assert weight.numpy().tolist() == [[1.0]] * 4
