@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,6 +55,7 @@ def bodies_of(proto: ModelProto) -> Iterator[GraphProto | FunctionProto]:
 Types = dict[str, str]  # of values by name, as ONNX writes them; empty where it is not known
 
 
+@functools.cache
 def type_of(kind: int) -> str:
     """The type of tensors whose elements are of this one, as ONNX writes it."""
     names = {number: name for name, number in TensorProto.DataType.items()}

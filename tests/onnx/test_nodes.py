@@ -36,7 +36,11 @@ def test_node_tests_pass_or_are_refused_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_node_tests_pass_compiled_where_no_shape_depends_on_values() -> None:
+@pytest.mark.parametrize(("backend", "part", "least"), [("numpy", 1, 1100), ("native", 4, 275)])
+def test_node_tests_pass_compiled_where_no_shape_depends_on_values(backend: str, part: int, least: int) -> None:
+    """All of them with NumPy's kernels, and one in `part` in native code."""
+    if backend == "native":
+        pytest.importorskip("llvmlite")
     counts: collections.Counter[str] = collections.Counter()
 
     def check(case) -> None:
@@ -44,11 +48,12 @@ def test_node_tests_pass_compiled_where_no_shape_depends_on_values() -> None:
         if isinstance(model, UntranslatedError) or None in model.inputs.values():
             return
         try:
-            node_cases.check(case, lambda *args: static.compile(model, *args)(*args))
-        except ControlFlowError:
+            node_cases.check(case, lambda *args: static.compile(model, *args, backend=backend)(*args))
+        except ControlFlowError as refusal:
+            assert "of the model" in "".join(refusal.__notes__), refusal  # noqa: PT017  (with its node)
             counts["by values"] += 1
         else:
             counts["passed"] += 1
 
-    check_each(node_cases.cases(), check, lambda case: case.name)
-    assert counts["passed"] >= 1100, counts  # 1204 with onnx 1.23
+    check_each(node_cases.cases()[::part], check, lambda case: case.name)
+    assert counts["passed"] >= least, counts  # all 1204 in either with onnx 1.23
