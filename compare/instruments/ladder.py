@@ -36,11 +36,14 @@ from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds, paired_rounds
 from compare.records import breakdowns as schema
 from compare.records.job import Job
+from compare.stats import geometric_mean
 from compare.workloads.base import Case
 from static.backends.native import pool
 from static.passes import pipeline
 
 TAPE, REPLAY, NATIVE, THREADS = "tape", "replay", "native", "threads"
+CACHES = 0.8
+"""What each of several cores may take of its share of the seconds of one, as its own cache holds more of the data."""
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
@@ -138,7 +141,17 @@ def measure_on_cores(job: Job, case: Case) -> schema.Threads:
         rounds = paired_rounds(calls, job.budget, job.random(), time.perf_counter_ns, warm=WARM_CALLS)
         for name, settled in rounds.settled().items():
             rows[name].steady, rows[name].blocks = settled
-    return schema.Threads(**job.head, cores=pool.count("all"), rungs=rows)
+    cores = pool.count("all")
+    if rows[THREADS].blocks and not is_possible(rows[THREADS].blocks, rows[NATIVE].blocks, cores):
+        rows[THREADS].status, rows[THREADS].blocks = "unsupported", []
+        rows[THREADS].reason = f"{cores} cores seemed to be more than {cores} times as fast as one: others used them"
+    return schema.Threads(**job.head, cores=cores, rungs=rows)
+
+
+def is_possible(shared: Sequence[float], alone: Sequence[float], cores: int) -> bool:
+    """Whether so many cores can have taken these seconds where one took those; a cache more gives them a little."""
+    ratio = geometric_mean([top / bottom for top, bottom in zip(shared, alone, strict=True)])
+    return ratio * cores > CACHES
 
 
 def _climbed_all(

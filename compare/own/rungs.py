@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import exp
+
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
+from compare.instruments.time.rounds import half_width
 from compare.records.breakdowns import Ladder, Threads
 from compare.records.record import DYNAMIC, Records, of
-from compare.stats import geometric_mean
+from compare.stats import Interval, geometric_mean
 from compare.words import text
 
 CAUSES = {
@@ -30,14 +33,21 @@ def seconds(records: Records) -> dict[str, float]:
                 rungs.setdefault(name, []).append(geometric_mean(rung.blocks))
     took = {name: geometric_mean(rungs[name]) for name in RUNGS if name in rungs}
     shared = threads(records)
-    return {**took, THREADS: took[NATIVE] * shared} if shared and NATIVE in took else took
+    return {**took, THREADS: took[NATIVE] * shared.estimate} if shared and NATIVE in took else took
 
 
-def threads(records: Records) -> float | None:
-    """What all cores make of the seconds of native code, on the wall; None where there is one core."""
-    pairs = [(record.rungs[THREADS].blocks, record.rungs[NATIVE].blocks) for record in of(records, Threads)]
-    ratios = [top / bottom for tops, bottoms in pairs for top, bottom in zip(tops, bottoms, strict=True)]
-    return geometric_mean(ratios) if ratios else None
+def threads(records: Records) -> Interval | None:
+    """What all cores make of the seconds of native code, on the wall; None where there is one core, or it is not told.
+
+    The interval is that of the blocks of the process that has timed both.
+    """
+    timed = [record.rungs for record in of(records, Threads) if record.rungs[THREADS].status == "ok"]
+    tops, bottoms = ([block for rungs in timed for block in rungs[name].blocks] for name in (THREADS, NATIVE))
+    if not tops:
+        return None
+    ratio = geometric_mean([top / bottom for top, bottom in zip(tops, bottoms, strict=True)])
+    spread = exp(half_width(tops, bottoms))
+    return Interval(ratio, ratio / spread, ratio * spread)
 
 
 def table(records: Records) -> list[tuple[str, ...]]:
@@ -74,4 +84,7 @@ def sentence(records: Records) -> str:
 def _on_cores(records: Records) -> str:
     shared = threads(records)
     cores = max((record.cores for record in of(records, Threads)), default=1)
-    return f" With threads={cores} machine code takes {text.ratio(shared)} the time." if shared else ""
+    if shared is None:
+        return ""
+    spread = f"{text.ratio(shared.estimate)} {text.interval(shared.low, shared.high)}"
+    return f" With threads={cores} machine code takes {spread} the time."

@@ -13,6 +13,7 @@ import graphs as g
 import static
 from compare.engines import cases
 from compare.engines.graphduel.steps import CompiledStep
+from compare.instruments import ladder
 from compare.instruments.ladder import (
     NATIVE,
     REPLAY,
@@ -155,11 +156,28 @@ def on_cores(monkeypatch, cores):
 
 @pytest.mark.skipif(not has_native_code(), reason="there is no native code here")
 def test_threads_are_timed_beside_native_code_on_one_core(monkeypatch):
+    monkeypatch.setattr(ladder, "is_possible", lambda *_: True)  # this machine may have other work
     found = on_cores(monkeypatch, 2)
     assert found["cores"] == 2
     assert [row["status"] for row in found["rungs"].values()] == ["ok", "ok"]
     assert len({len(row["blocks"]) for row in found["rungs"].values()}) == 1
     assert typed(found)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "possible"), [(0.0958, False), (0.39, False), (0.45, True), (3.0, True)]
+)
+def test_two_cores_cannot_be_ten_times_as_fast_as_one(ratio, possible):
+    assert ladder.is_possible([ratio * 2.0, ratio * 3.0], [2.0, 3.0], 2) is possible
+
+
+@pytest.mark.skipif(not has_native_code(), reason="there is no native code here")
+def test_a_time_of_threads_that_cannot_be_is_refused_with_the_reason(monkeypatch):
+    monkeypatch.setattr(ladder, "is_possible", lambda *_: False)
+    found = on_cores(monkeypatch, 2)["rungs"][THREADS]
+    assert found["status"] == "unsupported"
+    assert found["reason"] == "2 cores seemed to be more than 2 times as fast as one: others used them"
+    assert "blocks" not in found
 
 
 def test_one_core_has_no_threads(monkeypatch):
@@ -233,7 +251,9 @@ def test_threads_are_a_rung_below_native_by_their_ratio_on_the_wall():
     assert (threads.seconds, threads.total, threads.peak) == (pytest.approx(1.2), None, 10)
     assert fall.fastest.rung == TAPE
     assert rungs.table(typed([*climbed, *on_wall]))[-1][:3] == ("threads", "1.2 s", "0.6×")
-    assert rungs.sentence(typed([*climbed, *on_wall])).endswith(" With threads=2 machine code takes 0.6× the time.")
+    assert rungs.sentence(typed([*climbed, *on_wall])).endswith(
+        " With threads=2 machine code takes 0.6× [0.6, 0.6] the time."
+    )
 
 
 def test_a_waterfall_without_threads_says_why():
