@@ -12,7 +12,7 @@ from compare.own import compiled, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
-from compare.records.cells import Parity
+from compare.records.cells import Parity, Time
 from compare.records.own import RewriteHints
 from compare.records.record import Failure, Records, Run, grouped, of
 from compare.words import text
@@ -27,6 +27,7 @@ SOURCE = "source"
 """The column of words beside numbers."""
 SPARE = ("cached", "compiles")
 """Columns of the first table that a terminal without room for them leaves out."""
+PROCESSOR = "a call is seconds of the processor; a first run is seconds on the wall"
 ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
 SLOW = "the dynamic engine ran in Python, which takes longer than compiled; see graphduel doctor"
 IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --processes 0"
@@ -175,7 +176,16 @@ def notes_of(result: Measured) -> list[str]:
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
     alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] == HERE else []
-    return [*slow, *alone, *effects, *gate, *(f"failed: {failure.error}" for failure in of(result.records, Failure))]
+    clocks = {time.clock for time in of(result.records, Time) if any(row.status == "ok" for row in time.arms.values())}
+    clock = [PROCESSOR] if "cpu" in clocks else []
+    return [
+        *clock,
+        *slow,
+        *alone,
+        *effects,
+        *gate,
+        *(f"failed: {failure.error}" for failure in of(result.records, Failure)),
+    ]
 
 
 def settings_of(records: Records) -> Mapping[str, Any]:

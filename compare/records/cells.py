@@ -48,7 +48,8 @@ class TimeArm(Arm):
     count the elements asked for and computed in an epoch, which differ where an arm pads. `whole` is false where the
     first epoch was ended at a limit: the last call of `stream` is then the interrupted one, and there are no blocks.
     `processor` are the seconds of processor that building and first calls took, those of compilers in other processes
-    included; null where the wall is the clock.
+    included; null where the wall is the clock. There `wall` are the seconds of a call on the wall, the median of the
+    blocks, and `waits` the share of these in which it neither computed nor waited for a core; null for other clocks.
     """
 
     build: Seconds = 0.0
@@ -64,6 +65,8 @@ class TimeArm(Arm):
     computed: int = 0
     whole: bool = True
     processor: Seconds | None = None
+    wall: float | None = None
+    waits: float | None = None
 
 
 class Time(OfArms, tag="time"):

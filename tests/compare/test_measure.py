@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import time
 from collections import Counter
 from itertools import islice
 from random import Random
@@ -155,3 +156,9 @@ def test_the_time_record_has_what_the_schema_says():
 def test_a_fixed_input_has_no_stream():
     record = timing.measure(job("time", "TINY", process=0, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5)))
     assert record.arms["dynamic"].stream is None
+
+
+def test_a_block_that_waits_takes_more_on_the_wall():
+    sleeping = rounds.read_block(lambda: time.sleep(0.02), 3)
+    assert sleeping.wall - sleeping.others > 10 * sleeping.clock
+    assert sleeping.wall >= 0.02

@@ -398,3 +398,12 @@ def test_what_dynamo_refuses_is_a_sentence_with_the_line(adapter, tmp_path):
         "unsupported: Unsupported: Data-dependent branching (mine.py:9: if net(x).sum() > 0:). For the"
     )
     assert "\n" not in said
+
+
+def test_a_step_that_waits_is_told_so_and_what_a_call_is(adapter, tmp_path):
+    text = "import time\ndef loss(x):\n    time.sleep(0.003)\n    return net(x).mean()\n"
+    found = asked(tmp_path, text)
+    took = r"A call of eager takes [\d.]+ ms on the wall and [\d.]+ .s of the processor: it waits"
+    assert re.search(took, str(found.verdict))
+    assert "loss sleeps (mine.py:9)" in repr(found)
+    assert "a call is seconds of the processor" in repr(found)

@@ -202,6 +202,9 @@ def time_steady(
         row.calls_per_block = rounds.counts[arm] * examples
         row.warmup = [each / examples for each in rounds.warmup(arm)]
         row.blocks = [each / examples for each in seconds]
+        if clock is CLOCK and NAME == "cpu":
+            wall, busy = rounds.on_the_wall(arm)
+            row.wall, row.waits = wall / examples, max(0.0, 1 - busy / wall)
 
 
 def steady_rounds(

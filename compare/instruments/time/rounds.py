@@ -18,11 +18,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log, sqrt
+from pathlib import Path
 from random import Random
-from statistics import NormalDist, geometric_mean, stdev
-from typing import Literal
+from statistics import NormalDist, geometric_mean, median, stdev
+from typing import Literal, NamedTuple
 
 from compare.instruments.time.steady import steady_from
 from compare.records.device import Device
@@ -70,12 +71,15 @@ _NORMAL = NormalDist().inv_cdf(0.975)
 class Rounds:
     """What calls took, in seconds per call: when calibrated, then in each round; round i is block i of every arm.
 
-    The first arm is the one that the others are compared with.
+    The first arm is the one that the others are compared with. `walls` are the seconds of the same blocks on the wall,
+    and `others` those among them in which others had the core.
     """
 
     counts: dict[str, int]
     calibration: dict[str, list[float]]
     blocks: dict[str, list[float]]
+    walls: dict[str, list[float]] = field(default_factory=dict)
+    others: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
@@ -95,6 +99,12 @@ class Rounds:
         """For each arm whether it became steady, and its seconds in the rounds that `steady` has."""
         starts, steady = self.starts(), self.steady()
         return {arm: (starts[arm] is not None, seconds) for arm, seconds in steady.items()}
+
+    def on_the_wall(self, arm: str) -> tuple[float, float]:
+        """The seconds of a call on the wall, and those by the clock with those of others: medians of steady blocks."""
+        start = self._start()
+        pairs = zip(self.blocks[arm], self.others[arm], strict=True)
+        return median(self.walls[arm][start:]), median([own + others for own, others in pairs][start:])
 
     def warmup(self, arm: str) -> list[float]:
         """What an arm took before."""
@@ -146,11 +156,11 @@ def paired_rounds(
     calls: of a context that starts cold, all arms then pay alike for being warm. `turns` says what blocks begin with.
     """
 
-    def block(arm: str) -> float:
+    def block(arm: str) -> BlockSeconds:
         with within.get(arm, nullcontext)():
             for _ in range(warm):
                 calls[arm]()
-            return time_block(calls[arm], counts[arm], clock, turns)
+            return read_block(calls[arm], counts[arm], clock, turns)
 
     trials = {}
     for arm, call in calls.items():
@@ -158,13 +168,15 @@ def paired_rounds(
             trials[arm] = calibrate(call, budget.block_seconds, clock, turns)
     counts = {arm: trial[-1][0] for arm, trial in trials.items()}
     calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}
-    rounds = Rounds(counts, calibration, {arm: [] for arm in calls})
+    blocks, walls, others = ({arm: list[float]() for arm in calls} for _ in range(3))
+    rounds = Rounds(counts, calibration, blocks, walls, others)
     deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
     while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
         now("timed a round of blocks")
         with collected():
             for arm in next(order):
-                rounds.blocks[arm].append(block(arm))
+                for column, seconds in zip((blocks, walls, others), block(arm), strict=True):
+                    column[arm].append(seconds)
     return rounds
 
 
@@ -204,24 +216,49 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
         count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
 
 
+class BlockSeconds(NamedTuple):
+    """The seconds of a call by the clock, those on the wall, and those among them in which others had the core."""
+
+    clock: float
+    wall: float
+    others: float
+
+
 def time_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> float:
     """Seconds per call over `count` calls in a row, or, where each begins anew, over as many by themselves."""
+    return read_block(call, count, clock, turns).clock
+
+
+def read_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> BlockSeconds:
+    """`time_block`, with the wall beside the clock."""
     if turns.block:
         turns.block()
+    delayed = _delayed()
     if turns.call:
-        return sum(_alone(call, clock, turns.call) for _ in range(count)) / count / 1e9
+        readings = [_read(call, 1, clock, turns.call) for _ in range(count)]
+        own, wall = (sum(column) for column in zip(*readings, strict=True))
+    else:
+        own, wall = _read(call, count, clock, None)
+    return BlockSeconds(*(ns / count / 1e9 for ns in (own, wall, min(_delayed() - delayed, wall))))
+
+
+def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] | None) -> tuple[int, int]:
+    if begin:
+        begin()
     numbers = range(count)
-    start = clock()
+    began, start = time.perf_counter_ns(), clock()
     for _ in numbers:
         call()
-    return (clock() - start) / count / 1e9
+    end = clock()
+    return end - start, time.perf_counter_ns() - began
 
 
-def _alone(call: TimedCall, clock: Clock, begin: Callable[[], None]) -> int:
-    begin()
-    start = clock()
-    call()
-    return clock() - start
+def _delayed() -> int:
+    """The nanoseconds in which this thread has waited for a core; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
