@@ -111,12 +111,17 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 
 
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
-    """The first tap of each window of x that is its maximum, which is given; no tap where all are padding."""
+    """The first tap of each window of x that is its maximum, which is given; no tap where all are padding.
+
+    Of a maximum that is at none it is the last tap that is no padding.
+    """
     kind = _tap_dtype(window)
     each = taps(_sizes(x, window), window)
     last, there, _ = each[-1]
     is_left = is_whole(there, peak.shape)  # the maximum is at the last tap, then, where it is at none before
     out = filled(peak.shape, kind, last if is_left else np.iinfo(kind).max, out)
+    for number, there, _ in [] if is_left else each:
+        out[there] = number
     for number, there, here in each[:-1] if is_left else each:
         # The tap's number where it is the maximum and the largest number elsewhere: bits are faster than a mask.
         candidate = np.negative((x[here] != peak[there]).astype(kind)) | kind.type(number)

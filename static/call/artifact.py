@@ -19,9 +19,13 @@ from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ops.control import part
 from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
+from static.passes.dead_code import remove_dead_code
+from static.passes.fusion import check_group
+from static.passes.iteration_space import fused, result
 from static.trace.tracing import Traced, is_traced
 
 Made = TypeVar("Made")
@@ -141,8 +145,24 @@ def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
         attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
         nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
+    _check_groups(nodes)
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
-    return Graph(str(document["name"]), chosen[0], nodes, chosen[1])
+    return remove_dead_code(Graph(str(document["name"]), chosen[0], nodes, chosen[1]))
+
+
+def _check_groups(nodes: Sequence[Node]) -> None:
+    """Refuse groups that no pass makes, and what is picked of a node twice: it has one place in memory."""
+    picked: dict[Node, list[int]] = {node: [] for node in nodes}
+    for node in nodes:
+        if node.op in (part, result):
+            picked[node.inputs[0]].append(node.attrs["number"])
+    for node, numbers in picked.items():
+        if len(set(numbers)) < len(numbers):
+            raise ArtifactError(f"damaged, a part of {node.op.name} is there twice; save it again")
+        if node.op is fused:
+            check_group(node)
+            if sorted(numbers) != [*range(len(node.attrs["body"].outputs))]:
+                raise ArtifactError("damaged, a group has results that are nowhere; save it again")
 
 
 def _checked(node: Node) -> Node:

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 
 from graphs import dims
 from graphs.dims import Shape, Size, same
+from graphs.errors import ShapeError
 from graphs.ir import INPUT, Graph, Node
 from static.passes.iteration_space import (
     CACHE_BYTES,
@@ -42,6 +43,23 @@ MOST_NODES = 256  # of a group, which bounds what is alive in a block
 def fuse(graph: Graph) -> Graph:
     """The graph with groups of nodes fused, where the iteration space is large or not known. Takes linear time."""
     return _Fusion(graph).run()
+
+
+def check_group(node: Node) -> None:
+    """Raise ShapeError for a group that `fuse` would not make, of what is not computed block by block."""
+    body, space = node.attrs["body"], node.attrs["space"]
+    group = _Group(space)
+    for number, member in enumerate(body.nodes):
+        if member.op is INPUT:
+            place = aligned(member.spec.shape, space)
+        else:
+            place = group.admits(member) if is_view(member) or is_fusible(member) else None
+        if place is None:
+            raise ShapeError(f"{member.op.name} {member.spec} is not computed in blocks of {space}")
+        if member.op is not INPUT:
+            group.add(member, place, number)
+    if set(node.attrs) != {"body", "space"} or any(is_view(out) or out.op is INPUT for out in body.outputs):
+        raise ShapeError("a group writes what it computes, and has no other options than its body and its space")
 
 
 class _Group:

@@ -112,13 +112,13 @@ def _refusal(found: Any) -> tuple[type, str]:
     return type(found), str(found).partition(":")[0] if isinstance(found, Exception) else ""
 
 
-def assert_alike(found: Any, expected: Any) -> None:
-    """Raise AssertionError where arrays differ by more than rounding."""
+def assert_alike(found: Any, expected: Any, narrowest: int = 16) -> None:
+    """Raise AssertionError where arrays differ by more than rounding, in floats of so many bytes or of their own."""
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     if found.dtype.kind != "f":
         np.testing.assert_array_equal(found, expected)
         return
-    tolerance = TOLERANCE[found.dtype.itemsize]
+    tolerance = TOLERANCE[min(narrowest, found.dtype.itemsize)]
     scale = max(1.0, float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0)))
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale)

@@ -53,10 +53,10 @@ def _max(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Valu
 
 
 def _argmax(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Value]) -> Value:
-    """The first tap that is the maximum; the last NaN if there is one."""
+    """The first tap that is the maximum, the last if none is; the last NaN if there is one."""
     wide = Type("i4", type.lanes)
-    chosen: Value = b.constant(NO_TAP, wide)
-    for tap in reversed(taps):
+    chosen: Value = b.constant(taps[-1].number if taps else NO_TAP, wide)
+    for tap in reversed(taps[:-1]):
         is_peak = test(b, "eq", tap.values[0], beside[0])
         chosen = b.op("select", is_peak, b.constant(tap.number, wide), chosen, type=wide)
     for tap in taps:
