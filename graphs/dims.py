@@ -220,7 +220,7 @@ def is_symbolic(value: Any) -> bool:
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """The value of a size, given the value of each name."""
+    """The value of a size, given that of each name. Raises ShapeError for a name without, and a division by 0."""
     if not isinstance(size, Dim):
         return size
     total = 0
@@ -291,10 +291,15 @@ def _contradiction(label: str, want: Size, value: int, got: int) -> str:
 
 
 def _value(atom: Atom, values: Mapping[str, int]) -> int:
-    if not atom.args:
-        return values[atom.name]
-    left, right = (evaluate(a, values) for a in atom.args)
-    return _FUNCTIONS[atom.name](left, right)
+    try:
+        if not atom.args:
+            return values[atom.name]
+        left, right = (evaluate(a, values) for a in atom.args)
+        return _FUNCTIONS[atom.name](left, right)
+    except KeyError:
+        raise ShapeError(f"nothing tells the size {atom.name}; name it in the shape of an input") from None
+    except ZeroDivisionError:
+        raise ShapeError(f"{atom} divides by a size of 0; use another size") from None
 
 
 def _terms(size: Size) -> Iterable[tuple[Monomial, int]]:

@@ -17,7 +17,7 @@ from graphs.ops.elementwise import where
 from graphs.ops.families import checked, composite
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
 from graphs.ops.picking import outside, scatter, take
-from graphs.ops.shapes import as_operand, as_shape, dtype_of, integral, shape_of, stored
+from graphs.ops.shapes import as_operand, dtype_of, integral, new_shape, shape_of, stored
 from graphs.ops.slicing import check_fits, complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -138,6 +138,8 @@ def _from_front(position: Array, size: int) -> Array:
 
 
 def _infer_flat(*positions: TensorSpec, sizes: Shape) -> TensorSpec:
+    if len(positions) != len(sizes):
+        raise ShapeError(f"{len(positions)} positions along {len(sizes)} axes; give one for each")
     for position in positions:
         integral(position, "indices")
     return TensorSpec(broadcast_shapes(*(position.shape for position in positions)), np.intp)
@@ -148,7 +150,7 @@ flat_index: Op = Op(
     _flat_index,
     _infer_flat,
     prepare=checked(
-        lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": as_shape(sizes)}), _infer_flat
+        lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": new_shape(sizes)}), _infer_flat
     ),
     cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
     family="indexing",

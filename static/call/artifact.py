@@ -145,9 +145,10 @@ def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
         attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
         nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
-    _check_groups(nodes)
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
-    return remove_dead_code(Graph(str(document["name"]), chosen[0], nodes, chosen[1]))
+    graph = remove_dead_code(Graph(str(document["name"]), chosen[0], nodes, chosen[1]))
+    _check_groups(graph.nodes)
+    return graph
 
 
 def _check_groups(nodes: Sequence[Node]) -> None:
@@ -162,7 +163,7 @@ def _check_groups(nodes: Sequence[Node]) -> None:
         if node.op is fused:
             check_group(node)
             if sorted(numbers) != [*range(len(node.attrs["body"].outputs))]:
-                raise ArtifactError("damaged, a group has results that are nowhere; save it again")
+                raise ArtifactError("damaged, nobody reads a result of a group; save it again")
 
 
 def _checked(node: Node) -> Node:

@@ -58,8 +58,9 @@ def check_group(node: Node) -> None:
             raise ShapeError(f"{member.op.name} {member.spec} is not computed in blocks of {space}")
         if member.op is not INPUT:
             group.add(member, place, number)
-    if set(node.attrs) != {"body", "space"} or any(is_view(out) or out.op is INPUT for out in body.outputs):
-        raise ShapeError("a group writes what it computes, and has no other options than its body and its space")
+    is_written_once = len(set(body.outputs)) == len(body.outputs)
+    if not is_written_once or any(is_view(out) or out.op is INPUT for out in body.outputs) or len(node.attrs) > 2:
+        raise ShapeError("a group writes what it computes, once, and has no options but its body and its space")
 
 
 class _Group:

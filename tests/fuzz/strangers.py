@@ -229,7 +229,8 @@ def outcome(path: Path, backend: str, seed: int) -> Any:
     """
     try:
         loaded = static.load(path, backend=backend)
-        if sum(n.spec.nbytes for n in loaded.nodes() if isinstance(n.spec.nbytes, int)) > LARGEST:
+        sizes = [size for spec in loaded.specs for size in spec.shape if isinstance(size, int)]
+        if sum(n.spec.nbytes for n in loaded.nodes() if isinstance(n.spec.nbytes, int)) + sum(sizes) > LARGEST:
             return "large"
         narrowest = min((node.dtype.itemsize for node in loaded.nodes() if node.spec.is_float), default=16)
         return [narrowest, *g.tree.leaves(loaded(*_arguments(loaded, np.random.default_rng(seed))))]

@@ -17,8 +17,9 @@ import graphs
 import static
 from graphs import TensorSpec, archive
 from graphs.errors import ArtifactError
-from tests.fuzz import artifacts
+from tests.fuzz import artifacts, strangers
 from tests.fuzz.artifacts import members
+from tests.helpers.together import check_each
 
 MIB = 1 << 20
 
@@ -210,7 +211,88 @@ def test_a_call_with_an_attribute_that_no_array_holds_is_an_error_of_ours(saved,
         loaded(np.ones(4))
 
 
+# Options that no call leads to: the function, and what the last node with these options has in their place.
+OPTIONS = [
+    (lambda x: graphs.sum(x, axis=0), {"axis": {"tuple": [2]}}),
+    (lambda x: graphs.sum(x, axis=0), {"axis": {"tuple": [-1]}}),
+    (lambda x: graphs.sum(x, axis=0), {"keepdims": 2}),
+    (graphs.permute_dims, {"axes": {"tuple": [0, 0]}}),
+    (graphs.softmax, {"axis": {"tuple": [5]}}),
+    (lambda x: graphs.concat([x, x]), {"axis": 2}),
+    (lambda x: x[1:], {"key": {"tuple": [{"slice": [1, None, None]}]}}),
+    (lambda x: x[1], {"key": {"tuple": [4, {"slice": [None, None, None]}]}}),
+    (lambda x: graphs.place(x, (6, 3), (slice(0, 4), slice(0, 3))), {"shape": {"tuple": [5, 2]}}),
+    (lambda x: graphs.place(x, (6, 3), (slice(0, 4), slice(0, 3))), {"key": {"tuple": [0, 1]}}),
+    (lambda x: graphs.take(x, np.arange(2)), {"axis": 7}),
+    (lambda x: graphs.add_along_axis(x, np.zeros((4, 3), int), (9, 3), 0), {"shape": {"tuple": [9, 4]}}),
+    (lambda x: graphs.add_along_axis(x, np.zeros((4, 3), int), (9, 3), 0), {"axis": 1}),
+    (lambda x: graphs.max_pool1d(x[None], 2), {"window": {"tuple": [{"tuple": [2, 0, 0, 0, 1]}]}}),
+    (lambda x: graphs.max_pool1d(x[None], 2), {"window": {"tuple": [{"tuple": [2, 2, -5, 9, 1]}]}}),
+    (lambda x: graphs.conv1d(x[None], np.ones((2, 4, 2))), {"window": {"tuple": [{"tuple": [3, 1, 0, 0, 1]}]}}),
+    (lambda x: graphs.conv1d(x[None], np.ones((2, 4, 2))), {"groups": 2}),
+    (lambda x: graphs.scan(lambda c, r: (c + r, c), x[0], x), {"length": 5}),
+    (lambda x: graphs.scan(lambda c, r: (c + r, c), x[0], x), {"xs": 0}),
+    (lambda x: graphs.pad(x, 1), {"pad_width": {"tuple": [{"tuple": [1, -1]}, {"tuple": [1, 1]}]}}),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_options_that_no_call_leads_to_are_refused(tmp_path, backend):
+    path = tmp_path / "m.graph"
+
+    def check(case):
+        function, options = case
+        static.compile(function, np.ones((4, 3)), passes=()).save(path)
+
+        def change(document):
+            node = next(node for node in reversed(document["nodes"]) if node["attrs"].keys() >= options.keys())
+            node["attrs"].update(options)
+
+        path.write_bytes(changed(path.read_bytes(), change))
+        with pytest.raises(ArtifactError, match=r"m\.graph: damaged"):
+            static.load(path, backend=backend)
+
+    check_each(OPTIONS, check, lambda case: str(case[1]))
+
+
+def test_a_group_is_one_that_a_pass_makes(tmp_path):
+    """Of sizes that are not known NumPy's kernels take rows block by block: a body may not hold what needs them all."""
+    path = tmp_path / "m.graph"
+    exe = static.compile(lambda x: graphs.tanh(x) * 2 + graphs.exp(x), TensorSpec(("B", 4), "float64"))
+    exe.save(path)
+    saved, (group,) = path.read_bytes(), [node for node in exe.graph.nodes if node.op.name == "fused"]
+    assert np.array_equal(static.load(path)(np.ones((3, 4))), exe(np.ones((3, 4))))
+
+    def body(document):
+        return next(node for node in document["nodes"] if node["op"] == "fused")["attrs"]
+
+    def sort(document):
+        node = next(node for node in body(document)["body"]["graph"]["nodes"] if node["op"] == "tanh")
+        node |= {"op": "sort", "attrs": {"axis": 0, "descending": False, "stable": True}}
+
+    def double(document):
+        document["nodes"].append(next(node for node in document["nodes"] if node["op"] == "result"))
+        document["outputs"].append(len(document["nodes"]) - 1)
+
+    def widen(document):
+        body(document)["space"] = {"tuple": [8, 4]}
+
+    assert group.attrs["space"]
+    for change, what in ((sort, "not computed in blocks"), (double, "there twice"), (widen, "not computed in blocks")):
+        refused(tmp_path, changed(saved, change), what)
+
+
 # At random ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_graphs_that_a_stranger_has_altered_are_refused_or_agree(tmp_path, capsys):
+    """A slice of `python -m tests.fuzz.strangers --count 20000`."""
+    pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+    found = strangers.run(range(250), seed=5, folder=tmp_path)
+    assert not found["wrong"], capsys.readouterr().out
+    assert found["refused"] > 100
+    assert found["ran"] > 40
 
 
 @pytest.mark.slow
