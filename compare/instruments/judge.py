@@ -40,7 +40,8 @@ UNITS: Mapping[str, float] = {"bfloat16": 2**-7, "float16": 2**-10}
 FACTOR = 3.0
 """How many times as far from wider numbers as the plain mode another may be: what PyTorch allows its own backends."""
 MULTIPLE = 10.0
-"""The same where nudges of the plain mode are all that tells of rounding; what PyTorch allows of small arrays."""
+"""The same where nudges of the plain mode are all that tells of rounding; what PyTorch allows of small arrays. In the
+dtypes of UNITS a nudge is as much as rounding is: there it is 1."""
 NUDGES, MOST = 8, 64
 """How many are made, and how many before a mode is refused that is no further off than they: one may have put so many
 ReLUs on their other sides that eight nudges do not tell them apart."""
@@ -318,7 +319,7 @@ def _call(index: int, call: Sequence[Difference], reference: Standard, moves: Ca
         return row._replace(fault=fault(errors, [0.0] * len(errors)))
     if fault(errors, limits) is None:
         return row
-    multiple = MULTIPLE if reference.judged or not reference.own else FACTOR
+    multiple = FACTOR if reference.own and not reference.judged else 1.0 if reference.dtype in UNITS else MULTIPLE
     rounding = moves(NUDGES)
     allowed = _limits(rounding.sizes, limits, multiple)
     row = row._replace(allowed=max([*allowed, row.allowed]))

@@ -104,6 +104,11 @@ class Runnable(ABC):
         """The state that a call has left, as a part of what it gives, where there is any."""
         return ()
 
+    def taken(self, result: tuple[Any, Any]) -> Result:
+        """What a call has just given, and its state, as arrays that nothing changes any more."""
+        arrays: Any = self.engine.numpy((*result, *self.after()))
+        return tuple(optree.tree_map(_copied, arrays))
+
     def reason(self, error: Exception) -> str:
         """What an error of an arm says."""
         return described(error)
@@ -479,14 +484,17 @@ class FunctionRunnable(Runnable):
         run = self._run
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
-            result: Any = self.engine.numpy((*run(*made(self.calls[index])), *self.after()))
-            return tuple(optree.tree_map(np.array, result) if self.training else result)  # the next call changes these
+            return self.taken(run(*made(self.calls[index])))
 
     def _reset(self, seed: int) -> None:
         """Whatever a function may draw from."""
         self.engine.reset(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def _differs(result: Result, other: Result) -> bool:

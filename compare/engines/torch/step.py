@@ -97,7 +97,7 @@ def _apart(leaf: Any, *, wanted: bool) -> Any:
 
     if _requires(leaf):
         return leaf if leaf.is_leaf else leaf.detach().requires_grad_()
-    is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+    is_float = isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
     return leaf.detach().requires_grad_() if wanted and is_float else leaf
 
 

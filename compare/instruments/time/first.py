@@ -195,7 +195,7 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
                 start = time.perf_counter()
                 returned = call.run()
                 seconds = time.perf_counter() - start
-            arrays: Any = step.engine.numpy((*call.result(returned), *runnable.after()))
+            arrays = runnable.taken(call.result(returned))
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
         add(seconds)
