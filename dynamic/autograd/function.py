@@ -14,7 +14,7 @@ import numpy as np
 from dynamic import grad_mode, inplace
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
-from graphs.errors import GraphError, NotDifferentiableError, located
+from graphs.errors import ControlFlowError, GraphError, NotDifferentiableError, located
 from graphs.op import Op
 from graphs.spec import TensorSpec, spec_of
 
@@ -130,7 +130,14 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run forward, and record it."""
+        """Run forward, and record it. Raises ControlFlowError in a trace: backward is Python that reads values."""
+        if any(hasattr(arg, "node") and hasattr(arg, "builder") for arg in args):
+            raise ControlFlowError(
+                located(
+                    f"{cls.__name__}: a backward of your own is Python, and a graph has rules of ops alone; run this in "
+                    "the dynamic engine, or give it a rule by graphs.custom_op"
+                )
+            )
         places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx = Context(tuple([isinstance(arg, Tensor) and arg.requires_grad for arg in args]))
         with grad_mode.no_grad():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -33,14 +34,15 @@ class Replay:
         """The next numbers, whatever `draw` would draw. Raises UnsupportedError where no call drew such."""
         del draw
         place = self._position
-        self._calls = [call for call in self._calls if len(call) > place and call[place].shape == shape]
+        self._calls = [call for call in self._calls if len(call) > place and _alike(call[place].shape, shape)]
         if not self._calls:
             raise UnsupportedError(
                 f"the random numbers number {place + 1}, of shape {shape}, are drawn otherwise than in PyTorch, so "
                 "that the two cannot be given the same; pass them as an argument"
             )
         self._position += 1
-        return self._calls[0][place]
+        drawn = self._calls[0][place]
+        return drawn if drawn.shape == shape else drawn.reshape(shape)
 
     def random(self, size: Any = (), dtype: Any = np.float64) -> np.ndarray:
         """From 0 to 1; of a mask, what is below any share where it is set."""
@@ -85,6 +87,12 @@ class Repeated(Replay):
         if place not in self._drawn:
             self._drawn[place] = draw(self._chance)
         return self._drawn[place]
+
+
+def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes hold the same numbers in the same order: one is the other with neighbours joined."""
+    ends, others = (set(np.multiply.accumulate((1, *shape)).tolist()) for shape in (one, other))
+    return math.prod(one) == math.prod(other) and (ends <= others or others <= ends)
 
 
 def _shape(size: Any) -> tuple[int, ...]:

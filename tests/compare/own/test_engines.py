@@ -183,6 +183,10 @@ def test_draws_are_given_out_from_the_first_in_each_call():
         assert replay.standard_normal((2, 3)) is normal
         assert replay.kept((2,), 0.5).tolist() == [True, False]
     replay.begin()
+    assert replay.standard_normal((1, 2, 3)).shape == (1, 2, 3)  # the same numbers in the same order
+    with pytest.raises(UnsupportedError, match="random numbers number 2, of shape"):
+        replay.random((3, 2))
+    replay.begin()
     assert replay.random(5).shape == (5,)
     with pytest.raises(UnsupportedError, match="random numbers number 2, of shape"):
         replay.random((7,))
