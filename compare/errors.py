@@ -49,6 +49,10 @@ class InputsError(CompareError, ValueError):
     """A function of the user's, its inputs or its modes cannot be used as given."""
 
 
+class NoGradientsError(InputsError):
+    """What a function gives is nothing to differentiate: where no gradients are asked for, its value is compared."""
+
+
 class FunctionError(CompareError):
     """A function of the user's, or its file, ended in an error of its own; the message says where."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,11 +105,16 @@ def _of_model(ctx: click.Context, param: click.Parameter, written: str) -> str:
 
 
 def _in_a_file(ctx: click.Context, _param: click.Parameter, written: str) -> str:
-    """A place as it is written, `FILE.py:NAME`. Raises InputsError where there is no such file: no worker starts."""
+    """A place, `FILE.py:NAME`, as it is written, or found for `package.module:NAME`.
+
+    Raises InputsError where there is no such file: no worker starts.
+    """
     if not ctx.resilient_parsing:
         from compare.own.origin import PlaceInFile
 
-        PlaceInFile.of(written)
+        place = PlaceInFile.of(written)
+        if not Path(place.file).is_file():
+            return f"{os.path.relpath(place.path)}:{place.name}"
     return written
 
 

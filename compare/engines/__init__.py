@@ -8,9 +8,12 @@ knows a framework by name.
 from __future__ import annotations
 
 import ast
+import json
+import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from compare.engines.base import Engine
 from compare.engines.step import Step
@@ -92,7 +95,19 @@ def of_imports(text: str) -> str | None:
     if not packages.isdisjoint(PACKAGES):
         return None
     imported = [name for name in frameworks() if named(name).module in packages]
+    if not imported and "keras" in packages:
+        imported = [name for name in frameworks() if name == _keras_backend()]
     return imported[0] if len(imported) == 1 else None
+
+
+def _keras_backend() -> str:
+    """The framework that Keras runs in here, as Keras chooses it; it is not imported."""
+    home = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
+    try:
+        configured = json.loads((home / "keras.json").read_text("utf-8")).get("backend")
+    except (OSError, ValueError, AttributeError):
+        configured = None
+    return str(os.environ.get("KERAS_BACKEND") or configured or "tensorflow")
 
 
 def _imported(text: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from compare.engines.nudge import nudges_of, nudging
 from compare.engines.source import Loader
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
-from compare.errors import InputsError, UnsupportedError, without_folders
+from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
 from compare.records.work import CallCounts, RanOp, counted
 from compare.workloads.base import Case, Workload
@@ -63,6 +63,10 @@ class Mode:
     uncounted: bool = False
 
 
+LONG = 400
+"""Characters of a message of which only the first line is told."""
+
+
 class Engine(ABC):
     """An adapter. One process runs one engine, and `start` comes before all else in it.
 
@@ -83,6 +87,7 @@ class Engine(ABC):
     draws_otherwise  why compiled code draws other random numbers for a seed than eager does; None where it may not
     written  the mode in which a file compiles what it compiles by itself
     compiles  whether what ran `eagerly` would have compiled something by itself
+    callbacks  ends of the names of files through which compiled code calls Python on every call
     aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
@@ -104,6 +109,7 @@ class Engine(ABC):
     has_events: bool = False
     internals: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = ()
     draws_otherwise: str | None = None
     written: Mode | None = None
     compiles: bool = False
@@ -366,6 +372,10 @@ class Engine(ABC):
         arguments: Any = call
         return [leaf.dtype for leaf in optree.tree_leaves(arguments, none_is_leaf=True) if hasattr(leaf, "dtype")]
 
+    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
+        """Whether a call draws random numbers from what it is given, which in another dtype are others."""
+        return False
+
     def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Where float64 is allowed, and what a function holds is in it, as far as that changes in place."""
         return nullcontext()
@@ -414,6 +424,11 @@ class Engine(ABC):
     def refuses(self, error: BaseException, arm: str = "") -> bool:
         """Whether an error is the engine saying that it does not do this, in an arm or in any, rather than a fault."""
         return isinstance(error, NotImplementedError)
+
+    def summary(self, error: BaseException) -> str:
+        """What an error says of a function of the user's; of a long one what the framework says first."""
+        said = f"{error}" if isinstance(error, CompareError) else f"{type(error).__name__}: {error}"
+        return said if len(said) < LONG else said.strip().splitlines()[0]
 
     def reason(self, error: BaseException) -> str:
         """What an error says, in a line."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import optree
 
+from compare.engines import pytrees
 from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
+from compare.engines.nudge import nudging
+from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
 from compare.engines.step import Function, Observed
 from compare.records.device import Device
@@ -32,6 +36,7 @@ class Jax(Framework):
 
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     arrays_of = "jaxlib"
+    callbacks = ("jax/_src/debugging.py", "jax/_src/callback.py")
     modes = (EAGER, JIT)
     remark = (
         "JAX's eager arm compiles each primitive alone, and is slow. "
@@ -84,20 +89,29 @@ class Jax(Framework):
                 return jax.device_put(leaf, jax.devices("cuda")[0])
             return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
 
-        return optree.tree_map(placed, tree, none_is_leaf=True)
+        return pytrees.mapped(placed, tree)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays of NumPy."""
-        import jax
+        return pytrees.plain(tree)
 
-        return optree.tree_map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, tree, none_is_leaf=True)
+    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
+        """See the base."""
+        import jax.numpy as jnp
+
+        nudge = nudging(seed, unit)
+
+        def move(leaf: Any) -> Any:
+            return jnp.asarray(nudge(np.asarray(leaf))) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+        return pytrees.mapped(move, tree)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, compiled for each structure of arguments and each value in them that is no array."""
         import jax
 
-        step = (lambda *args: (loss(*args), ())) if argnum is None else jax.value_and_grad(loss, argnum)
-        return Specialised(step, jax.jit, jax.Array) if self.mode(arm) is JIT else step
+        step = (lambda *args: (loss(*args), ())) if argnum is None else pytrees.differentiated(loss, argnum)
+        return Specialised(step, jax.jit, Pytrees(), loss) if self.mode(arm) is JIT else step
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base."""
@@ -124,24 +138,35 @@ class Jax(Framework):
     def _jaxpr(self, step: Function, call: tuple[Any, ...]) -> Any:
         import jax
 
-        leaves, structure = optree.tree_flatten(cast("Any", call), none_is_leaf=True)
+        leaves, structure = jax.tree_util.tree_flatten(call)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
 
         def run(*arrays: Any) -> Any:
             placed = dict(zip(at, arrays, strict=True))
-            return step(*optree.tree_unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+            return step(*structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
         return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
-        return {str(var.aval.dtype) for jaxpr in _nested(self._jaxpr(step, call)) for var in _made(jaxpr)}
+        try:
+            jaxprs = [*_nested(self._jaxpr(step, call))]
+        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
+            return super().dtypes(step, call)
+        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _made(jaxpr)}
+
+    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
+        """As the jaxpr of the function says; one that cannot be traced tells nothing."""
+        try:
+            return pytrees.draws(_nested(self._jaxpr(function, call)))
+        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
+            return False
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
         import jax
 
-        return Specialised(function, jax.jit, jax.Array)
+        return Specialised(function, jax.jit, Pytrees())
 
     @property
     def waits(self) -> Function:
@@ -161,7 +186,7 @@ class Jax(Framework):
                 return leaf
             return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
-        return optree.tree_map(double, tree, none_is_leaf=True)
+        return pytrees.mapped(double, tree)
 
     def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Where `jax_enable_x64` is on."""
@@ -188,6 +213,20 @@ class Jax(Framework):
         with jax.debug_nans(True), jax.debug_infs(True):
             yield
 
+    def summary(self, error: BaseException) -> str:
+        """What a trace cannot do, with which arguments of the user's, and what JAX has for it."""
+        import jax
+
+        if not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
+            return super().summary(error)
+        said = str(error)
+        what = said.splitlines()[0].partition(". ")[0].rstrip(".")
+        names = re.search(r"the values? of the arguments? ([^.]+?)\.?\n", said)
+        of = f", which depends on {names[1]}" if names else ""
+        kinds = (kind for kind in type(error).__mro__ if kind.__name__ in _REMEDIES)
+        remedy = next((f"; {_REMEDIES[kind.__name__]}" for kind in kinds), "")
+        return f"{type(error).__name__}: {what}{of}{remedy}"
+
     def traced(self, error: BaseException) -> bool:
         """Any but that of a check: what XLA computes raises nothing."""
         return not isinstance(error, FloatingPointError)
@@ -205,6 +244,15 @@ class Jax(Framework):
         return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
 
 
+_REMEDIES = {
+    "TracerBoolConversionError": "choose by jnp.where or jax.lax.cond, or repeat by jax.lax.while_loop",
+    "TracerIntegerConversionError": "index with jnp.take or jax.lax.dynamic_slice",
+    "TracerArrayConversionError": "compute with jax.numpy, or call NumPy by jax.pure_callback",
+    "NonConcreteBooleanIndexError": "choose by jnp.where, whose result has a size that is known",
+    "ConcretizationTypeError": "give sizes as numbers of Python's, or compute with jax.numpy",
+    "UnexpectedTracerError": "return what a trace has computed, and keep it nowhere else",
+}
+"""What JAX has in its place, by the class of an error."""
 _listening: list[bool] = []
 _STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
 _STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name

@@ -1,4 +1,4 @@
-"""Arguments taken apart: arrays go into a compiled function, and it is specialised to all else.
+"""What a function is compiled for: arrays go into it, and it is specialised to all else.
 
 A framework calls the function when it traces it, and never afterwards: what it is called with then tells why.
 """
@@ -6,69 +6,169 @@ A framework calls the function when it traces it, and never afterwards: what it 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import optree
 
-from compare.engines.step import Bindable, BoundCall, Compilation, Observed
+from compare.engines.containers import named_parts
+from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed
+from compare.errors import UnsupportedError
+from graphs import tree
 
 FIRST = "the first call"
 OTHER = "other containers, or another number of leaves in them"
 AGAIN = "arguments that it was traced for before"
 MOST = 3
 """Differences that a reason names."""
+LONGEST = 40
+"""Characters of a value that a reason shows."""
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, Enum, np.dtype, range, type(...))
+
+
+class Leaves(Protocol):
+    """How a framework takes arguments apart.
+
+    `remedy` is what to do about a value that it has no place for. One that `unwraps` names the line and the parameters
+    of what a function wraps.
+    """
+
+    remedy: str
+    unwraps: bool
+
+    def flatten(self, args: Any) -> tuple[list[Any], Any]:
+        """The leaves, and what they lie in."""
+
+    def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
+        """The same with other leaves."""
+
+    def paths(self, args: Any) -> list[str]:
+        """The place of each leaf: `0['w']`, its argument first."""
+
+    def is_traced(self, leaf: Any) -> bool:
+        """Whether the framework traces it, and is not specialised to it."""
+
+    def decides(self, function: Function, args: Any) -> bool:
+        """Whether the function decides on a number of Python's, which then is a constant."""
+
+
+class Everything:
+    """Leaves of a framework that is given arguments as they are, and knows by itself what is an array in them."""
+
+    remedy, unwraps = "", False
+
+    def flatten(self, args: Any) -> tuple[list[Any], Any]:
+        """See the base."""
+        return optree.tree_flatten(args, none_is_leaf=True)
+
+    def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
+        """See the base."""
+        return optree.tree_unflatten(structure, leaves)
+
+    def paths(self, args: Any) -> list[str]:
+        """See the base."""
+        return [
+            f"{path[0]}{''.join(f'[{key!r}]' for key in path[1:])}"
+            for path in optree.tree_paths(args, none_is_leaf=True)
+        ]
+
+    def is_traced(self, leaf: Any) -> bool:
+        """Yes: what is a constant the framework says."""
+        return True
+
+    def decides(self, function: Function, args: Any) -> bool:
+        """No number is traced."""
+        return False
 
 
 @dataclass
 class Trace:
-    """One time that a function was traced: its arguments, arrays as (dtype, shape), and the seconds that it took."""
+    """One time that a function was traced: the place of each leaf and what it was, and the seconds that it took."""
 
-    structure: Any
-    leaves: list[Any]
+    paths: Sequence[str]
+    leaves: Sequence[str]
     seconds: float
 
 
 class Specialised(Bindable):
-    """A function compiled once for each structure of its arguments and each value in them that is no array.
+    """A function compiled once for each structure of its arguments and each value in them that is not traced.
 
-    `latest` is what was traced last in this process, by whichever.
+    Where all is traced the framework's own function is given the arguments as the user gives them. `latest` is what was
+    traced last in this process, by whichever. Messages name the arguments as `written` does.
     """
 
     latest: ClassVar[Trace | None] = None
 
-    def __init__(self, function: Callable[..., Any], compile_: Callable[..., Any], array: type) -> None:
-        self.function = function
-        self.compile = compile_
-        self.array = array
+    def __init__(self, function: Function, compile_: Function, leaves: Leaves, written: Function | None = None) -> None:
+        self.function, self.compile, self.leaves = function, compile_, leaves
+        self.written = written or function
         self.made: dict[Any, Any] = {}
         self.traces: list[Trace] = []
+        self.fixes_numbers: bool | None = None
 
     def bind(self, *args: Any) -> BoundCall:
         """The call of what is compiled for these arguments, on the arrays among them."""
-        arguments: Any = args
-        leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
-        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self.array)]
-        static = [None if isinstance(leaf, self.array) else leaf for leaf in leaves]
-        key = (structure, tuple(at), tuple(map(repr, static)))
+        leaves, structure = self.leaves.flatten(args)
+        if self.fixes_numbers is None:
+            self.fixes_numbers = self.leaves.decides(self.function, args)
+        at = [i for i, leaf in enumerate(leaves) if self._is_traced(leaf)]
+        if len(at) == len(leaves):
+            return BoundCall(partial(self._compiled(None, self.function), *args))
+        constants = {i: leaf for i, leaf in enumerate(leaves) if not self._is_traced(leaf)}
+        paths = self.leaves.paths(args)
+        key = (structure, tuple(at), tuple(self._key(paths[i], leaf) for i, leaf in constants.items()))
+
+        def whole(*arrays: Any) -> Any:
+            placed = {**constants, **dict(zip(at, arrays, strict=True))}
+            return self.function(*self.leaves.unflatten(structure, [placed[i] for i in range(len(placed))]))
+
+        described = {path: _described(leaf) for path, leaf in zip(paths, leaves, strict=True)}
+        traced = [paths[i] for i in at]
+        return BoundCall(partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
+
+    def _is_traced(self, leaf: Any) -> bool:
+        is_number = isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic)
+        return self.leaves.is_traced(leaf) and not (self.fixes_numbers and is_number)
+
+    def _compiled(
+        self, key: Any, whole: Function, constants: dict[str, str] | None = None, traced: Sequence[str] = ()
+    ) -> Function:
         if key not in self.made:
-            self.made[key] = self.compile(self._of_arrays(static, structure, at))
-        return BoundCall(partial(self.made[key], *(leaves[i] for i in at)))
 
-    def _of_arrays(self, static: list[Any], structure: Any, at: list[int]) -> Callable[..., Any]:
-        def run(*arrays: Any) -> Any:
-            start = time.perf_counter()
-            leaves, specs = list(static), list(static)
-            for i, array in zip(at, arrays, strict=True):
-                leaves[i], specs[i] = array, Spec(array.dtype, array.shape)
-            result = self.function(*optree.tree_unflatten(structure, leaves))
-            Specialised.latest = Trace(structure, specs, time.perf_counter() - start)
-            self.traces.append(Specialised.latest)
-            return result
+            def run(*args: Any) -> Any:
+                start = time.perf_counter()
+                if constants is None:
+                    paths, specs = self.leaves.paths(args), map(_described, self.leaves.flatten(args)[0])
+                    now = dict(zip(paths, specs, strict=True))
+                else:
+                    now = constants | dict(zip(traced, map(_described, args), strict=True))
+                try:
+                    return whole(*args)
+                finally:
+                    Specialised.latest = Trace([*now], [*now.values()], time.perf_counter() - start)
+                    self.traces.append(Specialised.latest)
 
-        return run
+            if constants is None and self.leaves.unwraps:
+                vars(run)["__wrapped__"] = self.written
+            self.made[key] = self.compile(run)
+        made: Function = self.made[key]
+        return made
+
+    def _key(self, path: str, leaf: Any) -> Any:
+        """What tells a constant from others. Raises UnsupportedError where there is nothing."""
+        key = constant(leaf)
+        if key is None:
+            number, rest = int(path.partition("[")[0].partition(".")[0]), path.lstrip("0123456789")
+            name = tree.argument_names(self.written, number + 1)[number]
+            raise UnsupportedError(
+                f"`{name}{rest}` is a {type(leaf).__name__}, not an array, a container or a plain value; "
+                f"{self.leaves.remedy}"
+            )
+        return key
 
     def observed(self) -> Observed:
         """A compilation for each trace, with its reason and seconds."""
@@ -80,30 +180,57 @@ class Specialised(Bindable):
         """Why the function was traced each time: in what its arguments differ from the likest ones before."""
         for number, trace in enumerate(self.traces):
             earlier = self.traces[:number]
-            alike = [_differences(before, trace) for before in earlier if before.structure == trace.structure]
+            alike = [_differences(before, trace) for before in earlier if before.paths == trace.paths]
             yield _listed(min(alike, key=len)) if alike else OTHER if earlier else FIRST
 
 
-@dataclass(frozen=True)
-class Spec:
-    """What an array is: `float32[2, 3]`."""
+def constant(leaf: Any) -> Any:
+    """What tells a plain value from others: equal for what a function cannot tell apart; None of what is not plain.
 
-    dtype: Any
-    shape: Any
+    Functions are plain, and so are slices, and dataclasses and containers of plain values.
+    """
+    if isinstance(leaf, _PLAIN):
+        return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+    if callable(leaf):
+        return _Same(leaf)
+    if isinstance(leaf, slice):
+        return slice, *map(constant, (leaf.start, leaf.stop, leaf.step))
+    parts = named_parts(leaf)
+    if parts is None and isinstance(leaf, (list, tuple, set, frozenset)):
+        parts = dict(enumerate(leaf))
+    if parts is None:
+        return None
+    keys = [(constant(name), constant(part)) for name, part in parts.items()]
+    return None if any(key is None for pair in keys for key in pair) else (type(leaf), *keys)
 
-    def __repr__(self) -> str:
-        return f"{getattr(self.dtype, 'name', self.dtype)}{list(self.shape)}"
+
+class _Same:
+    """Equal to itself alone; it keeps the value, so that no other has its id."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _described(leaf: Any) -> str:
+    """`float32[2, 3]` of an array, a plain value itself, and the class of what is neither."""
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if dtype is not None and shape is not None:
+        number = " of a number" if getattr(leaf, "weak_type", False) else ""
+        return f"{getattr(dtype, 'name', dtype)}{list(shape)}{number}"
+    said = repr(leaf) if constant(leaf) is not None and not callable(leaf) else type(leaf).__name__
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
 def _differences(before: Trace, now: Trace) -> list[str]:
     """`argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
-    pairs = zip(optree.treespec_paths(now.structure), before.leaves, now.leaves, strict=True)
-    return [f"{_place(path)}: {was!r} before, {is_!r} now" for path, was, is_ in pairs if repr(was) != repr(is_)]
-
-
-def _place(path: Sequence[Any]) -> str:
-    number, *keys = path
-    return f"argument {number}" + "".join(f"[{key!r}]" for key in keys)
+    rows = zip(now.paths, before.leaves, now.leaves, strict=True)
+    return [f"argument {path}: {was} before, {is_} now" for path, was, is_ in rows if was != is_]
 
 
 def _listed(differences: list[str]) -> str:

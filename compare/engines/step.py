@@ -10,21 +10,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from compare.engines.containers import named_parts
 from compare.engines.heap import ByteCounter
 from compare.workloads.base import Example
 
 Function = Callable[..., Any]
 Context = Callable[[], AbstractContextManager[object]]
 
+LOSS_NAME = "loss"
 LOSS = "the first, or as 'loss'"
 """Where `loss_in` looks."""
 
 
 def loss_in(returned: Any) -> Any:
-    """The loss in what a function returns: itself, the first of a tuple, or what a dict calls `loss`."""
-    if isinstance(returned, tuple) and returned:
-        return returned[0]
-    return returned.get("loss") if isinstance(returned, dict) else returned
+    """The loss in what a function returns: itself, the first of a tuple, or what it calls `loss`.
+
+    Names have mappings, named tuples and dataclasses.
+    """
+    parts = named_parts(returned)
+    if parts is not None and (LOSS_NAME in parts or not isinstance(returned, tuple)):
+        return parts.get(LOSS_NAME)
+    return returned[0] if isinstance(returned, (tuple, list)) and returned else returned
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import StateReader, Step, TrainingFunction
-from compare.errors import EffectsError, described
+from compare.errors import EffectsError, NoGradientsError, described, place_of
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
 from compare.instruments.rounding import Moves
@@ -161,17 +161,19 @@ class FunctionRunnable(Runnable):
     A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
     function is compared with eager alone, by the same seed. One that gives another result for the same seed and state
     is compared in nothing but shapes, and so is a random one where a compiled one cannot repeat what eager draws:
-    `uncompared` says so. Gradients are those in the argument `argnum`, and without `checks` nothing is expected.
+    `uncompared` says so. Gradients are those in the argument `argnum`, if there are any or they are `needed`. Without
+    `checks` nothing is expected.
     """
 
     cut: Status = "unsupported"
 
     def __init__(
         self, engine: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
-        *, checks: bool,
+        *, checks: bool, needed: bool = True,
     ) -> None:  # fmt: skip
         self.engine, self.eager, self.name = engine, eager, name
-        self.function, self.calls, self.argnum, self.checks = function, calls, argnum, checks
+        self.function, self.calls, self.checks = function, calls, checks
+        self._argnum, self._needed, self.undifferentiated = argnum, needed, ""
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
         self.uncompared: str | None = None
@@ -205,10 +207,26 @@ class FunctionRunnable(Runnable):
         state = dict(self.state.read())
         return (state,) if state else ()
 
+    @cached_property
+    def argnum(self) -> int | None:
+        """The argument whose gradients a step takes; None for the value alone, also where there are none to be had.
+
+        `undifferentiated` says why there are none.
+        """
+        if self._argnum is None or self._needed or self.training:
+            return self._argnum
+        try:
+            with self.fresh():
+                self.engine.build(self.eager, self.function, self._argnum)(*self.calls[0])
+        except NoGradientsError as error:
+            self.undifferentiated = str(error).partition(";")[0]
+            return None
+        return self._argnum
+
     def prepare(self) -> None:
         """See the base; what the function raises, a mode will."""
         try:
-            _ = self.training
+            _ = self.training, self.argnum
         except EffectsError:
             raise
         except Exception:  # noqa: BLE001  (told where a mode raises it)
@@ -233,7 +251,7 @@ class FunctionRunnable(Runnable):
     def _told(self) -> dict[str, Any]:
         dtype = next((each.dtype for each in self.expected.values()), "")
         told = {"random": self.random, "undoubled": self.undoubled, "uncompared": self.uncompared, "dtype": dtype}
-        return {**told, "gradients": self.engine.gradients_in(self._run)}
+        return {**told, "gradients": self.engine.gradients_in(self._run), "undifferentiated": self.undifferentiated}
 
     @property
     def written(self) -> Callable[..., Any]:
@@ -344,7 +362,10 @@ class FunctionRunnable(Runnable):
 
     def reason(self, error: Exception) -> str:
         """With the line of the user's file."""
-        return self.engine.said(error) or described(error, self.name)
+        if said := self.engine.said(error):
+            return said
+        place = place_of(error, self.name)
+        return self.engine.summary(error) + (f" ({place})" if place else "")
 
     def blames(self, arm: str) -> bool:
         """What eager cannot run is the user's to mend."""
@@ -431,6 +452,10 @@ class FunctionRunnable(Runnable):
         nothing: list[Result | None] = [None] * len(self.calls)
         if self._dtype == "float64":
             return nothing
+        with self.fresh():
+            if self.engine.draws_inside(self.function, self.calls[0]):
+                self.undoubled = "it draws random numbers, which in float64 are others"
+                return nothing
         try:
             with self._otherwise(self.engine.doubles(self._held)):
                 exact, doubled = self._results(self.engine.doubled), self.engine.doubled

@@ -42,6 +42,8 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _agreement(record, records)
     if record.gradients:
         yield f"Gradients are of {record.gradients}."
+    if record.undifferentiated:
+        yield f"The value alone is compared: {record.undifferentiated}."
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
     yield from _coverage(record)

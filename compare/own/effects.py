@@ -14,6 +14,7 @@ Not found: what is written to a descriptor by its number (`os.write(1, ...)`), a
 from __future__ import annotations
 
 import io
+import os
 import random
 import sys
 import time
@@ -64,6 +65,8 @@ def refuse(name: str, effects: Sequence[SideEffect]) -> None:
         remedy = "take it out"
         if any(effect.what in traffic.ASKS for effect in effects):
             remedy = "ask before, and give the answer as an argument"
+        if any(effect.what == traffic.SYSTEM_DRAW for effect in effects):
+            remedy = "seed what it draws, as in np.random.default_rng(0), or pass the numbers as an argument"
         if any(ARGUMENT in effect.what for effect in effects):
             remedy = "make a new array (x = x + 1 instead of x += 1)"
         raise EffectsError(
@@ -121,7 +124,7 @@ class _Look:
             return output
 
         copies, heard = _copied(self.example), list[SideEffect]()
-        with _listening(heard):
+        with _listening(heard, self.engine.callbacks):
             try:
                 output = self.engine.called(watched, copies)
             except Exception:
@@ -133,7 +136,7 @@ class _Look:
     def again(self, effects: Sequence[SideEffect]) -> list[SideEffect]:
         """Those of these that a later call has too; all where it cannot be called twice."""
         heard = list[SideEffect]()
-        with _listening(heard):
+        with _listening(heard, self.engine.callbacks):
             try:
                 self.engine.called(self.f, _copied(self.example))
             except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
@@ -150,7 +153,7 @@ class _Look:
             with _stepping(places, lines):
                 return self.f(*args)
 
-        with _listening([]):
+        with _listening([], self.engine.callbacks):
             self.engine.called(watched, copies)
         return lines
 
@@ -182,8 +185,8 @@ def _stepping(places: Sequence[reach.Changeable], lines: dict[str, str]) -> Iter
 class _Ear(io.TextIOBase):
     """A stream that notes which line of the user's writes to it, and shows nothing but what ops write."""
 
-    def __init__(self, name: str, stream: Any, heard: list[SideEffect]) -> None:
-        self.stream_name, self.stream, self.heard = name, stream, heard
+    def __init__(self, name: str, stream: Any, heard: list[SideEffect], callbacks: tuple[str, ...]) -> None:
+        self.stream_name, self.stream, self.heard, self.callbacks = name, stream, heard, callbacks
 
     def writable(self) -> bool:
         """Yes."""
@@ -191,7 +194,7 @@ class _Ear(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Note which function writes."""
-        frame = _writer(sys._getframe(1))
+        frame = _writer(sys._getframe(1), self.callbacks)
         if frame is None:
             self.stream.write(text)
         elif text:
@@ -218,12 +221,13 @@ class _Nobody(io.TextIOBase):
 
 
 @contextmanager
-def _listening(heard: list[SideEffect]) -> Iterator[None]:
+def _listening(heard: list[SideEffect], callbacks: tuple[str, ...] = ()) -> Iterator[None]:
     def note(what: str, line: str) -> None:
         if what not in (effect.what for effect in heard):  # a file is opened, and then written to
             heard.append(SideEffect(what, line))
 
-    out, err, stdin = _Ear("stdout", sys.stdout, heard), _Ear("stderr", sys.stderr, heard), sys.stdin
+    out, err = (_Ear(name, getattr(sys, name), heard, callbacks) for name in ("stdout", "stderr"))
+    stdin = sys.stdin
     sys.stdin = _Nobody(heard)
     try:
         with redirect_stdout(out), redirect_stderr(err), traffic.overheard(note), traffic.asked(note):
@@ -232,16 +236,19 @@ def _listening(heard: list[SideEffect]) -> Iterator[None]:
         sys.stdin = stdin
 
 
-def _writer(frame: FrameType | None) -> FrameType | None:
-    """The frame of the user's that writes; None where an op does, or a warning, which comes once."""
+def _writer(frame: FrameType | None, callbacks: tuple[str, ...] = ()) -> FrameType | None:
+    """The frame of the user's that writes; None where an op does, on every call, or a warning, which comes once."""
+    users = None
     while frame is not None:
         name = frame.f_code.co_filename
-        if is_internal(name) or name == warnings.__file__:
+        if name.replace(os.sep, "/").endswith(callbacks):
             return None
-        if is_users(name):
-            return frame
+        if users is None and (is_internal(name) or name == warnings.__file__):
+            return None
+        if users is None and is_users(name):
+            users = frame
         frame = frame.f_back
-    return None
+    return users
 
 
 @contextmanager

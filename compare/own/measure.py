@@ -55,6 +55,7 @@ class Subject:
     calls: Calls
     case: Case | None = None
     effects: list[SideEffect] = field(default_factory=list)
+    differentiates: bool = True
 
     @property
     def engine(self) -> Engine:
@@ -64,7 +65,7 @@ class Subject:
     @property
     def settings(self) -> dict[str, Setting]:
         """What it says of a run."""
-        gradient = self.question.argnum is not None if self.case is None else self.case.argnum is not None
+        gradient = self.differentiates if self.case is None else self.case.argnum is not None
         return {
             "inputs": len(self.calls),
             "gradient": gradient,
@@ -150,7 +151,8 @@ def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
     assert subject.case is not None  # noqa: S101  (only what has a case is sent)
     if subject.question.stands_in:
         return bundle.write_question(folder, subject.question, subject.case, dims)
-    place, function = origin.origin_of(subject.function), subject.function
+    function, written = subject.function, subject.question.function
+    place = origin.origin_of(function) or (origin.PlaceInFile.of(written).origin() if ":" in written else None)
     if place is None:
         raise InputsError(
             f"{getattr(function, '__qualname__', type(function).__name__)} cannot be imported by name in a worker; "
@@ -168,8 +170,9 @@ def times(subject: Subject, job: Job) -> Time:
     question, engine = subject.question, subject.engine
     is_first = job.process in (timing.COLD, None)
     runnable = FunctionRunnable(
-        engine, question.base, question.function, subject.function, subject.calls, question.argnum, checks=is_first
-    )
+        engine, question.base, question.function, subject.function, subject.calls, question.argnum,
+        checks=is_first, needed=question.gradient is True,
+    )  # fmt: skip
     names = {arm: question.mode(arm) for arm in job.arms}
     with silenced():
         if is_first:
@@ -179,6 +182,7 @@ def times(subject: Subject, job: Job) -> Time:
         except InputsError:
             _as_written(subject)
             raise
+        subject.differentiates = runnable.argnum is not None
         if is_first:
             trains = runnable.training is not None
             for look in (

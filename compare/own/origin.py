@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 from dataclasses import dataclass
 from functools import reduce
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +29,9 @@ GUARD = 'put what it runs under `if __name__ == "__main__":`'
 
 PREFIX = "own_file_"
 """Before the name of a module made from a file, so that a file called static.py is not taken for the engine."""
+
+_files: dict[str, str] = {}
+"""The files that were run here by their paths, by the names of their modules."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,14 @@ def origin_of(f: Any) -> Origin | None:
         value = reduce(getattr, name.split("."), sys.modules[module])
     except AttributeError:
         return None
-    file = sys.modules[module].__file__ if module.startswith(PREFIX) else None
-    return Origin(module, name, file) if value is f else None
+    return Origin(module, name, _files.get(module)) if value is f else None
 
 
 @dataclass(frozen=True)
 class PlaceInFile:
-    """`FILE.py:name`: the file as a user has written it, and where it is.
+    """`FILE.py:name`, or `package.module:name`: the file as a user has written it, and where it is.
+
+    The name may be that of an attribute, `trainer.step`.
 
     That is found before any file runs, for a file may change the current folder.
     """
@@ -79,19 +85,44 @@ class PlaceInFile:
         file, colon, name = written.rpartition(":")
         if not colon or not name or not file:
             raise InputsError(f"{written!r} names no function; write FILE.py:function")
-        if not Path(file).is_file():
+        path = Path(file) if Path(file).is_file() else _file_of_module(file)
+        if path is None:
             raise InputsError(f"there is no file {file}; write FILE.py:function")
-        return cls(file, Path(file).resolve(), name)
+        return cls(file, path.resolve(), name)
 
     def load(self, *, function: bool = False) -> Any:
         """The object; the error for an unknown name offers those of the file, or of its functions."""
         module = import_file(self.path)
-        if not hasattr(module, self.name):
+        name, *attributes = self.name.split(".")
+        if not hasattr(module, name):
             own = {n: value for n, value in vars(module).items() if not n.startswith("_") and _is_own(value, module)}
             names = tuple(n for n, value in own.items() if callable(value) or not function)
-            hint = f"; {nearest(self.name, names)}" if names else ""
-            raise InputsError(f"{self.file} defines no {self.name!r}{hint}")
-        return getattr(module, self.name)
+            hint = f"; {nearest(name, names)}" if names else ""
+            raise InputsError(f"{self.file} defines no {name!r}{hint}")
+        value = getattr(module, name)
+        for attribute in attributes:
+            if not hasattr(value, attribute):
+                names = tuple(n for n in dir(value) if not n.startswith("_"))
+                raise InputsError(f"{name} in {self.file} has no {attribute!r}; {nearest(attribute, names)}")
+            name, value = f"{name}.{attribute}", getattr(value, attribute)
+        return value
+
+    def origin(self) -> Origin:
+        """The same, for another process."""
+        return Origin(import_file(self.path).__name__, self.name, str(self.path))
+
+
+def _file_of_module(name: str) -> Path | None:
+    """The file of `package.module`, looked for as `python -m` does; nothing is imported."""
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return None
+    for folder in ("", *sys.path, *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        beside = Path(folder or ".", *parts)
+        for path in (beside.with_suffix(".py"), beside / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
 
 
 def named(written: str) -> Any:
@@ -133,6 +164,19 @@ def takes_nothing(function: Any) -> bool:
         return False
 
 
+def takes_one(function: Any) -> bool | None:
+    """Whether a function is called with one argument, as what has no default says; None where Python cannot tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = sum(p.default is p.empty for p in places)
+    if needed > 1 or not (places or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
+        return False
+    return True if needed == 1 or len(places) == 1 else None
+
+
 def _beside(function: str, place: PlaceInFile) -> Any:
     module = import_file(place.path)
     for name in INPUTS:
@@ -164,7 +208,8 @@ def import_file(path: Path) -> ModuleType:
     processes, and whatever the file raises.
     """
     where = path.resolve()
-    name = PREFIX + where.stem
+    root, inside = _package(where)
+    name = inside or PREFIX + where.stem
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(where):
         return loaded
@@ -175,21 +220,51 @@ def import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise InputsError(f"{path} is no Python file; its name ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    if str(where.parent) not in sys.path:
-        sys.path.append(str(where.parent))
-    sys.modules[name] = module
+    for folder in dict.fromkeys((str(root), str(where.parent))):
+        if folder not in sys.path:
+            sys.path.append(folder)
     from compare.own import traffic
 
     try:
         with traffic.one_process(path.name):
-            spec.loader.exec_module(module)
+            module = _executed(spec, name, inside=bool(inside))
     except BaseException as error:
         sys.modules.pop(name, None)
         if isinstance(error, SystemExit):
             raise InputsError(f"{path.name} ends the program when it is imported; {GUARD}") from None
         raise
+    _files[name] = str(where)
     return module
+
+
+def _executed(spec: ModuleSpec, name: str, *, inside: bool) -> ModuleType:
+    """The module, run; that of a package may have been run by the package."""
+    if inside:
+        importlib.import_module(name.rpartition(".")[0])
+    loaded = sys.modules.get(name)
+    if loaded is not None and loaded.__file__ == spec.origin:
+        return loaded
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None  # noqa: S101  (looked at before)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _package(where: Path) -> tuple[Path, str]:
+    """The folder from which a file is imported, and its name as a module of a package; "" of one in no package.
+
+    A package has an `__init__.py`, or its file lies below a folder of PYTHONPATH and says `from .`.
+    """
+    root = where.parent
+    while (root / "__init__.py").is_file() and root.parent != root:
+        root = root.parent
+    if root == where.parent and b"from ." in where.read_bytes():
+        above = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+        root = next((folder for folder in above if folder in where.parents), root)
+    parts = where.relative_to(root).with_suffix("").parts
+    if root == where.parent or parts[0] in PACKAGES or not all(part.isidentifier() for part in parts):
+        return where.parent, ""
+    return root, ".".join(parts).removesuffix(".__init__")
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
 
 from compare.engines import Engine, named
@@ -12,7 +12,7 @@ from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import ClockName, clock_name
-from compare.own.origin import takes_nothing
+from compare.own.origin import takes_nothing, takes_one
 from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job
@@ -209,15 +209,32 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
 
 
 def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
-    """The inputs as a list of calls of the function. Raises InputsError unless each is a tuple of arguments."""
+    """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
+
+    A tuple or a list of these is the arguments of a call, and so is a named tuple unless the function takes one
+    argument; anything else is the one argument of a function of one. Raises InputsError of what is none of these.
+    """
     rule = f"inputs is a list of calls, each the tuple of its arguments: write inputs = [{_call_of(function)}]"
-    if not isinstance(inputs, Sequence) or not inputs:
-        raise InputsError(f"inputs is {'empty' if isinstance(inputs, Sequence) else _kind(inputs)}; {rule}")
-    for number, call in enumerate(inputs):
-        if not isinstance(call, tuple) or not (call or takes_nothing(function)):
-            kind = "empty" if isinstance(call, tuple) else _kind(call)
-            raise InputsError(f"inputs[{number}] is {kind}; {rule}")
-    return list(inputs)
+    gives = (
+        not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
+    )
+    calls = list(inputs) if gives else []
+    if not calls:
+        raise InputsError(f"inputs is {'empty' if gives else _kind(inputs)}; {rule}")
+    return [_arguments(call, number, function, rule) for number, call in enumerate(calls)]
+
+
+def _arguments(batch: Any, number: int, function: Any, rule: str) -> tuple[Any, ...]:
+    """The arguments of the call of a batch."""
+    is_single = takes_one(function)
+    if type(batch) is tuple or (isinstance(batch, (tuple, list)) and not (is_single and len(batch) != 1)):
+        if batch or takes_nothing(function):
+            return tuple(batch)
+        raise InputsError(f"inputs[{number}] is empty; {rule}")
+    is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
+    if is_single is False or not is_value:
+        raise InputsError(f"inputs[{number}] is {_kind(batch)}; {rule}")
+    return (batch,)
 
 
 def _kind(value: Any) -> str:

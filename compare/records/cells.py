@@ -157,3 +157,4 @@ class Compilations(OfArms, tag="compilations"):
     trains: bool = False
     conditioning: float = 0.0
     gradients: str = ""
+    undifferentiated: str = ""

@@ -166,8 +166,6 @@ def test_workers_import_the_file_too(call, mine):
         ("mine.py:los", [], 2, "did you mean 'loss'?"),
         ("mine.py:value", [], 2, "is no function but of type int"),
         ("beside.py:print", [], 2, "defines no 'print'"),
-        ("mine.py:inside", ["--processes", "1"], 2, "maker.<locals>.inside cannot be imported"),
-        ("mine.py:inside", ["--processes", "1"], 2, "--processes 0"),
         ("mine.py:nofn", [], 2, "choose one of loss, asks, wrong, unmasked, moody, streams, maker, inside\n"),
         ("mine.py:loss", ["--inputs", "mine.py:nothing"], 2, "defines no 'nothing'"),
         ("mine.py:loss", ["--modes", "dynamic,statik"], 2, "did you mean 'static"),

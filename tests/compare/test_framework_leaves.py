@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+
 import numpy as np
+import optree
 import pytest
 
 from compare.engines import jax, leaves
 from compare.engines.leaves import Specialised, Trace
+from compare.errors import UnsupportedError
 
 
 def by_shape(function):
@@ -14,7 +19,7 @@ def by_shape(function):
     seen = {}
 
     def call(*arrays):
-        key = tuple((x.shape, x.dtype) for x in arrays)
+        key = tuple((x.shape, x.dtype) for x in optree.tree_leaves(arrays))
         seen.setdefault(key, function(*arrays) if key not in seen else None)
         return seen[key]
 
@@ -22,9 +27,20 @@ def by_shape(function):
     return call
 
 
+class Arrays(leaves.Everything):
+    remedy = "give an array"
+
+    def is_traced(self, leaf):
+        return isinstance(leaf, np.ndarray)
+
+
+def power(params, x, power=1):
+    return float(np.sum(x)) ** (power if isinstance(power, int) else 1)
+
+
 @pytest.fixture
 def step():
-    return Specialised(lambda params, x, power=1: float(np.sum(x)) ** power, by_shape, np.ndarray)
+    return Specialised(power, by_shape, Arrays())
 
 
 def ones(*shape, dtype=np.float32):
@@ -71,6 +87,49 @@ def test_many_differences_are_counted(step):
     assert reasons(step)[1].endswith("argument 0[2]: float32[1] before, float32[2] now, and 2 more")
 
 
+@dataclasses.dataclass
+class Config:
+    power: int
+    names: list
+
+
+def test_what_is_equal_in_all_that_can_be_told_is_one_constant(step):
+    for constant in (slice(0, 3), Config(2, ["a"]), {"a": (1, None)}, "text", np.tanh, np.dtype("int8"), 1):
+        for same in (constant, copy.deepcopy(constant)):
+            step({}, ones(2), same)
+    others = (slice(0, 4), Config(3, ["a"]), Config(2, ["b"]), "other", np.sin, np.dtype("int16"), 1.0, True)
+    for other in others:
+        step({}, ones(2), other)
+    assert len(reasons(step)) == 7 + len(others)
+
+
+def test_what_is_no_array_container_or_plain_value_is_refused_by_the_name_of_its_argument(step):
+    class Thing:
+        pass
+
+    for thing, place in ((Thing(), "`power`"), ([1, Thing()], r"`power\[1\]`"), (Config(1, [Thing()]), "`power`")):
+        with pytest.raises(
+            UnsupportedError, match=place + " is a .*, not an array, a container or a plain value; give"
+        ):
+            step({}, ones(2), thing)
+
+
+def test_equal_texts_of_values_that_differ_are_not_taken_for_one(step):
+    class Quiet:
+        def __init__(self, n):
+            self.n = n
+
+        def __call__(self):
+            return self.n
+
+        def __repr__(self):
+            return "quiet"
+
+    for n in (1, 2):
+        step({}, ones(2), Quiet(n))
+    assert len(reasons(step)) == 2
+
+
 def test_what_was_forgotten_is_traced_again_for_the_same(step):
     step({}, ones(2))
     next(iter(step.made.values())).clear()
@@ -82,7 +141,7 @@ def test_what_jax_does_after_a_trace_is_added_to_it_and_what_it_does_for_others_
     lowering, compiling = jax._STAGES
     monkeypatch.setattr(Specialised, "latest", None)
     jax._heard(lowering, 9.0, "jit(run)")
-    monkeypatch.setattr(Specialised, "latest", Trace(None, [], 1.0))
+    monkeypatch.setattr(Specialised, "latest", Trace([], [], 1.0))
     for event, seconds, name in ((lowering, 2.0, "run"), (compiling, 4.0, "jit(run)"), (compiling, 8.0, "jit(add)")):
         jax._heard(event, seconds, fun_name=name, other=1)
     jax._heard("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")

@@ -13,8 +13,9 @@ import optree
 
 from compare.engines.base import Mode
 from compare.engines.composed import composed
+from compare.engines.containers import opened
 from compare.engines.framework import Framework
-from compare.engines.leaves import Specialised
+from compare.engines.leaves import Everything, Specialised
 from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,
@@ -28,7 +29,7 @@ from compare.engines.step import (
 )
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader
-from compare.errors import without_folders
+from compare.errors import NoGradientsError, without_folders
 from compare.records.device import Device
 
 EAGER = Mode("eager")
@@ -108,7 +109,15 @@ class TensorFlow(Framework):
         """Arrays, copied."""
         import tensorflow as tf
 
-        return optree.tree_map(lambda x: x.numpy() if isinstance(x, tf.Tensor) else x, tree, none_is_leaf=True)
+        def numbers(value: Any) -> Any:
+            if isinstance(value, tf.RaggedTensor):
+                value = value.to_tensor()
+            if isinstance(value, (tf.IndexedSlices, tf.SparseTensor)):
+                sparse = isinstance(value, tf.SparseTensor)
+                value = tf.sparse.to_dense(tf.sparse.reorder(value)) if sparse else tf.convert_to_tensor(value)
+            return value.numpy() if isinstance(value, (tf.Tensor, tf.Variable)) else None
+
+        return opened(tree, numbers)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
@@ -119,7 +128,7 @@ class TensorFlow(Framework):
         """See the base."""
         import tensorflow as tf
 
-        return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), tf.Tensor)
+        return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), Everything())
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
@@ -208,7 +217,10 @@ class TensorFlow(Framework):
 
 
 class TapeStep(Bindable):
-    """`step(*args) -> (what the loss returns, gradients)`; a tape watches the leaves of one argument alone."""
+    """`step(*args) -> (what the loss returns, gradients)`; a tape watches the floats of one argument alone.
+
+    Those of a model are its trainable variables. The step raises NoGradientsError where there is no loss, or no float.
+    """
 
     def __init__(self, loss: Function, argnum: int) -> None:
         self.loss, self.argnum = loss, argnum
@@ -217,23 +229,56 @@ class TapeStep(Bindable):
         """See the base; gradients that are none become zeros afterwards."""
         import tensorflow as tf
 
-        loss = self.loss
-        leaves, structure = optree.tree_flatten(args[self.argnum])
-        watched = leaves[0] if leaves and leaves[0] is args[self.argnum] else leaves
+        loss, argument = self.loss, args[self.argnum]
+        named = _floats(argument)
+        leaves = list(named.values())
+        if not leaves:
+            raise NoGradientsError("the first argument holds no floats; give the parameters first")
+        watched = leaves[0] if leaves[0] is argument else leaves
 
         def run() -> tuple[Any, Any]:
             with tf.GradientTape() as tape:
                 tape.watch(watched)
                 value = loss(*args)
-            return value, tape.gradient(loss_in(value), watched)
+            return value, tape.gradient(_scalar(loss_in(value)), watched)
 
         def result(returned: tuple[Any, Any]) -> tuple[Any, Any]:
             value, gradients = returned
             gradients = gradients if watched is leaves else [gradients]
-            dense = [
-                tf.zeros_like(leaf) if gradient is None else tf.convert_to_tensor(gradient)
-                for leaf, gradient in zip(leaves, gradients, strict=True)
-            ]
-            return value, optree.tree_unflatten(structure, dense)
+            dense = {
+                name: tf.zeros_like(leaf) if gradient is None else tf.convert_to_tensor(gradient)
+                for (name, leaf), gradient in zip(named.items(), gradients, strict=True)
+            }
+            return value, _placed(argument, dense)
 
         return BoundCall(run, result)
+
+
+def _floats(argument: Any) -> dict[int, Any]:
+    """What is differentiated in an argument, by the place of its leaf, or of a variable of a model."""
+    import tensorflow as tf
+
+    model = getattr(argument, "trainable_variables", None)
+    leaves = list(model) if model is not None else optree.tree_leaves(argument)
+    are = (tf.Tensor, tf.Variable)
+    tensors = {i: leaf.value if model is not None and hasattr(leaf, "path") else leaf for i, leaf in enumerate(leaves)}
+    return {i: x for i, x in tensors.items() if isinstance(x, are) and x.dtype.is_floating}
+
+
+def _placed(argument: Any, gradients: dict[int, Any]) -> Any:
+    """The gradients where their leaves lie; by number where there are others, and those of a model."""
+    leaves, structure = optree.tree_flatten(argument)
+    if len(gradients) != len(leaves) or hasattr(argument, "trainable_variables"):
+        return gradients
+    return optree.tree_unflatten(structure, list(gradients.values()))
+
+
+def _scalar(loss: Any) -> Any:
+    """The loss. Raises NoGradientsError where it is none."""
+    import tensorflow as tf
+
+    if not tf.is_tensor(loss):
+        raise NoGradientsError(f"the function gives a {type(loss).__name__} and no loss; return one float")
+    if loss.shape.rank not in (0, None) or not loss.dtype.is_floating:
+        raise NoGradientsError(f"the function gives {loss.dtype.name}{list(loss.shape)}; return one float")
+    return loss

@@ -10,7 +10,7 @@ from typing import Any
 import optree
 
 from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
-from compare.errors import InputsError
+from compare.errors import InputsError, NoGradientsError
 from compare.words import text
 
 INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
@@ -141,14 +141,14 @@ def _look(loss: Any, error: Exception, parts: Sequence[Any], *, may_be_none: boo
 
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-        raise InputsError(
+        raise (InputsError if loss is None else NoGradientsError)(
             f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
         ) from error
     if not parts or not loss.requires_grad:
         if parts and may_be_none:
             return
         what = "the loss has no gradient" if parts else "neither the first argument nor the loss holds a parameter"
-        raise InputsError(
+        raise NoGradientsError(
             f"{what}; return the loss of a module or of float tensors, before backward() and item(), {INSTEAD}"
         ) from error
     if "second time" in str(error):

@@ -1,0 +1,151 @@
+"""JAX's containers: what is a leaf, what is differentiated, what draws random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from compare.engines.containers import named_parts, opened
+from compare.engines.step import Function, loss_in
+from compare.errors import NoGradientsError
+
+DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
+"""Primitives that make random numbers."""
+
+
+class Pytrees:
+    """How `Specialised` takes arguments apart: as JAX does."""
+
+    unwraps = True
+    remedy = "register its class (jax.tree_util.register_dataclass), or close over it"
+
+    def flatten(self, args: Any) -> tuple[list[Any], Any]:
+        """The leaves, and what they lie in."""
+        import jax
+
+        return jax.tree_util.tree_flatten(args)
+
+    def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
+        """The same with other leaves."""
+        import jax
+
+        return jax.tree_util.tree_unflatten(structure, leaves)
+
+    def paths(self, args: Any) -> list[str]:
+        """The place of each leaf: `0['w']`, its argument first."""
+        import jax
+
+        rows, _ = jax.tree_util.tree_flatten_with_path(args)
+        return [f"{path[0].idx}{jax.tree_util.keystr(path[1:])}" for path, _ in rows]
+
+    def is_traced(self, leaf: Any) -> bool:
+        """Whether JAX traces it: an array of its own or NumPy's, or a number."""
+        import jax
+
+        return isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex))
+
+    def decides(self, function: Function, args: Any) -> bool:
+        """Whether the function decides on a number of Python's, which then is a constant, as by `static_argnums`."""
+        import jax
+
+        leaves, structure = self.flatten(args)
+        if not any(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves):
+            return False
+        at = [i for i, leaf in enumerate(leaves) if self.is_traced(leaf)]
+
+        def run(*traced: Any) -> Any:
+            placed = dict(zip(at, traced, strict=True))
+            return function(*self.unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+        try:
+            jax.eval_shape(run, *(leaves[i] for i in at))
+        except Exception:  # noqa: BLE001  (what else it raises, it raises again where it is called)
+            return True
+        return False
+
+
+def differentiated(loss: Function, argnum: int) -> Function:
+    """`step(*args) -> (what the loss returns, gradients)`, in the floats of one argument; what else it holds stays.
+
+    The step raises NoGradientsError where there is no loss, or where it gives what it is given, changed.
+    """
+    import jax
+
+    def step(*args: Any) -> tuple[Any, Any]:
+        leaves, structure = jax.tree_util.tree_flatten(args[argnum])
+        at = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
+        if not at:
+            raise NoGradientsError("the first argument holds no floats; give the parameters first")
+
+        def of(floats: Sequence[Any]) -> tuple[Any, Any]:
+            placed = dict(zip(at, floats, strict=True))
+            argument = structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)])
+            value = loss(*args[:argnum], argument, *args[argnum + 1 :])
+            return _scalar(value, structure), value
+
+        (_, value), gradients = jax.value_and_grad(of, has_aux=True)([leaves[i] for i in at])
+        if len(at) == len(leaves):
+            return value, structure.unflatten(gradients)
+        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(args[argnum])[0]]
+        return value, dict(zip((paths[i] for i in at), gradients, strict=True))
+
+    return step
+
+
+def _is_float(leaf: Any) -> bool:
+    import jax.numpy as jnp
+
+    return isinstance(leaf, float) or (hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.floating)))
+
+
+def _scalar(value: Any, structure: Any) -> Any:
+    """The loss in what a function gives. Raises NoGradientsError where it gives none."""
+    import jax
+
+    loss = loss_in(value)
+    if not hasattr(loss, "dtype") and not isinstance(loss, float):
+        raise NoGradientsError(f"the function gives {_kind(loss)} and no loss; return one float, or (loss, more)")
+    if getattr(loss, "shape", ()) != () or not _is_float(loss):
+        shape = f"{loss.dtype}{list(loss.shape)}"
+        raise NoGradientsError(f"the function gives {shape}; return one float, or (loss, more)")
+    more = value if isinstance(value, (tuple, list)) else ()
+    if structure.num_nodes > 1 and any(jax.tree_util.tree_structure(part) == structure for part in more[1:]):
+        raise NoGradientsError("the function gives its first argument back, changed: it is a whole step")
+    return loss
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__name__}"
+
+
+def plain(tree: Any) -> Any:
+    """What a step gives, as NumPy's arrays in Python's containers; keys of random numbers are as their data."""
+    import jax
+
+    def numbers(value: Any) -> Any:
+        if isinstance(value, jax.Array):
+            is_key = jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
+            return np.asarray(jax.random.key_data(value) if is_key else value)
+        if isinstance(value, (list, tuple, dict)) or named_parts(value) is not None or value is None:
+            return None
+        leaves, structure = jax.tree_util.tree_flatten(value)
+        if jax.tree_util.treedef_is_leaf(structure):
+            return None
+        return {str(i): plain(leaf) for i, leaf in enumerate(leaves)}
+
+    return opened(tree, numbers)
+
+
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """The arguments with every array changed, whatever they lie in."""
+    import jax
+
+    is_array = (jax.Array, np.ndarray)
+    return jax.tree_util.tree_map(lambda leaf: change(leaf) if isinstance(leaf, is_array) else leaf, tree)
+
+
+def draws(jaxprs: Iterator[Any]) -> bool:
+    """Whether any of these makes random numbers."""
+    return any(equation.primitive.name in DRAWS for jaxpr in jaxprs for equation in jaxpr.eqns)

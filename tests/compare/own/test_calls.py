@@ -1,0 +1,171 @@
+"""How a user names a function and gives its calls: in a file, a package or an object, as tuples or as batches."""
+
+import collections
+import dataclasses
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from compare import engines
+from compare.engines.step import loss_in
+from compare.errors import InputsError
+from compare.own import origin
+from compare.own.origin import PlaceInFile
+from compare.own.question import calls_in
+
+X, Y = np.ones(3), np.zeros(3)
+PACKAGE = {
+    "wares/__init__.py": "",
+    "wares/nets.py": "from wares.sub import deep\nSCALE = deep.SCALE\n",
+    "wares/sub/__init__.py": "",
+    "wares/sub/deep.py": "SCALE = 2.0\n",
+    "wares/train.py": """
+from .nets import SCALE
+class Trainer:
+    def step(self, x):
+        return x * SCALE
+trainer = Trainer()
+def loss(x):
+    return x * SCALE
+inputs = [(1.0,)]
+""",
+}
+
+
+class Pair(NamedTuple):
+    x: object
+    y: object
+
+
+class Out(NamedTuple):
+    more: float
+    loss: float
+
+
+@dataclasses.dataclass
+class Batch:
+    x: object
+    loss: object = None
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    for path, text in PACKAGE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "wares"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("written", ["wares/train.py:loss", "wares.train:loss", "wares/train.py:trainer.step"])
+def test_code_of_a_package_is_found_with_its_relative_imports_here_and_in_another_process(package, written):
+    f, calls = origin.called(written, None)
+    assert (f(3.0), calls) == (6.0, [(1.0,)])
+    place = origin.origin_of(f) or PlaceInFile.of(written).origin()
+    assert place.module == "wares.train"
+    assert place.load() == f
+
+
+def test_a_file_below_pythonpath_is_one_of_a_package_without_an_init(package, monkeypatch):
+    (package / "wares" / "__init__.py").unlink()
+    monkeypatch.setenv("PYTHONPATH", str(package))
+    monkeypatch.chdir(package / "wares")
+    assert origin.called("train.py:loss", None)[0](3.0) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("wares.trian:loss", "there is no file wares.trian; write FILE.py:function"),
+        ("wares/train.py:trainer.stop", "trainer in wares/train.py has no 'stop'; did you mean step"),
+        ("wares/train.py:trainr.step", "wares/train.py defines no 'trainr'; did you mean trainer"),
+    ],
+)
+def test_a_name_that_is_none_is_refused_with_the_nearest(package, written, said):
+    with pytest.raises(InputsError) as told:
+        origin.named(written)
+    assert said in str(told.value).replace("'step'", "step").replace("'trainer'", "trainer")
+
+
+class Loader:
+    """Gives batches, each time anew, and is no list."""
+
+    def __init__(self, *batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+def one(batch):
+    return batch
+
+
+def two(x, y):
+    return x, y
+
+
+@pytest.mark.parametrize(
+    ("function", "batch", "call"),
+    [
+        (two, (X, Y), (X, Y)),
+        (two, [X, Y], (X, Y)),
+        (two, Pair(X, Y), (X, Y)),
+        (one, {"x": X}, ({"x": X},)),
+        (one, X, (X,)),
+        (one, [X], (X,)),
+        (one, Batch(X), (Batch(X),)),
+        (one, Pair(X, Y), (Pair(X, Y),)),
+        (one, [X, Y], ([X, Y],)),
+        (one, collections.UserDict(x=X), (collections.UserDict(x=X),)),
+    ],
+)
+def test_batches_are_calls_as_loops_take_them(function, batch, call):
+    for inputs in ([batch, batch], Loader(batch, batch), iter([batch, batch])):
+        calls = calls_in(inputs, function)
+        assert len(calls) == 2
+        assert [type(value) for value in calls[0]] == [type(value) for value in call]
+        assert repr(calls[0]) == repr(call)
+
+
+@pytest.mark.parametrize("inputs", [[X, Y], [3], [], {"x": X}, X, "text", [()], Loader()])
+def test_what_is_no_call_is_refused_with_how_to_write_one(inputs):
+    with pytest.raises(InputsError, match=r"write inputs = \[\(x, y\)\]"):
+        calls_in(inputs, two)
+
+
+@pytest.mark.parametrize(
+    ("returned", "loss"),
+    [
+        (1.0, 1.0),
+        ((1.0, "more"), 1.0),
+        ([1.0, "more"], 1.0),
+        ({"more": 2.0, "loss": 1.0}, 1.0),
+        (collections.OrderedDict(more=2.0, loss=1.0), 1.0),
+        (collections.UserDict(loss=1.0), 1.0),
+        (Batch("x", 1.0), 1.0),
+        (Out(2.0, 1.0), 1.0),
+        (Pair(1.0, 2.0), 1.0),
+        ({"more": 2.0}, None),
+    ],
+)
+def test_a_loss_is_the_value_the_first_of_a_tuple_or_what_is_called_loss(returned, loss):
+    assert loss_in(returned) == loss
+
+
+def test_a_file_that_imports_keras_alone_runs_in_its_backend(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    assert engines.of_imports("import keras") == "tensorflow"
+    (tmp_path / "keras.json").write_text('{"backend": "torch"}', "utf-8")
+    assert engines.of_imports("from keras import layers") == "torch"
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert engines.of_imports("import keras, numpy") == "jax"
+    assert engines.of_imports("import keras, torch") == "torch"
+    monkeypatch.setenv("KERAS_BACKEND", "numpy")
+    assert engines.of_imports("import keras") is None
