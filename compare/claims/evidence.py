@@ -94,12 +94,18 @@ class Evidence:
         return min(counted & set(means), key=lambda arm: (means[arm], arm), default=None)
 
 
-def cells(records: Records, kind: type[OfArms]) -> list[Evidence]:
-    """The evidence of the records of one kind (times or memory), by workload and rising size, and by base."""
+def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
+    """The evidence of the records of one kind (times or memory), by workload and rising size, and by base.
+
+    With `wrong` that of arms which disagree is there as well, where they were timed all the same.
+    """
     right = admitted(records)
 
     def usable(record: OfArms) -> dict[str, Any]:
-        return {arm: m for arm, m in record.arms.items() if m.status == "ok" and (record.cell, arm) in right}
+        rows = record.arms.items()
+        if wrong:
+            return {arm: row for arm, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", ())}
+        return {arm: row for arm, row in rows if row.status == "ok" and (record.cell, arm) in right}
 
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: (record.cell, record.base))
     evidence = []

@@ -317,8 +317,10 @@ def _call(index: int, call: Sequence[Difference], reference: Standard, moves: Ca
 
     if len(errors) != len(leaves):
         return row._replace(fault=fault(errors, [0.0] * len(errors)))
-    if fault(errors, limits) is None:
-        return row
+    said = fault(errors, limits)
+    sizeless = any(math.isinf(e) for e, leaf in zip(errors, leaves, strict=True) if not is_exact(leaf.array))
+    if said is None or sizeless or reference.blind:
+        return row._replace(fault=said)
     multiple = FACTOR if reference.own and not reference.judged else 1.0 if reference.dtype in UNITS else MULTIPLE
     rounding = moves(NUDGES)
     allowed = _limits(rounding.sizes, limits, multiple)

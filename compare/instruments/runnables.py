@@ -44,12 +44,14 @@ class Runnable(ABC):
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
     cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
+    times_wrong  whether an arm that disagrees is timed all the same
     """
 
     engine: Engine
     lengths: Sequence[int]
     varies: bool
     cut: Status = "ok"
+    times_wrong: bool = False
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -166,6 +168,7 @@ class FunctionRunnable(Runnable):
     """
 
     cut: Status = "unsupported"
+    times_wrong = True
 
     def __init__(
         self, engine: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
@@ -538,6 +541,7 @@ class ModelRunnable(FunctionRunnable):
     """A real model of the suite; one whose first epoch was ended at its limit tells what it took by then."""
 
     cut: Status = "ok"
+    times_wrong = False
 
     def blames(self, arm: str) -> bool:
         """What a model raises is its own result: it loses no other."""

@@ -41,9 +41,10 @@ def table(result: Measured) -> list[tuple[str, ...]]:
     warm, first, cached, memory = (
         contest.values for contest in (verdict.steady, verdict.first, verdict.cached, verdict.memory)
     )
+    seconds = {**{mode: mean for mode, (mean, _) in verdict.wrong.items()}, **warm}
     columns: dict[str, Callable[[str], str]] = {
         "mode": str,
-        "a call": lambda mode: text.seconds(warm[mode]) if mode in warm else "",
+        "a call": lambda mode: text.seconds(seconds[mode]) if mode in seconds else "",
         f"÷ {verdict.steady.base}": lambda mode: _of_base(result, mode),
         "first run": lambda mode: text.seconds(first[mode]) if mode in first else "",
         "cached": lambda mode: text.seconds(cached[mode]) if mode in cached else "",
@@ -239,5 +240,6 @@ def _cell(tag: str, value: str, *, number: bool) -> str:
 
 
 def _of_base(result: Measured, mode: str) -> str:
-    ratio = result.verdict.of_base.get(mode)
+    _, of_wrong = result.verdict.wrong.get(mode, (0.0, None))
+    ratio = result.verdict.of_base.get(mode) or of_wrong
     return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}" if ratio else ""

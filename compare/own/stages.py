@@ -85,7 +85,12 @@ def refused(question: Question, answer: Records, arms: Sequence[str], *, cut: bo
         return named or set(arms[1:][-1:] or arms)
     ended = {mode for time in times for mode, row in time.arms.items() if not row.whole}
     rows = [row for record in (*of(answer, Parity), *times) for row in record.arms.items()]
-    bad = {mode for mode, row in rows if row.status != "ok"} - (set() if cut else ended)
+    timed_all_the_same = "disagree" if question.adapter.costly else "ok"
+    bad = {
+        mode
+        for mode, row in rows
+        if row.status != "ok" and (row.status != timed_all_the_same or mode == question.mode(question.base))
+    } - (set() if cut else ended)
     return {arm for arm in arms if question.mode(arm) in bad | (ended if cut else set())}
 
 

@@ -62,6 +62,7 @@ class OwnVerdict:
     refused: Mapping[str, str]
     disagree: bool
     answered: bool = True
+    wrong: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.sentence
@@ -114,15 +115,28 @@ def verdict(records: Records) -> OwnVerdict:
     stream = start is not None and any(r.stream for process in start.processes for r in process.values())
     advice = _advice(warm, first, even, of_base.values())
     idle = [mode for record in of(records, Compilations) for mode, row in record.arms.items() if row.share == 0]
-    sentence = _sentence(advice, warm, first, memory, refused, idle, _waiting(records), stream=stream)
+    waiting = _waiting(records)
+    wrong = _wrong(records, [arm for arm, row in rows.items() if row.status == "disagree"])
+    left = {arm: reason for arm, reason in refused.items() if arm not in wrong}
+    warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
+    sentence = " ".join([*warnings, _sentence(advice, warm, first, memory, left, idle, waiting, stream=stream)])
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = not advice.startswith(CANNOT_TELL)
-    return OwnVerdict(sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered)
+    return OwnVerdict(
+        sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered, wrong
+    )
 
 
-def _of_all(records: Records, kind: type[OfArms]) -> list[Evidence]:
+def _wrong(records: Records, arms: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
+    """The steady times of arms that disagree, where they were timed all the same."""
+    times = _of_all(records, Time, wrong=True) if arms else []
+    means = times[0].means(steady) if times else {}
+    return {arm: (means[arm], ratio_of(times[0], arm, times[0].base, steady)) for arm in arms if arm in means}
+
+
+def _of_all(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
     """The evidence of all engines as one, if there is any."""
-    cells_of_all = cells(records, kind)
+    cells_of_all = cells(records, kind, wrong=wrong)
     return [joined(cells_of_all)] if cells_of_all else []
 
 

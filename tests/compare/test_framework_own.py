@@ -183,14 +183,17 @@ def test_a_training_step_is_known_by_its_code():
     assert not is_training(len)
 
 
-def test_a_mode_that_is_wrong_or_refuses_is_not_timed():
+def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_not():
     found = here("wrong", "refusing")
     refused = found.verdict.refused
     assert refused["wrong"].startswith("disagree: the output in call 1 is off by")
     assert refused["refusing"].startswith("unsupported: NotImplementedError: cannot be compiled: it prints")
     assert set(found.verdict.steady.values) == {"eager"}
+    assert set(found.verdict.wrong) == {"wrong"}
     assert here("wrong").exit_code == 4
-    assert flat(found).startswith("Only eager was measured. Not timed: wrong (disagree) and refusing (unsupported).")
+    assert flat(found).startswith("Wrong disagrees: the output in call 1 is off by")
+    assert "Only eager was measured. Not timed: refusing (unsupported)." in flat(found)
+    assert " agree " not in flat(found)
 
 
 def test_the_gradient_may_be_left_out():

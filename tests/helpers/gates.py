@@ -132,7 +132,7 @@ def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple
     assert epochs[engine.arms[0]].status == "ok", epochs[engine.arms[0]].reason
     place = {"workload": "step", "size": "given", "eager": engine.arms[0]}
     checked = {each: epoch.parity(runnable) for each, epoch in epochs.items()}
-    told = {each: epoch.compiled(runnable) for each, epoch in epochs.items()}
+    told = {each: epoch.compiled(runnable, None) for each, epoch in epochs.items()}
     records = [
         Parity(**place, agree=True, arms=checked, same_graph=None, kernel_calls={}),
         Compilations(**place, version="", arms=told, **runnable.notes),

@@ -73,6 +73,11 @@ class FirstEpoch:
         """The step, if it is right and ready to be timed."""
         return self.step if self.status == "ok" and self.whole else None
 
+    def timed(self, runnable: Runnable) -> Step | None:
+        """The step, if it is to be timed: also one that is wrong, where that is asked for."""
+        wrong = runnable.times_wrong and self.status == "disagree" and self.whole
+        return self.step if wrong else self.right
+
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Inside, the processor works for this epoch."""

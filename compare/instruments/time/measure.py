@@ -192,7 +192,7 @@ def time_steady(
     rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, runnable: Runnable
 ) -> None:
     """Time the arms that are right, in rounds whose blocks begin with the same state."""
-    steps = {arm: step for arm in job.arms if (step := epochs[arm].right)}
+    steps = {arm: step for arm in job.arms if (step := epochs[arm].timed(runnable))}
     if not steps:
         return
     rounds = steady_rounds(steps, job.budget, job.random(), clock, runnable.turns(steps))
