@@ -161,8 +161,7 @@ def changed(wrong: tuple[str, str], world: World, runnable: Any, value: Any, gra
     """What a call gives, with that part wrong."""
     part, how = wrong
     if part == "state":
-        for held in runnable.state.read().values():
-            world.functions()["disturb"](held, how)
+        world.functions()["disturb"](runnable.state, how)
         return value, gradients
     change = partial(world.functions()["wrong"], how=how)
     if part == "output":
@@ -220,9 +219,10 @@ def of_torch() -> dict[str, Any]:
     import torch
     from torch.nn.functional import dropout
 
-    def disturb(held: Any, how: str) -> None:
+    def disturb(state: Any, how: str) -> None:
         with torch.no_grad():
-            held.copy_(times(held, how))
+            for tensor in state.read().values():
+                tensor.copy_(times(tensor, how))
 
     return {
         "array": lambda x, dtype: torch.from_numpy(x).to(getattr(torch, dtype)),
@@ -301,7 +301,7 @@ def of_tensorflow() -> dict[str, Any]:
         "argmax": lambda y: tf.argmax(tf.abs(y), -1) + 2**60,
         "dropout": lambda y: tf.nn.dropout(y, 0.5),
         "wrong": wrong,
-        "disturb": lambda held, how: held.assign(wrong(held.value(), how)),
+        "disturb": lambda state, how: [each.assign(wrong(each.value(), how)) for each in state.before.values()],
     }
 
 
