@@ -104,7 +104,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
     def usable(record: OfArms) -> dict[str, Any]:
         rows = record.arms.items()
         if wrong:
-            return {arm: row for arm, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", ())}
+            return {arm: row for arm, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", False)}
         return {arm: row for arm, row in rows if row.status == "ok" and (record.cell, arm) in right}
 
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: (record.cell, record.base))

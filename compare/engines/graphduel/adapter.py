@@ -34,7 +34,6 @@ from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
 from compare.records.work import CallCounts
 from compare.workloads.base import Case
-from graphs.blocks import Block
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
 from static.backends.native.cache import SWITCH
@@ -202,7 +201,7 @@ class GraphDuel(Engine):
             none_is_leaf=True,
         )
 
-    def doubles(self, held: Sequence[Any] = ()) -> Block:
+    def doubles(self, held: Sequence[Any] = ()) -> Any:
         """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
         return InDoubles()
 
