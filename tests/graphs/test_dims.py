@@ -293,3 +293,10 @@ def test_what_is_not_linear_is_still_checked():
     assert dims.solve([("x", (B // 2,)), ("y", (2 * B + 1,))], [(3,), (13,)]) == {"B": 6}
     with pytest.raises(ShapeError, match="x: dimension B//2 is 3 from the other inputs, but 4 here"):
         dims.solve([("x", (B // 2,)), ("y", (2 * B + 1,))], [(4,), (13,)])
+
+
+def test_a_size_that_no_number_tells_is_an_error_of_ours():
+    with pytest.raises(ShapeError, match="nothing tells the size T; name it in the shape of an input"):
+        dims.evaluate(dims.dim("B") * dims.dim("T"), {"B": 2})
+    with pytest.raises(ShapeError, match="divides by a size of 0"):
+        dims.evaluate(dims.dim("B") // dims.dim("T"), {"B": 2, "T": 0})

@@ -232,6 +232,7 @@ OPTIONS = [
     (lambda x: graphs.conv1d(x[None], np.ones((2, 4, 2))), {"groups": 2}),
     (lambda x: graphs.scan(lambda c, r: (c + r, c), x[0], x), {"length": 5}),
     (lambda x: graphs.scan(lambda c, r: (c + r, c), x[0], x), {"xs": 0}),
+    (lambda x: graphs.flat_index(*[graphs.astype(x, int)] * 2, sizes=(4, 3)), {"sizes": {"tuple": [4]}}),
     (lambda x: graphs.pad(x, 1), {"pad_width": {"tuple": [{"tuple": [1, -1]}, {"tuple": [1, 1]}]}}),
 ]
 
