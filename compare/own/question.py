@@ -198,6 +198,7 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
     if modes is None:
         return (base, *others[:1])
     arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
+    arms |= {arm: arm for arm in engine.arms}
     arms |= {alias: arms[mode] for alias, mode in engine.aliases.items()}
     names = (modes,) if isinstance(modes, str) else tuple(modes)
     if not names:

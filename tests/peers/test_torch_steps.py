@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from pathlib import Path
 
@@ -253,6 +254,43 @@ def test_tensors_that_a_loss_closes_over_or_makes_are_in_float64_beside_its_argu
     )
     assert of(found.records, Compilations)[0].undoubled is None
     assert 0 < of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+
+
+def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared(adapter):
+    import torch
+    from torch.nn.utils.rnn import pack_sequence
+
+    class Output(collections.OrderedDict):
+        pass
+
+    lstm = torch.nn.LSTM(8, 4)
+
+    def loss(packed):
+        last = lstm(packed)[1][0]
+        return Output(loss=last.square().mean(), more=[("text", last)])
+
+    calls = [(pack_sequence([torch.randn(n, 8) for n in (3, 2)]),)]
+    found = run.here(asked_of("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
+    assert of(found.records, Compilations)[0].gradients == "4 parameters, as backward() leaves them"
+    assert 0 < of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+
+
+def test_what_gives_no_loss_is_compared_by_its_value_unless_gradients_are_asked_for(adapter):
+    import torch
+
+    model = torch.nn.Linear(3, 2)
+
+    @torch.no_grad()
+    def infer(x):
+        return model(x)
+
+    for gradient in (None, False):
+        asked = asked_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=gradient)
+        found = run.here(asked, infer, [(torch.ones(4, 3),)])
+        assert not found.records[0].settings["gradient"]
+    asked = asked_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=True)
+    with pytest.raises(InputsError, match="the loss is a tensor of shape"):
+        run.here(asked, infer, [(torch.ones(4, 3),)])
 
 
 def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called_it(fresh):

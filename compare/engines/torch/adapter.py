@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optree
 
 from compare.engines.base import Mode
 from compare.engines.composed import composed
+from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
@@ -22,7 +22,7 @@ from compare.engines.torch import counting, coverage, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.state import state_reader
-from compare.engines.torch.step import TorchOutput, TorchStep, trainable
+from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped, trainable
 from compare.engines.torch.training import TorchTraining, holders_in, trains
 from compare.records.device import Device
 from compare.records.work import RanOp
@@ -86,27 +86,20 @@ class Torch(Framework):
         """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
         import torch
 
-        return self.placed(
-            optree.tree_map(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree, none_is_leaf=True)
-        )
+        return self.placed(mapped(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
 
     def placed(self, tree: Any) -> Any:
         """On a GPU tensors and modules are moved; arrays of NumPy stay, since a step may be the one to take them."""
         import torch
 
         kinds = (torch.Tensor, torch.nn.Module)
-        return optree.tree_map(lambda x: x.to(self.device) if isinstance(x, kinds) else x, tree, none_is_leaf=True)
+        return mapped(lambda x: x.to(self.device) if isinstance(x, kinds) or is_whole(x) else x, tree)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, which share memory with tensors on the CPU."""
         import torch
 
-        def array(leaf: Any) -> Any:
-            if not isinstance(leaf, torch.Tensor):
-                return leaf
-            return numbers.array(leaf)
-
-        return optree.tree_map(array, tree, none_is_leaf=True)
+        return opened(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
     @property
     def waits(self) -> Function | None:

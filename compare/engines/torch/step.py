@@ -33,7 +33,7 @@ class TorchStep(Bindable):
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base; what requires a gradient of the arguments, and is no leaf, is one of its own."""
-        trees = [optree.tree_flatten(arg) for arg in args]
+        trees = [optree.tree_flatten(arg, is_leaf=is_whole) for arg in args]
         elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
         asked = self.argnum if not elsewhere else None
         flat = [[_apart(leaf, wanted=i == asked) for leaf in leaves] for i, (leaves, _) in enumerate(trees)]
@@ -110,7 +110,19 @@ def _with(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]
 def _detached(value: Any) -> Any:
     import torch
 
-    return optree.tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value, none_is_leaf=True)
+    return mapped(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a tuple is one value to PyTorch, which takes no part of it alone: a packed sequence."""
+    import torch
+
+    return isinstance(value, torch.nn.utils.rnn.PackedSequence)
+
+
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """The containers with each leaf changed."""
+    return optree.tree_map(change, tree, is_leaf=is_whole, none_is_leaf=True)
 
 
 def _differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
