@@ -6,6 +6,8 @@ here mean what they mean in PyTorch: docs/torch-names.md.
 
 from typing import Any as _Any
 
+from graphs import interpreter as _interpreter  # isort: skip  # noqa: F401  (first: it may refuse to load the others)
+
 from numpy import bool_ as bool  # the names PyTorch gives its dtypes
 from numpy import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from numpy import float16 as half

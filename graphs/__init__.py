@@ -8,6 +8,7 @@ are NumPy's own, so that `import graphs as np` runs programs written for it: doc
 import builtins
 from typing import Any as _Any
 
+from graphs import interpreter as _interpreter  # isort: skip  # noqa: F401  (first: it may refuse to load the others)
 from graphs import errors, linalg, optim, tree
 from graphs.custom import custom_op
 from graphs.dims import Dim, dim
