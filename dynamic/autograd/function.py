@@ -134,8 +134,8 @@ class Function:
         if any(hasattr(arg, "node") and hasattr(arg, "builder") for arg in args):
             raise ControlFlowError(
                 located(
-                    f"{cls.__name__}: a backward of your own is Python, and a graph has rules of ops alone; run this in "
-                    "the dynamic engine, or give it a rule by graphs.custom_op"
+                    f"{cls.__name__}: a backward of your own is Python, and a graph has rules of ops alone; run this "
+                    "in the dynamic engine, or give it a rule by graphs.custom_op"
                 )
             )
         places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
