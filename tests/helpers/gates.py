@@ -299,7 +299,7 @@ def of_tensorflow() -> dict[str, Any]:
         "mean": tf.reduce_mean,
         "abs": tf.abs,
         "argmax": lambda y: tf.argmax(tf.abs(y), -1) + 2**60,
-        "dropout": lambda y: tf.nn.dropout(y, 0.5),
+        "dropout": lambda y: y * tf.cast(tf.nn.dropout(tf.ones(y.shape), 0.5), y.dtype),
         "wrong": wrong,
         "disturb": lambda state, how: [each.assign(wrong(each.value(), how)) for each in state.before.values()],
     }
