@@ -262,7 +262,7 @@ def _floats(argument: Any) -> dict[int, Any]:
     leaves = list(model) if model is not None else optree.tree_leaves(argument)
     are = (tf.Tensor, tf.Variable)
     tensors = {i: leaf.value if model is not None and hasattr(leaf, "path") else leaf for i, leaf in enumerate(leaves)}
-    return {i: x for i, x in tensors.items() if isinstance(x, are) and x.dtype.is_floating}
+    return {i: x for i, x in tensors.items() if isinstance(x, are) and (x.dtype.is_floating or x.dtype.is_complex)}
 
 
 def _placed(argument: Any, gradients: dict[int, Any]) -> Any:
