@@ -402,7 +402,11 @@ class Engine(ABC):
     def anew(self) -> AbstractContextManager[object]:
         """Where nothing is compiled yet, neither in this process nor on the disk."""
         self.forget()
+        self.compiles = False
         return nullcontext()
+
+    def _met(self) -> None:
+        self.compiles = True
 
     def said(self, error: BaseException) -> str | None:
         """What the framework's compiler says as it refuses, in a sentence with the line of the user's; else None."""

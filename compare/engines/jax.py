@@ -22,13 +22,17 @@ from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.nudge import nudging
 from compare.engines.pytrees import Pytrees
+from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
-from compare.engines.step import Function, Observed
+from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed, bound
+from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
 from compare.records.device import Device
+from compare.records.record import WRITTEN
 from compare.records.work import RanOp
 
 EAGER = Mode("eager")
 JIT = Mode("jit", traces=True)
+AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
 
 
 class Jax(Framework):
@@ -37,7 +41,8 @@ class Jax(Framework):
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     arrays_of = "jaxlib"
     callbacks = ("jax/_src/debugging.py", "jax/_src/callback.py")
-    modes = (EAGER, JIT)
+    modes = (EAGER, JIT, AS_WRITTEN)
+    written = AS_WRITTEN
     remark = (
         "JAX's eager arm compiles each primitive alone, and is slow. "
         "So the graph mode of jit is not the reason for all that it saves."
@@ -110,8 +115,20 @@ class Jax(Framework):
         """The whole step, compiled for each structure of arguments and each value in them that is no array."""
         import jax
 
-        step = (lambda *args: (loss(*args), ())) if argnum is None else pytrees.differentiated(loss, argnum)
-        return Specialised(step, jax.jit, Pytrees(), loss) if self.mode(arm) is JIT else step
+        around = UncompiledFunction(loss, jitted, self._met) if self.mode(arm) is EAGER else None
+        run = around.function if around else loss
+        step = (lambda *args: (run(*args), ())) if argnum is None else pytrees.differentiated(run, argnum)
+        if self.mode(arm) is JIT:
+            return Specialised(step, jax.jit, Pytrees(), loss)
+        if around is None:
+            _written[:] = [f"jit({value.__name__})" for value in (loss, *ReachedCode(loss).values) if jitted(value)]
+            _compiled.clear()
+            return _WrittenStep(step)
+        return UncompiledStep(step, around) if around.compiles else step
+
+    def eagerly(self, function: Function) -> AbstractContextManager[object]:
+        """By what the user's own compiled functions compile."""
+        return UncompiledFunction(function, jitted, self._met).within()
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base."""
@@ -203,6 +220,8 @@ class Jax(Framework):
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
         step = step.run if isinstance(step, DonatingStep) else step
+        if isinstance(step, _WrittenStep):
+            return Observed(list(_compiled))
         return step.observed() if isinstance(step, Specialised) else Observed()
 
     @contextmanager
@@ -253,6 +272,29 @@ _REMEDIES = {
     "UnexpectedTracerError": "return what a trace has computed, and keep it nowhere else",
 }
 """What JAX has in its place, by the class of an error."""
+
+
+def jitted(value: Any) -> Function | None:
+    """What `jax.jit` was given, of what it gives."""
+    import jax
+
+    return value.__wrapped__ if isinstance(value, type(jax.jit(len))) else None
+
+
+class _WrittenStep(Bindable):
+    """A step whose file compiles by itself."""
+
+    def __init__(self, step: Function) -> None:
+        self.step = step
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return bound(self.step, args)
+
+
+_written: list[str] = []
+"""What JAX calls the compiled functions of the user's."""
+_compiled: list[Compilation] = []
 _listening: list[bool] = []
 _STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
 _STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
@@ -262,6 +304,8 @@ def _heard(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> No
     """Add what followed a trace to it: primitives that compile alone have other names."""
     if event in _STAGES and fun_name in _STEP and Specialised.latest is not None:
         Specialised.latest.seconds += seconds
+    if event == _STAGES[-1] and fun_name in _written:
+        _compiled.append(Compilation(f"{fun_name} met arguments that were new to it", seconds))
 
 
 def _functions() -> dict[str, Function]:

@@ -11,6 +11,7 @@ import pytest
 
 from compare.engines import jax, leaves
 from compare.engines.leaves import Specialised, Trace
+from compare.engines.uncompiled import UncompiledFunction
 from compare.errors import UnsupportedError
 
 
@@ -146,3 +147,53 @@ def test_what_jax_does_after_a_trace_is_added_to_it_and_what_it_does_for_others_
         jax._heard(event, seconds, fun_name=name, other=1)
     jax._heard("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
     assert Specialised.latest.seconds == 7.0
+
+
+# What a file compiles by itself
+
+
+class Compiled:
+    """What a framework makes of a function."""
+
+    def __init__(self, function):
+        self.__wrapped__ = function
+
+    def __call__(self, *args):
+        raise AssertionError("it is compiled")
+
+
+def inner(value):
+    return value.__wrapped__ if isinstance(value, Compiled) else None
+
+
+@Compiled
+def twice(x):
+    return 2 * x
+
+
+of_a_library = Compiled(np.linalg.norm)
+
+
+class Holder:
+    step = Compiled(lambda self, x: twice(x) + 1)
+
+
+holder = Holder()
+
+
+@pytest.mark.parametrize("loss", [twice, lambda x: twice(x) + 0, lambda x: holder.step(x) - 1])
+def test_what_the_user_compiles_gives_way_to_what_it_is_made_of(loss):
+    met = []
+    around = UncompiledFunction(loss, inner, lambda: met.append(True))
+    assert around(3) == 6
+    assert around.compiles
+    assert met
+    assert isinstance(twice, Compiled)  # afterwards all is as it was
+    assert isinstance(vars(Holder)["step"], Compiled)
+
+
+def test_what_a_library_compiles_stays_compiled():
+    around = UncompiledFunction(lambda x: of_a_library(x) + 0, inner, lambda: None)
+    assert not around.compiles
+    with pytest.raises(AssertionError, match="it is compiled"):
+        around(3)

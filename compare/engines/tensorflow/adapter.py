@@ -16,26 +16,32 @@ from compare.engines.composed import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
+from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,
     BoundCall,
+    Compilation,
     Function,
     Observed,
     StateReader,
     TrainingFunction,
     WholeStep,
+    bound,
     loss_in,
 )
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader
+from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
 from compare.errors import NoGradientsError, without_folders
 from compare.records.device import Device
+from compare.records.record import WRITTEN
 
 EAGER = Mode("eager")
 FUNCTION = Mode("function", traces=True)
 RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
 XLA = Mode("function-xla", traces=True)
+AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
 _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
 
 
@@ -43,7 +49,8 @@ class TensorFlow(Framework):
     """Gradients come from a GradientTape that watches the parameters alone; a step is compiled whole."""
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
-    modes = (EAGER, FUNCTION, RELAXED, XLA)
+    modes = (EAGER, FUNCTION, RELAXED, XLA, AS_WRITTEN)
+    written = AS_WRITTEN
     internals = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.distribute")
     builders = ("keras", "tensorflow")
     draws_otherwise = "for one seed TensorFlow draws other random numbers in a graph than in eager"
@@ -121,8 +128,18 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        step = (lambda *args: (loss(*args), ())) if argnum is None else TapeStep(loss, argnum)
-        return step if self.mode(arm) is EAGER else self.compiled(arm, step)
+        around = UncompiledFunction(loss, python_function, self._met) if self.mode(arm) is EAGER else None
+        run = around.function if around else loss
+        step = (lambda *args: (run(*args), ())) if argnum is None else TapeStep(run, argnum)
+        if self.mode(arm) is AS_WRITTEN:
+            return WrittenStep(step, [value for value in (loss, *ReachedCode(loss).values) if python_function(value)])
+        if around is None:
+            return self.compiled(arm, step)
+        return UncompiledStep(step, around) if around.compiles else step
+
+    def eagerly(self, function: Function) -> AbstractContextManager[object]:
+        """By what the user's own compiled functions compile."""
+        return UncompiledFunction(function, python_function, self._met).within()
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
@@ -134,10 +151,13 @@ class TensorFlow(Framework):
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to change variables that are trained."""
-        function(*calls[0])
+        around = UncompiledFunction(function, python_function, self._met)
+        around(*calls[0])
         if not is_trained(changed()):
             return None
-        return TensorFlowTraining(lambda arm: function if self.mode(arm) is EAGER else self.compiled(arm, function))
+        eager = around if around.compiles else function
+        plain = {EAGER: eager, AS_WRITTEN: function}
+        return TensorFlowTraining(lambda arm: plain.get(self.mode(arm)) or self.compiled(arm, function))
 
     def state(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
@@ -187,7 +207,7 @@ class TensorFlow(Framework):
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
         step = step.run if isinstance(step, WholeStep) else step
-        return step.observed() if isinstance(step, Specialised) else Observed()
+        return step.observed() if isinstance(step, (Specialised, WrittenStep)) else Observed()
 
     @contextmanager
     def checked(self) -> Iterator[None]:
@@ -214,6 +234,34 @@ class TensorFlow(Framework):
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
         return without_folders(last if last.startswith(name) else f"{name}: {last}")
+
+
+def python_function(value: Any) -> Function | None:
+    """What `tf.function` was given, of what it gives."""
+    import tensorflow as tf
+
+    return value.python_function if isinstance(value, tf.types.experimental.PolymorphicFunction) else None
+
+
+class WrittenStep(Bindable):
+    """A step whose file compiles by itself, and the functions that it compiles."""
+
+    def __init__(self, step: Function, functions: Sequence[Any]) -> None:
+        self.step, self.functions = step, list({id(each): each for each in functions}.values())
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return bound(self.step, args)
+
+    def observed(self) -> Observed:
+        """A compilation for each trace."""
+        return Observed(
+            [
+                Compilation(f"{function.python_function.__name__} was traced")
+                for function in self.functions
+                for _ in range(function.experimental_get_tracing_count())
+            ]
+        )
 
 
 class TapeStep(Bindable):

@@ -126,9 +126,6 @@ class Torch(Framework):
         """By the stance of Dynamo."""
         return dynamo.eagerly(self._met)
 
-    def _met(self) -> None:
-        self.compiles = True
-
     def outside(self, call: BoundCall) -> int:
         """As the profiler sees them."""
         return coverage.outside(call)

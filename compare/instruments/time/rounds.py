@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import log, sqrt
-from pathlib import Path
 from random import Random
 from statistics import NormalDist, geometric_mean, median, stdev
 from typing import Literal, NamedTuple
 
+from compare.engines.limit import shares
 from compare.instruments.time.steady import steady_from
 from compare.records.device import Device
 from compare.records.job import Budget
@@ -254,11 +254,8 @@ def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] |
 
 
 def _delayed() -> int:
-    """The nanoseconds in which this thread has waited for a core; 0 where the system does not tell."""
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    """The nanoseconds in which threads of this process have waited for a core; 0 where the system does not tell."""
+    return sum(waited for _, waited in shares(os.getpid()).values())
 
 
 def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
