@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "docs": {"compare"},
 }
 # optree is written on top of typing_extensions, and loads nothing else.
-LIGHT = {"numpy", "optree", "typing_extensions"}
+LIGHT = {"numpy", "optree", "typing_extensions", "_xxsubinterpreters"}  # the last is Python's own, of 3.11 and 3.12
 
 PROBE = """
 import importlib, json, sys
