@@ -88,8 +88,35 @@ def _of_state(name: str, text: str, function: str) -> Row:
     return special(f"torch-{name}", "torch", text, f"f.py:{function}", Right(timed=2), options=options)
 
 
+# PyTorch 2.13 divides by the counter of the next call in backward, once a graph is captured: its gradients are wrong.
+COUNTER = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+    def forward(self, x):
+        self.count += 1
+        return self.layer(x) / (1 + self.count).to(x.dtype)
+
+torch.manual_seed(0)
+model = Model()
+
+def loss(x):
+    return model(x).pow(2).mean()
+
+def batches():
+    torch.manual_seed(1)
+    return [(torch.randn(4, 8),) for _ in range(3)]
+"""
+WRONG = Right(codes=(4,), refused={"aot-eager": "disagree"}, timed=1)
+
 # fmt: off
 ROWS = [
+    special("torch-counter-that-is-divided-by", "torch", COUNTER, "f.py:loss", WRONG),
     *(_of_state(*file) for file in states.files()),
     special("torch-a_generator", "torch", states.HEAD + states.BATCHES + states.GENERATOR, "f.py:loss", Right(codes=(1,), says=("the global `rates` (f.py:", "which nothing brings back"), timed=0)),
     special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
