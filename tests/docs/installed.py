@@ -1,7 +1,7 @@
-"""What the pages tell a reader to run, run by what is installed: `python -m tests.docs.installed BIN [PAGE...]`.
+"""What the pages tell a reader to run, run by what is installed: `python -m tests.docs.installed --bin BIN [PAGE...]`.
 
-BIN is the folder of the programs of an environment. Everything runs in a new folder outside the project, which has
-what a reader has there: the files that a page saves, and examples/. `--extras` prints what the pages install instead.
+Everything runs in a new folder outside the project, which has what a reader has there: the files that a page saves, and
+examples/. `--extras` prints what the pages install instead.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _ran(command: list[str], folder: Path, text: str | None = None) -> subproces
 def main() -> None:
     """Check the pages that are named; exit code 1 where one does not work."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", type=Path, nargs="?")
     parser.add_argument("pages", type=Path, nargs="*")
-    parser.add_argument("--extras", action="store_true")
+    parser.add_argument("--bin", dest="programs", type=Path, help="the folder of the programs of an environment")
+    parser.add_argument("--extras", action="store_true", help="print what the pages install, and run nothing")
     parser.add_argument("--plain", action="store_true", help="leave out what needs more than graphduel")
     asked = parser.parse_args()
     chosen = asked.pages or [pages.README, pages.TUTORIAL, pages.OWN, pages.FRAMEWORKS]
