@@ -18,7 +18,7 @@ WRITTEN = ("compiled already", "regionally compiled")
 
 @dataclass(frozen=True)
 class Right:
-    """What is right: exit codes, words that are said, why modes are refused, how many are timed, who is the fastest.
+    """What is right: exit codes, words that are said, why modes are refused, how many at least are timed, who is the fastest.
 
     A run in one process of a framework has no interval, so that `cannot tell`, exit code 3, is as right as an answer.
     """
@@ -26,7 +26,7 @@ class Right:
     codes: tuple[int, ...] = (0, 3)
     says: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
-    timed: int | None = None
+    timed: int = 0
     faster: str = ""
 
 
