@@ -43,7 +43,7 @@ def converted(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
 def signature(example: Example) -> Hashable:
     """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
     leaves, structure = tree.flatten(example)
-    return structure, tuple((x.shape, x.dtype.str) if hasattr(x, "dtype") else x for x in leaves)
+    return structure, tuple((x.shape, str(x.dtype)) if hasattr(x, "dtype") else x for x in leaves)
 
 
 def masked_dims(case: Case) -> Dims:

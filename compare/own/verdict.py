@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
         return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 def verdict(records: Records) -> OwnVerdict:

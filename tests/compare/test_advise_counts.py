@@ -6,7 +6,7 @@ import pytest
 import graphs as g
 import static
 from compare.advice import counting
-from compare.engines import OWN, named
+from compare.engines import OWN, cases, named
 from compare.engines.graphduel.counting import LANE, Touched, _kernel, counts
 from compare.workloads.base import Case
 from graphs.spec import TensorSpec
@@ -190,3 +190,12 @@ def test_a_large_step_gives_its_memory_back():
     assert large.eager["bytes held by a large step"] > 10 * 400_000
     assert large.eager["new bytes of large arrays"] > 0
     assert "new bytes of large arrays" not in small.eager
+
+
+def test_calls_are_told_apart_by_shape_and_dtype_whatever_the_arrays_are_of():
+    class Tensor:
+        def __init__(self, dtype):
+            self.shape, self.dtype = (2,), dtype  # a dtype of a framework has a name, and nothing else of NumPy's
+
+    signatures = [cases.signature((Tensor(dtype),)) for dtype in (float, float, int)]
+    assert signatures[0] == signatures[1] != signatures[2]

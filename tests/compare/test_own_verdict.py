@@ -21,6 +21,7 @@ from compare.page import verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Run, of
+from compare.stats import Interval
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
 from tests.helpers.own_functions import MASKS, QUICK, STREAM
@@ -157,6 +158,8 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     assert f"Once warm, static-exact is 5× faster than dynamic in {count} (an interval needs 3)." in found.sentence
     assert found.to_dict()["of_base"]["static-exact"][1:] == [None, None]
     json.dumps(found.to_dict(), allow_nan=False)
+    wrong = replace(found, wrong={"static-exact": (0.5, Interval(2.0, 1.0, 3.0))})
+    assert json.loads(json.dumps(wrong.to_dict()))["wrong"] == {"static-exact": [0.5, [2.0, 1.0, 3.0]]}
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
     result = Result("mine", tuple(arms), (Run("r", "2030-01-02", settings), *records))
     assert result.exit_code == 3
