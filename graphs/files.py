@@ -57,7 +57,8 @@ def replacement(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]
             raise
     except OSError as error:
         if error.filename in (None, str(beside), str(place)):
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            del error.filename2  # None would be shown
         raise
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from errno import EPIPE
+from errno import ENOENT, EPIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,16 @@ class Group(click.Group):
         except OSError as error:
             if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
                 raise
-            echo(f"Error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+            echo(f"Error: {_described(error)}", err=True)
             ctx.exit(CompareError.exit_code)
+
+
+def _described(error: OSError) -> str:
+    """The file, what the system says, and a remedy where the file is none that the user named."""
+    what = error.strerror or str(error)
+    if error.filename:
+        return f"{error.filename}: {what}"
+    return f"{what}; let TMPDIR be a folder that can be written to" if error.errno == ENOENT else what
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

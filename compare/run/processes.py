@@ -81,7 +81,8 @@ def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
 def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
     """What a fresh worker answers. `heard` is told each step that it begins.
 
-    Raises WorkerError when it ends without an answer, and OverrunError when it makes no progress in `limit` seconds.
+    Raises WorkerError when it cannot be started or ends without an answer, and OverrunError when it makes no progress
+    in `limit` seconds.
     The worker and what it has started have ended when this returns; where it had to be ended the record says why.
     """
     worker = _Worker(job)
@@ -112,23 +113,30 @@ class _Worker:
         self.allowances: dict[str, Allowance] = {}
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.said: deque[str] = deque(maxlen=_SAID)
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=worker_environment(job),
-            start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
-        )
+        self.readers: list[threading.Thread] = []
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=worker_environment(job),
+                start_new_session=True,  # Ctrl-C reaches the run alone, which then ends the worker
+            )
+        except OSError as error:
+            raise _not_started(error.strerror or str(error)) from error
         path = [str(Path(entry).absolute()) for entry in sys.path]
         request = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
         message = json.dumps({"spawned": time.time(), **request}).encode()
-        self.readers = [
-            threading.Thread(target=run, daemon=True)
-            for run in (lambda: self._send(message), self._read_lines, self._read_errors)
-        ]
-        for reader in self.readers:
-            reader.start()
+        try:
+            for run in (lambda: self._send(message), self._read_lines, self._read_errors):
+                reader = threading.Thread(target=run, daemon=True)
+                reader.start()
+                self.readers.append(reader)
+        except RuntimeError as error:  # the system gives no further thread
+            with self.process:  # closes the pipes that no thread reads
+                self.end()
+            raise _not_started(str(error)) from error
 
     def answer(self, limit: float, heard: Heard) -> Record:
         """The record that it answers with."""
@@ -254,6 +262,13 @@ class _Worker:
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None  # noqa: S101  (each is a pipe)
     return stream
+
+
+def _not_started(why: str) -> WorkerError:
+    return WorkerError(
+        f"a worker cannot be started: {why}; end other processes, or raise the limit of processes (`ulimit -u`),"
+        " open files (`ulimit -n`) or memory (`ulimit -v`)"
+    )
 
 
 def _ending(code: int) -> str:

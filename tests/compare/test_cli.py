@@ -366,6 +366,27 @@ def test_nothing_in_a_results_file_moves_the_cursor(call, machine, tmp_path, fie
         assert "\\x1b]0;owned\\x07" in call("run", "--out", tmp_path, "--resume").stderr or field == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ((errno.EACCES, "Permission denied", "a.py"), "a.py: Permission denied"),
+        ((errno.EAGAIN, "Resource temporarily unavailable"), "Resource temporarily unavailable"),
+        (
+            (errno.ENOENT, "No usable folder in []"),
+            "No usable folder in []; let TMPDIR be a folder that can be written to",
+        ),
+        (("the words of a library",), "the words of a library"),
+    ],
+)
+def test_what_the_system_refuses_is_said_in_one_line(call, monkeypatch, error, said):
+    def refused(**_):
+        raise OSError(*error)
+
+    monkeypatch.setattr(graphduel.commands["doctor"], "callback", refused)
+    done = call("doctor")
+    assert (done.exit_code, done.output) == (2, f"Error: {said}\n")
+
+
 def test_an_error_breaks_between_words_on_a_terminal_alone(monkeypatch):
     words = "matmul: " + "inner dimensions differ; " * 6 + "x" * 100
     assert terminal.wrapped(words) == words

@@ -1,8 +1,10 @@
 """Workers: one job, one process, one record back, whatever happens; and the registry they find it by."""
 
+import errno
 import json
 import os
 import shutil
+import signal
 import site
 import socket
 import subprocess
@@ -80,6 +82,31 @@ def test_every_record_tells_seed_environment_and_start_and_that_of_a_failure_the
     assert failure["kind"] == "failure"
     assert failure["job"] == {"kind": "time", "workload": "error", "size": "small", "process": 2}
     assert failure["error"].startswith("ValueError: the data are gone (fake_workloads.py:")
+
+
+@pytest.mark.parametrize("given", range(4))
+def test_a_system_without_a_further_process_or_thread_is_a_failure_record_and_nothing_is_left(monkeypatch, given):
+    begin, ends = processes.threading.Thread.start, []
+    left = iter(range(given - 1))
+
+    class Process(subprocess.Popen):
+        def __init__(self, *words, **named):
+            if given == 0:
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+            super().__init__(*words, **named)
+            ends.append(self)
+
+    def start_some(thread):
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    monkeypatch.setattr(processes.threading.Thread, "start", start_some)
+    error = ran(job("time", "TINY", process=0, arms=("dynamic",)), 60)["error"]
+    why = "can't start new thread" if given else "Resource temporarily unavailable"
+    assert error.startswith(f"a worker cannot be started: {why}; end other processes, or raise the limit of processes")
+    assert [process.returncode for process in ends] == [-signal.SIGKILL] * bool(given)
 
 
 ORPHAN = """
