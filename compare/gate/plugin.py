@@ -12,7 +12,7 @@ Check = Callable[..., Any]
 
 @pytest.fixture
 def assert_compiles_once() -> Check:
-    """`assert_compiles_once(step, inputs, **options)`: static.jit compiles the step once for all inputs."""
+    """`assert_compiles_once(step, inputs, **options)`: the step is compiled once for all inputs."""
     from compare.gate.checks import compiles_once
 
     return compiles_once
@@ -20,7 +20,7 @@ def assert_compiles_once() -> Check:
 
 @pytest.fixture
 def assert_parity() -> Check:
-    """`assert_parity(step, inputs, modes=("static",))`: value, and gradient of a loss, as in the dynamic engine."""
+    """`assert_parity(step, inputs, modes=None)`: value, and gradient of a loss, as the eager mode has them."""
     from compare.gate.checks import parity
 
     return parity
