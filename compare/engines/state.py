@@ -189,7 +189,8 @@ class Snapshot:
 
     def _object(self, value: Any, label: str, built: bool) -> None:
         package = type(value).__module__
-        if any(package == name or package.startswith(f"{name}.") for name in self._internals):
+        internal = any(package == name or package.startswith(f"{name}.") for name in self._internals)
+        if internal and not is_users_class(type(value)):  # the models of the suite lie among what is ours
             return
         if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
             self._attributes(value, label, built or self._builds(type(value)))

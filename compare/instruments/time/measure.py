@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from compare import engines, workloads
 from compare.engines import Engine
 from compare.engines.step import Step
+from compare.errors import count_as_users
 from compare.instruments import thin
 from compare.instruments.judge import Standard
 from compare.instruments.parity import expectations
@@ -87,6 +88,7 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
     now(f"imported {job.workload}")
     engine.bounded()
     (holder, function), checks = models.defined(job.source), job.process == COLD
+    count_as_users(function)
     engine.arrays(list(engine.reached(function)))  # modules go where the inputs go
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
