@@ -1,0 +1,61 @@
+"""The gate on steps under autocast: a mode may be off by some times what eager is off by, and by no more."""
+
+import numpy as np
+import pytest
+
+from compare import engines
+from compare.instruments import judge
+from compare.instruments.runnables import FunctionRunnable
+from tests.helpers.together import check_each
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def runnable():
+    """An MLP, as a mode of PyTorch's is compared with eager."""
+    engine = engines.named("torch")
+    engine.start(0)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.GELU(), torch.nn.Linear(64, 4))
+
+    def loss(x, y):
+        with torch.autocast("cpu", torch.bfloat16):
+            return torch.nn.functional.cross_entropy(model(x), y)
+
+    calls = [(torch.randn(8, 16), torch.randint(0, 4, (8,)))]
+    return FunctionRunnable(engine, "torch-eager", "loss", loss, calls, 0, checks=True)
+
+
+def off_by(runnable, name, error):
+    """What eager gives, with one gradient that far off from float64, where that is largest."""
+    reference = runnable.expected[0]
+    place = next(k for k, leaf in enumerate(reference.leaves) if leaf.path[-1:] == (name,))
+    value, [gradients], *state = reference.exact
+    array = np.asarray(gradients[name]).copy()
+    largest = np.unravel_index(np.argmax(np.abs(array)), array.shape)
+    array[largest] += error * reference._scales[place]
+    value, [plain], *state = reference.plain
+    return value, [{**plain, name: array.astype(np.float32)}], *state
+
+
+def fault(runnable, result):
+    reference = runnable.expected[0]
+    return judge.judged({0: reference.less(result)}, {0: reference}, runnable.moves).fault
+
+
+def test_a_gradient_one_percent_further_off_than_the_error_of_eager_allows_is_refused(runnable):
+    """It is off in one element, which is no direction in which rounding moves it."""
+    reference = runnable.expected[0]
+    assert reference.dtype == "bfloat16"
+    assert reference.exact is not None
+    gradients = {leaf.path[-1]: k for k, leaf in enumerate(reference.leaves) if leaf.part == 1}
+    assert len(gradients) == 4
+
+    def check(name):
+        allowed = min(judge.FACTOR * reference.own[gradients[name]], reference.tolerance)
+        assert fault(runnable, off_by(runnable, name, 0.98 * allowed)) is None
+        assert f"`[0].{name}` in call 1 is off by" in fault(runnable, off_by(runnable, name, allowed + 0.01))
+
+    check_each(gradients, check)
