@@ -161,7 +161,7 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
     monkeypatch.setattr(toy, "has_events", True)
     monkeypatch.setattr(toy, "event_clock", lambda: EventClock(cuda.Event))
     monkeypatch.setattr(type(toy), "counter", property(lambda self: allocator(cuda)))
-    monkeypatch.setattr(toy, "wait", wait)
+    monkeypatch.setattr(type(toy), "waits", property(lambda self: wait))
     asked = asked_of("toy", FUNCTION, CALLS, None, device="cuda")
     records, heading = answered(asked, None)
     (time,), (memory,) = of(records, Time), of(records, Memory)
