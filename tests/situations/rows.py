@@ -124,6 +124,8 @@ ROWS = [
     special("torch-a_generator", "torch", states.HEAD + states.BATCHES + states.GENERATOR, "f.py:loss", Right(codes=(1,), says=("the global `rates` (f.py:", "which nothing brings back"), timed=0)),
     special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
     row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
+    row("loss", "torch", "bfloat16 autocast", "none", "none", "list", "number", "plain", "file"),
+    row("step", "torch", "bfloat16 autocast", "none", "AdamW", "list", "number", "plain", "file"),
     row("loss", "torch", "bfloat16 autocast", "running statistics", "none", "list", "ModelOutput", "compiled already", "installed"),
     row("loss", "torch", "float16", "buffer assigned", "none", "DataLoader", "number", "checkpointed", "notebook"),
     row("step", "torch", "float32", "buffer assigned", "clipping", "list", "None", "plain", "notebook"),
