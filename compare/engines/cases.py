@@ -11,6 +11,7 @@ from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from static.call.policies import axis_names, named_sizes, pad_axes
+from static.trace.tracing import static_key
 
 
 def alone(case: Case) -> Case:
@@ -43,7 +44,7 @@ def converted(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
 def signature(example: Example) -> Hashable:
     """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
     leaves, structure = tree.flatten(example)
-    return structure, tuple((x.shape, str(x.dtype)) if hasattr(x, "dtype") else x for x in leaves)
+    return structure, tuple((x.shape, str(x.dtype)) if hasattr(x, "dtype") else static_key(x) for x in leaves)
 
 
 def masked_dims(case: Case) -> Dims:

@@ -106,6 +106,8 @@ def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EM
         return {"value": value}
     if type(value) is dict:
         return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
+    if type(value) is slice:
+        return {"slice": [_encoded(part, arrays) for part in (value.start, value.stop, value.step)]}
     if type(value) in (list, tuple):
         return {type(value).__name__: [_encoded(entry, arrays, names) for entry in value]}
     raise InputsError(
@@ -122,6 +124,8 @@ def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, An
         return arrays[value]
     if kind == "dict":
         return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
+    if kind == "slice":
+        return slice(*(_decoded(part, arrays) for part in value))
     if kind in ("list", "tuple"):
         entries = [_decoded(entry, arrays, space) for entry in value]
         return entries if kind == "list" else tuple(entries)

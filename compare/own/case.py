@@ -14,7 +14,7 @@ import static
 from compare import engines
 from compare.engines.graphduel.functions import transformed
 from compare.errors import InputsError
-from compare.own import modules
+from compare.own import containers, modules
 from compare.own.question import calls_in
 from compare.words import text
 from compare.workloads.base import Case, Dims, Example
@@ -52,7 +52,7 @@ def case_of(
 
     `output_of` is as for `differentiates`.
     """
-    f, inputs = modules.functional(f, inputs)
+    f, inputs = containers.over_dicts(*modules.functional(f, calls_in(inputs, f)))
     examples = checked(inputs, f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
@@ -135,8 +135,9 @@ def checked(inputs: Any, function: Any = None) -> Examples:
             raise InputsError(
                 f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(calls[0])}"
             )
-        if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in tree.leaves(example)):
-            owner = engines.of_values(tree.leaves(example))
+        leaves = tree.leaves(containers.opened(example))
+        if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves):
+            owner = engines.of_values(leaves)
             if owner:
                 title = engines.named(owner).title
                 raise InputsError(f"inputs[{i}] holds values of {title}: compare its modes with --framework {owner}")

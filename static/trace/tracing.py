@@ -180,6 +180,8 @@ def current() -> Builder | None:
 
 def static_key(leaf: Any) -> tuple[type, Any]:
     """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    if type(leaf) is slice:  # cannot be hashed before Python 3.12
+        return slice, tuple(map(static_key, (leaf.start, leaf.stop, leaf.step)))
     return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
 
 

@@ -8,12 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import graphs as g
+import static
 from compare import engines
 from compare.engines.step import loss_in
 from compare.errors import InputsError
-from compare.own import origin
+from compare.own import compare, origin
 from compare.own.origin import PlaceInFile
 from compare.own.question import calls_in
+from compare.records.cells import Parity, Time
+from compare.records.record import Failure, of
 
 X, Y = np.ones(3), np.zeros(3)
 PACKAGE = {
@@ -90,6 +94,59 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(package, written, said)
     with pytest.raises(InputsError) as told:
         origin.named(written)
     assert said in str(told.value).replace("'step'", "step").replace("'trainer'", "trainer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    batch: Batch
+    scale: float
+
+
+def of_a_dataclass(w, batch):
+    return g.sum((batch.x @ w - batch.loss) ** 2)
+
+
+def of_one_inside(w, task):
+    return of_a_dataclass(w, task.batch) * task.scale
+
+
+def that_branches(w, batch):
+    return g.sum(batch.x @ w) if g.sum(batch.x) > 0 else g.sum(w)
+
+
+def of_parameters(batch):
+    return g.sum(batch.x * batch.loss)
+
+
+def of_a_slice(w, rows):
+    return g.sum(w[rows] ** 2)
+
+
+W = np.linspace(0, 1, 9).reshape(3, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (of_a_dataclass, [(W, Batch(W, W)), (W, Batch(W, W + 1))]),
+        (of_one_inside, [(W, Task(Batch(W, W), 2.0)), (W, Task(Batch(W, W), 3.0))]),
+        (that_branches, [(W, Batch(W)), (W, Batch(W - 1))]),
+        (of_parameters, [(Batch(W, W),), (Batch(W, W + 1),)]),
+        (of_a_slice, [(W, slice(0, 2)), (W, slice(1, None, 2))]),
+    ],
+)
+def test_dataclasses_and_slices_are_arguments_of_our_engine(function, calls):
+    result = compare(function, calls, processes=0, seconds=0.01)
+    assert [row.status for parity in of(result.records, Parity) for row in parity.arms.values()] == ["ok", "ok"]
+    assert {arm for time in of(result.records, Time) for arm in time.arms} == {"dynamic", "static-exact"}
+    assert not of(result.records, Failure)
+
+
+def test_a_slice_is_a_constant_that_compiles_once_for_each_value():
+    step = static.jit(of_a_slice)
+    for rows in (slice(0, 2), slice(0, 2), slice(0, 1), slice(False, 1)):
+        assert step(W, rows) == np.sum(W[rows] ** 2)
+    assert step.stats.compiles == 3
 
 
 class Loader:
