@@ -7,6 +7,7 @@ import pytest
 
 from compare import engines
 from compare.engines.torch import dynamo
+from compare.instruments.runnables import FunctionRunnable
 from compare.own import run
 from compare.own.question import asked_of
 from compare.records.cells import Compilations, Parity
@@ -122,6 +123,17 @@ def test_a_step_in_mixed_precision_is_measured():
     asked = asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
     assert of(found.records, Parity)[0].arms["eager"].status == "ok"
+
+
+def test_ops_of_the_compiler_are_none_that_ran_outside_of_compiled_code(adapter):
+    """A look that begins from the state of the start may have to compile again."""
+    _, _, step = made(sgd)
+    runnable = FunctionRunnable(adapter, "torch-eager", "step", step, calls(), 0, checks=True)
+    eager, compiled = (runnable.step(arm).bind(0) for arm in ("torch-eager", "torch-aot-eager"))
+    with runnable.fresh():
+        assert adapter.outside(eager) > 0
+    with runnable.fresh():
+        assert adapter.outside(compiled) == 0
 
 
 def test_an_epoch_without_arguments_is_a_step_of_one_call():

@@ -15,6 +15,9 @@ RAN = "AOTDispatcher Runtime Wrapper Prologue"
 GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
 """How the graph of a frame begins, where it is told: one of a frame that needs no gradient is not, without Inductor."""
 
+COMPILES = "(dynamo_timed)"
+"""How the work of the compiler ends, where the call compiles: its ops are none of the step's."""
+
 
 def outside(call: BoundCall) -> int:
     """How many ops of the forward pass run outside of compiled code. Of an eager call that is all of them."""
@@ -35,8 +38,8 @@ def outside(call: BoundCall) -> int:
 
 
 def _covers(around: Any, untold: set[int]) -> bool:
-    """Whether what runs inside of an event is part of an op, of a backward pass or of a graph."""
-    return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH))
+    """Whether what runs inside of an event is part of an op, of a backward pass, of a graph or of compiling."""
+    return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH)) or around.name.endswith(COMPILES)
 
 
 def _around(event: Any) -> Iterator[Any]:
