@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -62,7 +62,8 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims:
     Raises InputsError for an input that is no plain container.
     """
     arrays: list[np.ndarray] = []
-    modules = {id(value): name for name, value in origin.space().items() if hasattr(value, "named_parameters")}
+    values = origin.space().items()
+    modules = {id(value): name for name, value in values if hasattr(value, "named_parameters") or is_dataclass(value)}
     document = {
         "origin": asdict(origin),
         "inputs": _encoded(list(inputs), arrays, modules),
@@ -106,6 +107,9 @@ def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EM
         return {"value": value}
     if type(value) is dict:
         return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
+    if id(type(value)) in names and is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return {"dataclass": [names[id(type(value))], _encoded(parts, arrays, names)]}
     if type(value) is slice:
         return {"slice": [_encoded(part, arrays) for part in (value.start, value.stop, value.step)]}
     if type(value) in (list, tuple):
@@ -124,6 +128,9 @@ def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, An
         return arrays[value]
     if kind == "dict":
         return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
+    if kind == "dataclass":
+        name, parts = value
+        return space[name](**_decoded(parts, arrays, space))
     if kind == "slice":
         return slice(*(_decoded(part, arrays) for part in value))
     if kind in ("list", "tuple"):
