@@ -10,6 +10,7 @@ differ are refused when a run starts, and one that joins later is left alone.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -177,11 +178,12 @@ class Cluster(Executor):
                 self._give(address)
         raise CompareError(f"{LOSSES} workers were lost while they ran it; it may take more memory than they have")
 
-    def _on(self, address: str, call: Callable[[], Any]) -> Any:
-        """The result of a call on one worker. Raises _LostError when that worker is gone first."""
+    def _on(self, address: str, call: Callable[[], Any], patience: float = math.inf) -> Any:
+        """The result of a call on one worker. Raises _LostError when that worker is gone first, or takes longer."""
+        deadline = time.monotonic() + patience
         future = self.client.submit(_there, call, workers=[address], allow_other_workers=False, pure=False)
         while not future.done() and not self._closed:
-            if address not in self._addresses():
+            if address not in self._addresses() or time.monotonic() > deadline:
                 future.cancel()
                 raise _LostError
             time.sleep(_POLL)
@@ -225,17 +227,26 @@ class Cluster(Executor):
         if not addresses:
             raise CompareError("the scheduler has no workers; start one on each host: dask worker ADDRESS --nthreads 1")
         for address in addresses:
-            if unlike := self._unlike(address):
+            try:
+                unlike = self._unlike(address)
+            except _LostError:  # nothing runs there yet, and others may be left
+                continue
+            if unlike:
                 raise CompareError(
                     f"the hosts are not alike, and their numbers cannot be pooled: {', '.join(unlike)}; "
                     "measure each kind of host with a scheduler and an --out of its own"
                 )
             self._known[address] = True
+        if not self._known:
+            raise CompareError("the workers of the scheduler were lost, or did not answer, before the run began")
 
     def _may_use(self, address: str) -> bool:
         """Whether a worker is on a host like the first; one that has joined meanwhile is asked once."""
         if address not in self._known:
-            unlike = self._unlike(address)
+            try:
+                unlike = self._unlike(address)
+            except _LostError:  # it is asked again where it comes back
+                return False
             self._known[address] = not unlike
             if unlike:
                 host, differences = machines.label(_host(address)), ", ".join(unlike)
@@ -243,9 +254,8 @@ class Cluster(Executor):
         return self._known[address]
 
     def _unlike(self, address: str) -> list[str]:
-        """In what a worker's graphduel differs from this one, and its machine from the first."""
-        future = self.client.submit(_there, _environment, workers=[address], allow_other_workers=False, pure=False)
-        code, there = future.result(timeout=PATIENCE)
+        """In what a worker's graphduel differs from this one, and its machine from the first. Raises _LostError."""
+        code, there = self._on(address, _environment, PATIENCE)
         self._reference = self._reference or machines.fingerprint(there)
         return [*_of_another(code, there), *machines.differences(self._reference, machines.fingerprint(there))]
 

@@ -358,6 +358,25 @@ def test_hosts_have_one_job_at_a_time_and_unlike_ones_are_refused(loopback):
         Cluster(loopback.address)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_is_lost_while_it_is_asked_is_not_used_and_ends_nothing(loopback, monkeypatch):
+    victim, _ = loopback.worker("127.0.0.1"), loopback.worker("127.0.0.2")
+    loopback.wait_for_workers(2)
+    asked = []
+
+    def killing(cluster, address, *words, ask=Cluster._on):
+        if "127.0.0.1" in address and not asked:
+            asked.append(address)
+            victim.kill()
+        return ask(cluster, address, *words)
+
+    monkeypatch.setattr(Cluster, "_on", killing)
+    with executors.opened("dask", 1, loopback.address) as (cluster, at_once):
+        assert (len(asked), at_once) == (1, 1)
+        assert cluster.submit(interval).result()
+
+
 def interval():
     start = time.time()
     time.sleep(0.05)
