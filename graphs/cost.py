@@ -23,7 +23,7 @@ class Cost:
         return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
     def at(self, **sizes: int) -> Cost:
-        """The cost for these sizes of the symbolic dimensions: `cost.at(B=32)`. Raises KeyError when one is missing."""
+        """The cost for these sizes of the symbolic dimensions: `cost.at(B=32)`. Raises ShapeError if one is missing."""
         return Cost(dims.evaluate(self.flops, sizes), dims.evaluate(self.bytes, sizes))
 
 

@@ -21,10 +21,10 @@ def check() -> None:
 def _is_main() -> bool:
     for name in ("_interpreters", "_xxsubinterpreters"):  # of CPython 3.13, and before
         try:
-            known: Any = import_module(name)
+            interpreters: Any = import_module(name)
         except ImportError:
             continue
-        return bool(known.get_current() == known.get_main())
+        return bool(interpreters.get_current() == interpreters.get_main())
     return True
 
 

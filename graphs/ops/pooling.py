@@ -111,10 +111,7 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 
 
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
-    """The first tap of each window of x that is its maximum, which is given; no tap where all are padding.
-
-    Of a maximum that is at none it is the last tap that is no padding.
-    """
+    """The first tap of each window of x that is its given maximum, or the last; no tap where all are padding."""
     kind = _tap_dtype(window)
     each = taps(_sizes(x, window), window)
     last, there, _ = each[-1]

@@ -87,7 +87,7 @@ def test_a_cold_process_checks_and_a_warm_one_times():
 def test_an_arm_that_is_wrong_or_refuses_is_not_timed():
     wrong = measured(arms=("toy-eager", "toy-wrong")).arms["toy-wrong"]
     assert wrong.status == "disagree"
-    assert wrong.reason.startswith("the output is off by ")
+    assert wrong.reason.startswith("the output in call 1 is off by ")
     assert wrong.blocks == []
     refused = measured(arms=("toy-eager", "toy-refusing")).arms["toy-refusing"]
     assert refused.status == "unsupported"

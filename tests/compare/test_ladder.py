@@ -164,9 +164,7 @@ def test_threads_are_timed_beside_native_code_on_one_core(monkeypatch):
     assert typed(found)
 
 
-@pytest.mark.parametrize(
-    ("ratio", "possible"), [(0.0958, False), (0.39, False), (0.45, True), (3.0, True)]
-)
+@pytest.mark.parametrize(("ratio", "possible"), [(0.0958, False), (0.39, False), (0.45, True), (3.0, True)])
 def test_two_cores_cannot_be_ten_times_as_fast_as_one(ratio, possible):
     assert ladder.is_possible([ratio * 2.0, ratio * 3.0], [2.0, 3.0], 2) is possible
 

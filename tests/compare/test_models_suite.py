@@ -208,7 +208,7 @@ def gpu(toys, monkeypatch):
     """A GPU that computes nothing, and what has waited for it."""
     toy, waited = engines.named("toy"), []
     monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
-    monkeypatch.setattr(toy, "wait", lambda result: waited.append(toy.device))
+    monkeypatch.setattr(type(toy), "waits", property(lambda self: lambda result: waited.append(self.device)))
     monkeypatch.setattr(device, "_gpus", [])
     yield waited
     toy.use("cpu")

@@ -62,11 +62,12 @@ def test_the_doctor_tells_of_the_tape_and_the_remedy(monkeypatch: pytest.MonkeyP
     told = {}
     for tape, variable in (("compiled", ""), ("python", ""), ("python", "python")):
         monkeypatch.setattr(doctor, "_worker", lambda tape=tape: (doctor.FINE, {"tape": tape}))
+        monkeypatch.setattr(tapes, "is_compiled", lambda tape=tape: tape == "compiled")
         monkeypatch.setenv("GRAPHDUEL_TAPE", variable)
         told[tape, variable] = doctor.examine()[1][0]
     assert told["compiled", ""] == ("tape", "its loops are compiled")
-    assert "install a wheel, or a C compiler and then graphduel again" in told["python", ""][1]
-    assert "as GRAPHDUEL_TAPE says" in told["python", "python"][1]
+    assert "in Python: the compiled tape is missing: install " in told["python", ""][1]
+    assert "in Python: GRAPHDUEL_TAPE says so; unset it" in told["python", "python"][1]
 
 
 # Program ----------------------------------------------------------------------------------------------------------

@@ -237,6 +237,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:NumPy's kernels run instead")
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 def test_options_that_no_call_leads_to_are_refused(tmp_path, backend):
     path = tmp_path / "m.graph"

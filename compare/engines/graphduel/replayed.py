@@ -89,10 +89,10 @@ class Repeated(Replay):
         return self._drawn[place]
 
 
-def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether two shapes hold the same numbers in the same order: one is the other with neighbours joined."""
-    ends, others = (set(np.multiply.accumulate((1, *shape)).tolist()) for shape in (one, other))
-    return math.prod(one) == math.prod(other) and (ends <= others or others <= ends)
+    ends, others = (set(np.multiply.accumulate((1, *sizes)).tolist()) for sizes in (shape, other))
+    return math.prod(shape) == math.prod(other) and (ends <= others or others <= ends)
 
 
 def _shape(size: Any) -> tuple[int, ...]:
