@@ -10,8 +10,8 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.composed import composed, looped
 from compare.engines.framework import Framework
-from compare.engines.step import Function
-from compare.errors import InputsError
+from compare.engines.step import Function, loss_in
+from compare.errors import InputsError, NoGradientsError
 from compare.records.device import Device
 
 
@@ -49,13 +49,32 @@ class Autograd(Framework):
         )
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The function, or its value and gradients."""
-        import autograd
+        """The function, or its value and the gradients of the loss in it.
 
-        if argnum is None:
-            return lambda *args: (loss(*args), ())
-        step: Function = autograd.value_and_grad(loss, argnum)
-        return step
+        The step raises NoGradientsError where there is no loss in it.
+        """
+        return _differentiated(loss, argnum) if argnum is not None else lambda *args: (loss(*args), ())
+
+
+def _differentiated(loss: Function, argnum: int) -> Function:
+    """`step(*args) -> (what the loss returns, gradients)`, in one argument."""
+    import autograd
+    from autograd.tracer import getval
+
+    def step(*args: Any) -> tuple[Any, Any]:
+        values = list[Any]()
+
+        def of(*args: Any) -> Any:
+            value = loss(*args)
+            values.append(optree.tree_map(getval, value, none_is_leaf=True))
+            if np.shape(loss_in(values[-1])):
+                raise NoGradientsError("the function gives an array and no loss; return one float, or (loss, more)")
+            return loss_in(value)
+
+        _, gradients = autograd.value_and_grad(of, argnum)(*args)
+        return values[-1], gradients
+
+    return step
 
 
 def _functions() -> dict[str, Function]:

@@ -178,10 +178,10 @@ ROWS = [
     row("inference", "jax", "bfloat16 autocast", "EMA", "none", "keywords", "number", "regionally compiled", "file"),
     row("inference", "jax", "float16", "running statistics", "none", "dict", "tuple", "plain", "package", waits="not run since the mends"),
     row("loss", "autograd", "float32", "none", "none", "dict", "number", "plain", "method"),
-    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "file", waits="autograd takes one float and no more"),
-    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "package", waits="autograd takes one float and no more"),
-    row("loss", "autograd", "float64", "none", "none", "list", "dict", "plain", "closure", waits="autograd takes one float and no more"),
-    row("inference", "autograd", "float64", "none", "none", "keywords", "tuple", "plain", "installed", waits="autograd takes one float and no more"),
-    row("inference", "autograd", "float64", "none", "none", "list", "number", "plain", "notebook", waits="autograd takes one float and no more"),
+    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "file"),
+    row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "package"),
+    row("loss", "autograd", "float64", "none", "none", "list", "dict", "plain", "closure"),
+    row("inference", "autograd", "float64", "none", "none", "keywords", "tuple", "plain", "installed"),
+    row("inference", "autograd", "float64", "none", "none", "list", "number", "plain", "notebook"),
 ]
 # fmt: on
