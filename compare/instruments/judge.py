@@ -173,7 +173,10 @@ class Standard:
 
     @cached_property
     def _scales(self) -> list[float]:
-        """An array whose own size the plain mode gets right is scaled by that, and any other by the largest as well."""
+        """An array whose own size the plain mode gets right is scaled by that, and any other by the largest as well.
+
+        The same array in the same dtype is no other opinion: of one that is zero but for rounding it has that rounding.
+        """
         expected = self.wider or self.leaves
         kinds = {leaf.kind: [other.array for other in expected if other.kind == leaf.kind] for leaf in expected}
         scales = {kind: iter(scales_of(arrays)) for kind, arrays in kinds.items()}
@@ -182,7 +185,7 @@ class Standard:
             return floors
         sizes = [0.0 if is_exact(leaf.array) else largest(leaf.array) for leaf in expected]
         near = [
-            scaled_error(*pair) <= self.tolerance / FACTOR
+            not _same(*pair) and scaled_error(*pair) <= self.tolerance / FACTOR
             for pair in zip(self._arrays(self.leaves), self._arrays(self.wider), strict=True)
         ]
         return [size if right else floor for size, floor, right in zip(sizes, floors, near, strict=True)]
@@ -226,6 +229,12 @@ class Standard:
             if np.shape(actual) != np.shape(plain) or lost:
                 faults[place] = _words(actual, plain)
         return Difference([math.inf if place in faults else 0.0 for place in range(len(leaves))], faults=faults)
+
+
+def _same(plain: Any, wider: Any) -> bool:
+    """Whether the one is the other again, in no wider numbers."""
+    plain, wider = np.asarray(plain), np.asarray(wider)
+    return plain.dtype == wider.dtype and np.array_equal(plain, wider)
 
 
 def _shape(result: Result) -> list[Any]:

@@ -262,6 +262,18 @@ def test_what_rounding_moves_by_more_than_its_size_excuses_nothing():
     assert verdict(wrong, Moves([reference.less_plain((1.0, x * 1.06))]), reference).fault is None
 
 
+@pytest.mark.parametrize(
+    ("dtype", "wrong", "faulty"),
+    [("float32", 5e-8, False), ("float32", 1e-5, True), ("float64", 5e-8, True)],
+    ids=["rounding", "more than rounding", "a size that wider numbers confirm"],
+)
+def test_a_reference_that_is_the_plain_mode_again_does_not_confirm_the_size_of_an_array(dtype, wrong, faulty):
+    """A gradient that is zero but for rounding, beside one that is not: of a bias before a BatchNorm."""
+    large, small = np.full(4, 0.3, np.float32), np.full(4, 2e-8, np.float32)
+    reference = Standard((1.0, [large, small]), (1.0, [large.astype(dtype), small.astype(dtype)]), judged=True)
+    assert bool(verdict((1.0, [large, small + np.float32(wrong)]), Moves(), reference).fault) is faulty
+
+
 def test_without_moves_nothing_is_excused():
     assert verdict(moved(A), Moves()).fault.endswith("allowed 0.0001")
 
