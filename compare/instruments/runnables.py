@@ -333,9 +333,13 @@ class FunctionRunnable(Runnable):
             )
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
-        """With the state of now, as training goes on; with that of the start where that does not last for an epoch."""
-        state = self.engine.snapshot(self.function, self.calls)
+        """With the state that an epoch leaves, as training goes on; that of the start where none lasts for another.
+
+        An optimizer has no sums at the start. What is compiled for these would be compiled again in each block.
+        """
         try:
+            next(iter(steps.values())).epoch()
+            state = self.engine.snapshot(self.function, self.calls)
             changed = _changed(state, steps)
         except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
             state = self._begin

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import compare
 from compare import engines
+from compare.instruments.time import measure
 from compare.own import run
 from compare.own.question import asked_of
 from compare.records.cells import Parity, Time
@@ -150,3 +152,34 @@ def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_wi
     assert {row.status for row in of(found.records, Parity)[0].arms.values()} == {"ok"}
     assert "a training step" in repr(found)
     assert weight.numpy().tolist() == [[1.0]] * 4
+
+
+def test_a_block_of_an_optimizers_steps_compiles_nothing(monkeypatch):
+    """Blocks begin in the middle of training: an optimizer without sums would be compiled for in each of them."""
+    pytest.importorskip("torch")
+    import torch
+    from torch._dynamo.utils import counters
+
+    layer = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    frames = []
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def watched(steps, *args):
+        frames.append(counters["frames"]["total"])
+        rounds = steady_rounds(steps, *args)
+        frames.append(counters["frames"]["total"])
+        return rounds
+
+    steady_rounds = measure.steady_rounds
+    monkeypatch.setattr(measure, "steady_rounds", watched)
+    calls = [(torch.randn(3, 4),) for _ in range(2)]
+    modes = ["eager", "aot-eager"]
+    compare.compare(step, calls, framework="torch", modes=modes, processes=0, seconds=0.05)
+    assert frames[0] == frames[1] > 0
