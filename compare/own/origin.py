@@ -258,7 +258,7 @@ def _package(where: Path) -> tuple[Path, str]:
     root = where.parent
     while (root / "__init__.py").is_file() and root.parent != root:
         root = root.parent
-    if root == where.parent and b"from ." in where.read_bytes():
+    if root == where.parent and where.is_file() and b"from ." in where.read_bytes():
         above = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
         root = next((folder for folder in above if folder in where.parents), root)
     parts = where.relative_to(root).with_suffix("").parts

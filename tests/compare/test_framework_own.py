@@ -504,10 +504,10 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            "def loss(w):\n    return w @ w\ninputs = [np.ones(3)]",
+            "def loss(w, x):\n    return w @ x\ninputs = [np.ones(3)]",
             2,
             "inputs[0] is of type ndarray; inputs is a list of calls, each the tuple of its arguments: "
-            "write inputs = [(w,)]",
+            "write inputs = [(w, x)]",
             marks=pytest.mark.slow,
         ),
         pytest.param(
