@@ -186,8 +186,9 @@ def test_kernels_that_are_too_short_together_are_not_shared(work_of):
     assert not any(isinstance(recipe, Flow) for recipe, _ in work_of(f, X[:4], *W[:2], nanoseconds=20_000))
 
 
-def test_one_long_kernel_and_what_is_nothing_beside_it_are_not_shared(work_of):
+def test_one_long_kernel_and_what_is_nothing_beside_it_are_not_shared(monkeypatch):
     """Two cores do not take less time than the longest list."""
+    monkeypatch.setattr(pool.of(2, host()), "nanoseconds", 500)  # what a busy machine has measured may be 0
     two = cores.Cores(pool.of(2, host()), host())
     long, short = kernel(0, (0, 0, 8, True), operations=10**9), kernel(1, (1, 0, 8, True), operations=10)
     assert two.arranged([long, short]) == [long, short]
