@@ -98,6 +98,18 @@ def assign(tensor: Held, result: Held) -> None:
         _check_residuals(node, data)
 
 
+def adopt(tensor: Held, node: Any, *, changed: bool) -> None:
+    """Give `tensor`, whose values are those of a node, the history of the node; it may be `changed` to them in place.
+
+    Raises InplaceError as `assign` does.
+    """
+    if changed:
+        _refuse(tensor, tensor)
+        _note(tensor._data, rewrites=True)
+        node.sequence = clock.tick()
+    tensor._edge = node
+
+
 def _refuse(tensor: Held, result: Held) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"

@@ -1,113 +1,255 @@
 """Functions with a backward of the user's own: `torch.autograd.Function`.
 
-Each result of `forward` is a node of the tape. Its rule calls `backward` with that result's cotangent, and zeros for
-the other results, which is right since a pullback is linear.
+A call is one node of the tape, whose rule calls `backward` once, with the cotangents of all results. Where there are
+several results the node stands for all of them, and each is a node that hands it its cotangent. In a trace a call is
+one node too: the tracer keeps what `ctx` holds beside it, and calls `backward` on symbols.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dynamic import grad_mode, inplace
+from dynamic.node import Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
-from graphs.errors import ControlFlowError, GraphError, NotDifferentiableError, located
+from graphs import dims, dispatch, reverse
+from graphs.cotangents import PartCotangents
+from graphs.dims import Shape
+from graphs.errors import NotDifferentiableError, ShapeError, located
 from graphs.op import Op
-from graphs.spec import TensorSpec, spec_of
+from graphs.ops.movement import identity, stop_gradient
+from graphs.spec import TensorSpec, broadcast_shapes, spec_of
+from graphs.surface import Surface
 
 
 class Context:
-    """What `forward` keeps for `backward`; any attribute may be set."""
+    """What `forward` keeps for `backward`; any attribute may be set. Each backward gets a copy."""
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
         self._saved: tuple[Any, ...] = ()
-        self._time = 0
+        self._plain: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._fills = True
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors, which must not change in place until backward: that is an InplaceError."""
         self._saved = tensors
-        self._time = inplace.clock.tick()
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Nothing: there is no forward mode that could ask for them."""
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors that were kept."""
-        held = [t._data for t in self._saved if isinstance(t, Tensor)]
-        inplace.check_unchanged("autograd.Function", held, self._time)
         return self._saved
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Tell of results without a gradient; those of ints have none anyway."""
-        self._plain = {id(t) for t in tensors}
+        self._plain = tensors
 
-    _plain: frozenset[int] | set[int] = frozenset()
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Tell of inputs that forward has changed in place and returns: their history is that of this call."""
+        self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Zeros stand for cotangents that nothing has reached. Raises GraphError where that is not wanted."""
-        if not value:
-            raise GraphError(located("cotangents that nothing has reached are zeros here, not None; compare with 0"))
+        """Whether a cotangent that nothing has reached is zeros, as it is by default, or None."""
+        self._fills = value
+
+
+class _Saved:
+    """A tensor as it was when forward ended; one that is a result by its number, or the call would hold itself."""
+
+    def __init__(self, tensor: Any, outputs: Sequence[Any]) -> None:
+        self.number = next((i for i, out in enumerate(outputs) if out is tensor), None)
+        self.data, self.edge = tensor._data, None if self.number is not None else tensor._edge
+
+    def tensor(self, call: _Call) -> Tensor:
+        """The tensor, whose history is of the graphs that can still be asked for."""
+        if self.number in call.with_gradient:
+            return call.result(self.number, self.data)
+        return wrap(self.data, None if type(self.edge) is Leaf and self.edge.closed else self.edge)
 
 
 class _Call:
-    """One call: the class, its context, its results, and how many inputs there were."""
+    """One call: the class, its context, its arguments and results. `node` is where it was recorded."""
 
-    def __init__(self, kind: type[Function], ctx: Context, specs: list[TensorSpec | None], places: list[int]) -> None:
-        self.kind, self.ctx, self.specs, self.places = kind, ctx, specs, places
-        self.latest: tuple[Any, int, Any] = (None, 0, None)
+    node: weakref.ref[Node]
 
-    def gradients(self, g: Any, output: int) -> Sequence[Any]:
-        """What `backward` gives for the cotangent of an output; asked for once for each input, and computed once."""
-        latest = self.latest  # which a backward in another thread may replace
-        if latest[0] is not g or latest[1] != output:
-            latest = self.latest = g, output, self._pulled(g, output)
-        return latest[2]
+    def __init__(self, kind: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.kind, self.ctx, self.count = kind, ctx, len(args)
+        self.inputs = {i: spec_of(arg) for i, arg in enumerate(args) if isinstance(arg, Surface)}
+        self.specs = [spec_of(out) if isinstance(out, Surface) else None for out in outputs]
+        plain = [*map(id, ctx._plain)]
+        self.with_gradient = [i for i, out in enumerate(outputs) if _is_float(out) and id(out) not in plain]
 
-    def _pulled(self, g: Any, output: int) -> Sequence[Any]:
-        again = isinstance(g, Tensor)
-        seeds = [None if s is None else wrap(np.zeros(s.shape, s.dtype)) for s in self.specs]
-        seeds[output] = g if again else wrap(np.asarray(g))
+    # On the tape ------------------------------------------------------------------------------------------------
+
+    def record(self, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+        """Give the results the history of this call, if there is one to give."""
+        self.only = len(self.with_gradient) == 1
+        value = outputs[self.with_gradient[0]]._data
+        node = _applied.apply([value if self.only else np.zeros((), value.dtype), *inputs], {"call": self})._edge
+        if node is None:
+            return
+        self.node = weakref.ref(node)
+        self.saved = [_Saved(t, outputs) if isinstance(t, Tensor) else t for t in self.ctx._saved]
+        self.ctx._saved = ()
+        for number in self.with_gradient:
+            out = outputs[number]
+            edge = node if self.only else self.result(number, out._data)._edge
+            inplace.adopt(out, edge, changed=any(out is tensor for tensor in inputs))
+        self.time = inplace.clock.tick()
+
+    def result(self, number: int, data: Any) -> Tensor:
+        """A result with its history."""
+        node = self.node()
+        if self.only:
+            return wrap(data, node)
+        made: Tensor = _result.apply(
+            [wrap(np.zeros((), data.dtype), node)], {"call": self, "number": number, "value": data}
+        )
+        return made
+
+    def pulled(self, g: Any) -> Sequence[Any]:
+        """What `backward` gives for the cotangents of the results: of one, or of each by its number."""
+        parts = g if isinstance(g, PartCotangents) else {self.with_gradient[0]: g}
+        again = any(isinstance(part, Tensor) for part in parts.values())
+        held = [t.data for t in self.saved if isinstance(t, _Saved)]
+        inplace.check_unchanged(self.kind.__name__, held, self.time)
         with grad_mode.set_grad_enabled(again and grad_mode.is_grad_enabled()):
-            returned = self.kind.backward(self.ctx, *seeds)
-        gradients = returned if isinstance(returned, tuple) else (returned,)
-        if len(gradients) < len(self.ctx.needs_input_grad):
-            raise NotDifferentiableError(
-                f"{self.kind.__name__}.backward gave {len(gradients)} gradients for {len(self.ctx.needs_input_grad)} "
-                "inputs; return one for each, None where there is none"
-            )
+            saved = tuple([t.tensor(self) if isinstance(t, _Saved) else t for t in self.saved])
+            tensors = {i: part if again else wrap(np.asarray(part)) for i, part in parts.items()}
+            gradients = self.gradients({"_saved": saved}, tensors, _zeros)
         return [value if again or not isinstance(value, Tensor) else value._data for value in gradients]
 
+    # In a trace ---------------------------------------------------------------------------------------------------
 
-def _rule(g: Any, index: int, shapes: Any, call: _Call, output: int) -> Any:
-    gradient = call.gradients(g, output)[call.places[index]]
-    if gradient is not None and gradient.shape != shapes[index]:
+    def trace(self, tracer: Any, inputs: Sequence[Any], outputs: list[Any]) -> None:
+        """Put results with the rule of this call in the places of the outputs."""
+        tensors = [i for i, spec in enumerate(self.specs) if spec is not None]
+
+        def pull(state: Any, cotangents: Sequence[Any], zeros: Any) -> Sequence[Any]:
+            return self.gradients(
+                state, {i: g for i, g in zip(tensors, cotangents, strict=True) if g is not None}, zeros
+            )
+
+        results = tracer.ruled([outputs[i] for i in tensors], inputs, vars(self.ctx), pull)
+        for number, result in zip(tensors, results, strict=True):
+            if any(outputs[number] is changed for changed in self.ctx._dirty):
+                outputs[number].node = result.node
+            elif number in self.with_gradient:
+                outputs[number] = result
+
+    # In both engines --------------------------------------------------------------------------------------------
+
+    def gradients(
+        self, state: Mapping[str, Any], cotangents: Mapping[int, Any], zeros: Callable[[TensorSpec], Any]
+    ) -> Sequence[Any]:
+        """The gradients of the tensors among the arguments, None where there is none; for a context of this state."""
+        ctx = copy.copy(self.ctx)
+        vars(ctx).update(state)
+        seeds = [
+            cotangents[i] if i in cotangents else zeros(spec) if ctx._fills and spec is not None else None
+            for i, spec in enumerate(self.specs)
+        ]
+        returned = _callee(self.kind.backward)(ctx, *seeds)
+        gradients = returned if isinstance(returned, tuple) else (returned,)
+        if len(gradients) < self.count:
+            raise NotDifferentiableError(
+                f"{self.kind.__name__}.backward gave {len(gradients)} gradients for {self.count} "
+                "inputs; return one for each, None where there is none"
+            )
+        return [self._fitted(gradients[i], spec) for i, spec in self.inputs.items()]
+
+    def _fitted(self, gradient: Any, spec: TensorSpec) -> Any:
+        """A gradient summed to the shape of its input. Raises NotDifferentiableError where no sum brings it to that."""
+        if gradient is None or not spec.is_float:
+            return None
+        shape = spec.shape
+        if dims.same_shape(_stretched(shape, gradient.shape), gradient.shape):
+            return reverse.conform(gradient, shape, spec.dtype)
         raise NotDifferentiableError(
-            f"{call.kind.__name__}.backward gave a gradient of shape {gradient.shape} for an input "
-            f"of shape {shapes[index]}; sum or reshape it"
+            f"{self.kind.__name__}.backward gave a gradient of shape {gradient.shape} for an input "
+            f"of shape {shape}; sum or reshape it"
         )
-    return gradient
 
 
-def _kernel(*_: Any, value: Any, **__: Any) -> Any:
-    return value
+def _stretched(shape: Shape, other: Shape) -> Shape:
+    try:
+        return broadcast_shapes(shape, other)
+    except ShapeError:
+        return shape
 
 
-def _infer(*_: TensorSpec, value: Any, **__: Any) -> TensorSpec:
-    return spec_of(value)
+def _zeros(spec: TensorSpec) -> Tensor:
+    return wrap(np.zeros(spec.shape, spec.dtype))
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Surface) and value.dtype.kind == "f"
 
 
 _applied = Op(
     "function",
-    _kernel,
-    _infer,
-    rules=(_rule,),
+    lambda value, *_, **__: value,
+    lambda value, *_, **__: value,
+    rules=(lambda g, index: g[index - 1],),
+    common=lambda g, call: call.pulled(g),
     cost=0,
     family="custom",
     arity=None,
     listed=False,
-    doc="A user's function.",
+    doc="A user's function: its only result, or what stands for all of them.",
+)
+_result = Op(
+    "function_result",
+    lambda _, *, value, **__: value,
+    lambda _, *, value, **__: spec_of(value),
+    rules=(lambda g, number: PartCotangents({number: g}),),
+    cost=0,
+    family="custom",
+    listed=False,
+    doc="One of several results of a user's function.",
+)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A `backward` that is not recorded: whoever differentiates what it gives gets a NotDifferentiableError."""
+
+    @functools.wraps(backward)
+    def called(ctx: Context, *cotangents: Any) -> Any:
+        with grad_mode.no_grad():
+            returned = backward(ctx, *cotangents)
+        results = returned if isinstance(returned, tuple) else (returned,)
+        seeds = [g for g in cotangents if _is_float(g)]
+        return tuple([r if r is None else _once.apply([r, *seeds], {}) for r in results])
+
+    return called
+
+
+def _refuse_again(_: Any) -> None:
+    raise NotDifferentiableError(located("a gradient of a once_differentiable backward has none; take the mark away"))
+
+
+_once = Op(
+    "once_differentiable",
+    lambda x, *_, **__: x,
+    lambda x, *_: x,
+    rules=(_refuse_again,),
+    cost=0,
+    family="custom",
+    arity=None,
+    listed=False,
+    doc="A gradient that has none.",
 )
 
 
@@ -115,7 +257,8 @@ class Function:
     """A function with a backward of its own: define `forward(ctx, ...)` and `backward(ctx, ...)`, and call `apply`.
 
     `backward` gets a cotangent for each result, and returns a gradient for each input, None where there is none.
-    `setup_context(ctx, inputs, output)` may stand apart; `forward` then takes no ctx.
+    `setup_context(ctx, inputs, output)` may stand apart; `forward` then takes no ctx. In a trace both run on symbols,
+    and their ops are nodes of the graph.
     """
 
     @staticmethod
@@ -129,37 +272,43 @@ class Function:
         raise NotImplementedError("define backward(ctx, ...)")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run forward, and record it. Raises ControlFlowError in a trace: backward is Python that reads values."""
-        if any(hasattr(arg, "node") and hasattr(arg, "builder") for arg in args):
-            raise ControlFlowError(
-                located(
-                    f"{cls.__name__}: a backward of your own is Python, and a graph has rules of ops alone; run this "
-                    "in the dynamic engine, or give it a rule by graphs.custom_op"
-                )
-            )
-        places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
-        ctx = Context(tuple([isinstance(arg, Tensor) and arg.requires_grad for arg in args]))
+    def apply(cls, *args: Any, **options: Any) -> Any:
+        """Run forward, and record it. Raises ControlFlowError in a trace where forward or backward asks for values."""
+        tracer = dispatch.tracer()
+        before = args if tracer is None else [identity(arg) if isinstance(arg, Surface) else arg for arg in args]
+        ctx = _callee(Context)(tuple(map(_wants_gradient, args)))
         with grad_mode.no_grad():
-            results = cls._run(ctx, args)
-        outputs = results if isinstance(results, tuple) else (results,)
-        specs = [spec_of(out._data) if isinstance(out, Tensor) else None for out in outputs]
-        call = _Call(cls, ctx, specs, places)
-        tensors = [args[i] for i in places]
-        recorded = [_record(call, out, i, tensors) for i, out in enumerate(outputs)]
-        return tuple(recorded) if isinstance(results, tuple) else recorded[0]
+            results = cls._run(ctx, args, options)
+            returned = list(results) if isinstance(results, tuple) else [results]
+            passed_on = set(map(id, args)) - set(map(id, ctx._dirty))
+            outputs = [
+                stop_gradient(out) if isinstance(out, Surface) and id(out) in passed_on else out for out in returned
+            ]
+        call = _Call(cls, ctx, args, outputs)
+        inputs = [before[i] for i in call.inputs]
+        if tracer is not None:
+            call.trace(tracer, inputs, outputs)
+        elif inputs and call.with_gradient:
+            call.record(inputs, outputs)
+        return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
     @classmethod
-    def _run(cls, ctx: Context, args: tuple[Any, ...]) -> Any:
-        setup = getattr(cls, "setup_context", None)
+    def _run(cls, ctx: Context, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        setup, forward = getattr(cls, "setup_context", None), _callee(cls.forward)
         if setup is None:
-            return cls.forward(ctx, *args)
-        output = cls.forward(*args)
-        setup(ctx, args, output)
+            return forward(ctx, *args, **options)
+        bound = inspect.signature(cls.forward).bind(*args, **options)
+        bound.apply_defaults()
+        output = forward(*bound.args, **bound.kwargs)
+        _callee(setup)(ctx, bound.args, output)
         return output
 
 
-def _record(call: _Call, out: Any, number: int, inputs: list[Any]) -> Any:
-    if not isinstance(out, Tensor) or id(out) in call.ctx._plain or not inputs:
-        return out
-    return _applied.apply(inputs, {"call": call, "output": number, "value": out._data})
+def _callee(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call for a function of the user's: a trace may convert its control flow."""
+    tracer = dispatch.tracer()
+    return function if tracer is None else tracer.callee(function)
+
+
+def _wants_gradient(arg: Any) -> bool:
+    return arg.requires_grad if isinstance(arg, Tensor) else _is_float(arg)

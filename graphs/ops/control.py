@@ -171,6 +171,22 @@ part: Op = Op(
 )
 
 
+def _infer_ruled(*specs: TensorSpec, count: int, **_: Any) -> TensorSpec:
+    return TupleSpec(specs[:count])
+
+
+ruled_op: Op = Op(
+    "ruled",
+    lambda *values, count, **_: values[:count],
+    _infer_ruled,
+    cost=0,
+    family="control",
+    arity=None,
+    listed=False,
+    doc="The first `count` operands, with a gradient rule of the user's own: it pulls back to the next `inputs`.",
+)
+
+
 def outputs_of(graph: Graph) -> tuple[TensorSpec, ...]:
     """The specs a subgraph returns."""
     return tuple(output.spec for output in graph.outputs)

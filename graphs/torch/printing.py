@@ -283,6 +283,8 @@ _MATMULS: Mapping[tuple[int, int], str] = {
 _BY_ATTRS: Mapping[str, Callable[[Attrs], str]] = {
     "clip": _clip,
     "divide": _by_numbers("DivBackward0", "MulBackward0"),  # 1 / x is x.reciprocal() * 1
+    "function": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
+    "function_result": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
     "getitem": _getitem,
     "matmul": _matmul,
     "max": _by_axis("MaxBackward1", "AmaxBackward0"),

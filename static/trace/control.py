@@ -5,25 +5,26 @@ What a subgraph reads of the enclosing graph becomes an input of the node, after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import dispatch, promotion, tree
+from graphs import captured, dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.control import part, scan_op, stacked, switch_op, while_op
+from graphs.ops.control import part, ruled_op, scan_op, stacked, switch_op, while_op
+from graphs.ops.creation import zeros
 from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
 from graphs.spec import TensorSpec
 from static.trace import weak
 from static.trace.converting import callee
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, is_traced, node_of, tracing
+from static.trace.tracing import current, is_traced, node_of, reading_all, tracing
 
 Body = Callable[..., Any]
 
@@ -295,6 +296,52 @@ class Tracer:
         parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
         after, ys = tree.unflatten(step.structure, parts)
         return start.filled(after), ys
+
+    callee = staticmethod(callee)
+
+    def ruled(self, values: Sequence[Any], inputs: Sequence[Any], state: Any, pull: Pull) -> list[Any]:
+        """The values, with a gradient rule of the user's own, which reads the state beside the cotangents."""
+        if captured.paused() > building().paused:
+            return list(values)
+        rule = OwnRule(values, len(inputs), state, pull)
+        with reading_all():  # where forward has changed an input, it is a value now
+            sources = nodes_of([*values, *inputs, *rule.symbols])
+        return emit(ruled_op, sources, {"count": len(values), "rule": rule}, len(values))
+
+
+Pull = Callable[..., Sequence[Any]]
+
+
+class OwnRule:
+    """A gradient rule of the user's own, and the container that it reads.
+
+    `pull(state, cotangents, zeros)` gives the gradients of the inputs, for the cotangents of the values, None where
+    none has arrived; `zeros(spec)` makes one. The `symbols` of the state are operands of the node, so that the rule can
+    run in another graph, and a value in it is the result.
+    """
+
+    def __init__(self, values: Sequence[Any], inputs: int, state: Any, pull: Pull) -> None:
+        self.values, self.inputs, self.pull = len(values), inputs, pull
+        numbers = {id(value): number for number, value in enumerate(values)}
+        self._leaves, self._structure = tree.flatten(state)
+        self._results = [numbers.get(id(leaf)) for leaf in self._leaves]
+        self.symbols = [
+            leaf for leaf, n in zip(self._leaves, self._results, strict=True) if isinstance(leaf, Symbol) and n is None
+        ]
+
+    def __call__(self, operands: Sequence[Symbol], out: Symbol, cotangents: Mapping[int, Any]) -> Sequence[Any]:
+        """The gradients of the inputs."""
+        held = iter(operands[self.values + self.inputs :])
+        leaves = [
+            part_of(out, n) if n is not None else next(held) if isinstance(leaf, Symbol) else leaf
+            for leaf, n in zip(self._leaves, self._results, strict=True)
+        ]
+        reaching = [cotangents.get(number) for number in range(self.values)]
+        return self.pull(tree.unflatten(self._structure, leaves), reaching, self._zeros)
+
+    @staticmethod
+    def _zeros(spec: TensorSpec) -> Symbol:
+        return Symbol(building(), nodes_of([zeros(spec.shape, spec.dtype)])[0])
 
 
 def _agree(branches: Sequence[Subgraph]) -> None:

@@ -8,6 +8,7 @@ while_loop keeps the state of each iteration in storage that grows, and its grad
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from functools import cache as cached
 from functools import partial
@@ -19,7 +20,7 @@ import numpy as np
 from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import Graph, Node
-from graphs.ops.control import scan_op, switch_op, while_gradient_op, while_op
+from graphs.ops.control import ruled_op, scan_op, switch_op, while_gradient_op, while_op
 from graphs.ops.creation import zeros, zeros_like
 from graphs.ops.elementwise import add, greater, less_equal, logical_not, logical_or
 from graphs.ops.movement import concat, expand_dims, identity
@@ -31,7 +32,7 @@ from static.trace.control import Subgraph, Tracer, appended, building, emit, fin
 from static.trace.differentiate import Cotangent, OpCall, joint_rules, recording
 from static.trace.lowering import is_choice
 from static.trace.marks import marks_of, there_at
-from static.trace.reach import Partial, Reach
+from static.trace.reach import Partial, Reach, either
 from static.trace.symbol import Symbol
 
 
@@ -364,6 +365,24 @@ def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Seque
     return emit(while_gradient_op, nodes_of([history, *start, *outer]), attrs, len(start))
 
 
+def _ruled_rule(call: OpCall) -> list[Any]:
+    """What the user's rule gives, where some result has a cotangent: it may make NaN of zeros."""
+    rule = call.attrs["rule"]
+    gradients = rule(call.inputs, call.out, call.cotangents)
+    reach = functools.reduce(either, [call.parts.get(number) for number in call.cotangents])
+    reaching = [
+        None if g is None else Cotangent(g if reach is None else choice(reach.flag(), g, zeros_like(g)), reach)
+        for g in gradients
+    ]
+    return [*([None] * rule.values), *reaching, *(None for _ in rule.symbols)]
+
+
 joint_rules.update(
-    {switch_op: _switch_rule, scan_op: _scan_rule, while_op: _while_rule, while_gradient_op: _while_gradient_rule}
+    {
+        switch_op: _switch_rule,
+        scan_op: _scan_rule,
+        while_op: _while_rule,
+        while_gradient_op: _while_gradient_rule,
+        ruled_op: _ruled_rule,
+    }
 )

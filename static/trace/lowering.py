@@ -1,4 +1,7 @@
-"""What only a gradient needs, taken out of a graph that is finished: a choice becomes `where`."""
+"""What only a gradient needs, taken out of a graph that is finished.
+
+A choice becomes `where`, and a value with a rule of the user's own the value.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from graphs.ir import Graph, Node
 from graphs.op import Attrs
-from graphs.ops.control import part, switch_op
+from graphs.ops.control import part, ruled_op, switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype
 from static.rebuild import replaced
@@ -24,10 +27,12 @@ def is_choice(attrs: Attrs) -> bool:
 
 
 def lowered(graph: Graph) -> Graph:
-    """The graph with `where` in place of each choice, in it and in the graphs inside it."""
+    """The graph with `where` in place of each choice, and without rules, in it and in the graphs inside it."""
     instead = {}
     for node in graph.nodes:
-        if node.op is part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
+        if node.op is part and node.inputs[0].op is ruled_op:
+            instead[node] = node.inputs[0].inputs[node.attrs["number"]]
+        elif node.op is part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
             instead[node] = _where(node)
         elif any(map(_holds_graphs, node.attrs.values())):
             attrs = {key: _lowered(value) for key, value in node.attrs.items()}

@@ -73,7 +73,7 @@ class Reached:
 _TEXT = """
     exp expm1 sinh cosh
     sqrt log log1p log2 log10 divide reciprocal pow acos acosh asin atanh atan2 hypot logaddexp gammaln polygamma
-    betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
+    ruled betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
 """
 _SINGULAR = frozenset(_TEXT.split())
 """Ops whose value or derivative is infinite, or none, somewhere in what is usual."""

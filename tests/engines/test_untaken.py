@@ -6,7 +6,6 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.errors import ControlFlowError
 from tests.helpers.together import check_each
 
 UNARY = (g.sqrt, g.log, g.sin, lambda v: 1.0 / v, lambda v: v * v, lambda v: v**0.5)
@@ -82,22 +81,3 @@ def test_gradients_are_those_of_the_tape_where_some_branches_have_none(seeds):
 @pytest.mark.slow
 def test_many_gradients_are_those_of_the_tape_where_some_branches_have_none():
     check_each(range(40, 1000), check)
-
-
-def test_a_backward_of_the_users_own_is_refused_in_a_trace_and_not_left_out():
-    class Step(dynamic.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return g.where(x > 0, 1.0, 0.0)
-
-        @staticmethod
-        def backward(ctx, cotangent):
-            return cotangent * 2
-
-    def loss(x):
-        return g.sum(Step.apply(x))
-
-    x = np.array([1.0, -1.0])
-    assert dynamic.grad(loss)(x).tolist() == [2.0, 2.0]
-    with pytest.raises(ControlFlowError, match=r"Step: a backward of your own is Python.*test_untaken\.py"):
-        static.jit(static.grad(loss))(x)
