@@ -227,15 +227,25 @@ def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
 
 def _arguments(batch: Any, number: int, function: Any, rule: str) -> tuple[Any, ...]:
     """The arguments of the call of a batch."""
-    is_single = takes_one(function)
-    if type(batch) is tuple or (isinstance(batch, (tuple, list)) and not (is_single and len(batch) != 1)):
+    if isinstance(batch, (tuple, list)) and _holds_arguments(batch, function):
         if batch or takes_nothing(function):
             return tuple(batch)
         raise InputsError(f"inputs[{number}] is empty; {rule}")
     is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
-    if is_single is False or not is_value:
+    if takes_one(function) is False or not is_value:
         raise InputsError(f"inputs[{number}] is {_kind(batch)}; {rule}")
     return (batch,)
+
+
+def _holds_arguments(batch: Sequence[Any], function: Any) -> bool:
+    """Whether a sequence is the arguments of a call, and not the one argument of a function that takes one."""
+    if type(batch) is not tuple or not takes_one(function):
+        return not takes_one(function) or len(batch) == 1
+    try:
+        inspect.signature(function).bind(*batch)
+    except TypeError:
+        return not batch
+    return True
 
 
 def _kind(value: Any) -> str:

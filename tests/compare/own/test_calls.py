@@ -179,6 +179,9 @@ def two(x, y):
         (one, Batch(X), (Batch(X),)),
         (one, Pair(X, Y), (Pair(X, Y),)),
         (one, [X, Y], ([X, Y],)),
+        (one, (X, Y), ((X, Y),)),
+        (one, ((X, Y), X), (((X, Y), X),)),
+        (one, (X,), (X,)),
         (one, collections.UserDict(x=X), (collections.UserDict(x=X),)),
     ],
 )
