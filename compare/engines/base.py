@@ -26,6 +26,7 @@ from compare.engines.nudge import nudges_of, nudging
 from compare.engines.source import Loader
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
+from compare.engines.switches import PROCESS, Switch, kept
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
 from compare.records.device import Device, note
 from compare.records.work import CallCounts, RanOp, counted
@@ -143,8 +144,27 @@ class Engine(ABC):
         """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
         return {}
 
-    def start(self, seed: int, *, doubles: bool = False) -> None:
-        """Prepare this process: one thread, the seed, and float64 where a check needs it."""
+    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+        """Prepare this process: one thread, the seed, and float64 where a check needs it.
+
+        For a function of the user's `doubles` is None: its numbers, and how often they compile, are the user's own.
+        """
+        self.listen()
+
+    def listen(self) -> None:
+        """Hear of what is compiled in this process, from now on."""
+
+    def switches(self) -> Sequence[Switch]:
+        """What of this process a measurement turns, or a function that is measured may turn."""
+        return ()
+
+    @contextmanager
+    def visit(self, seed: int) -> Iterator[None]:
+        """Inside, as after `start`, but in a process of somebody else's: what is set there holds, and stays."""
+        with kept(PROCESS), kept(self.switches()):
+            self.listen()
+            self.reset(seed)
+            yield
 
     def use(self, device: Device) -> None:
         """Put arrays on that device from now on; comes after `start`. Raises InputsError where it is not there."""
@@ -170,9 +190,6 @@ class Engine(ABC):
     def counter(self) -> ByteCounter:
         """What counts the bytes of a step: malloc, or the allocator of the device where that tells."""
         return MALLOC
-
-    def bounded(self) -> None:
-        """Compile no more often than a process of a user's would, who has set nothing; `start` may allow more."""
 
     @abstractmethod
     def functions(self) -> dict[str, Function]:

@@ -25,6 +25,7 @@ from compare.engines.pytrees import Pytrees
 from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
 from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed, bound
+from compare.engines.switches import Switch
 from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
 from compare.records.device import Device
 from compare.records.record import WRITTEN
@@ -62,11 +63,29 @@ class Jax(Framework):
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
 
-    def start(self, seed: int, *, doubles: bool = False) -> None:
-        """Listen to what compiles, from now on."""
+    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+        """See the base; JAX has no seed."""
         import jax
 
-        jax.config.update("jax_enable_x64", doubles)
+        super().start(seed)
+        if doubles is not None:
+            jax.config.update("jax_enable_x64", doubles)
+
+    def switches(self) -> Sequence[Switch]:
+        """All that `jax.config` has."""
+        import jax
+
+        def write(before: dict[str, Any]) -> None:
+            for name, value in before.items():
+                if jax.config.values[name] != value:
+                    jax.config.update(name, value)
+
+        return [Switch(lambda: dict(jax.config.values), write)]
+
+    def listen(self) -> None:
+        """See the base."""
+        import jax
+
         if not _listening:
             jax.monitoring.register_event_duration_secs_listener(_heard)
             _listening.append(True)

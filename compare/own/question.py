@@ -122,15 +122,14 @@ class Question:
         return clock_name(self.device, has_events=self.adapter.has_events)
 
     def started(self) -> Engine:
-        """The engine, in this process and on the device, compiling as often as it would for a user.
+        """The engine, in this process and on the device, as it would be for a user who has set nothing.
 
         Raises InputsError where the device is not there.
         """
         if self.stands_in:
             stand_in()
-        self.adapter.start(self.seed)
+        self.adapter.start(self.seed, doubles=None)
         self.adapter.use(self.device)
-        self.adapter.bounded()
         return self.adapter
 
     # The jobs -------------------------------------------------------------------------------------------------

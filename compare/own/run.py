@@ -68,10 +68,9 @@ def here(
     Raises InputsError where they are asked for and cannot be had.
     """
     reporter = reporter or Reporter()
-    question.started()
-    subject = measure.subject_of(question, function, inputs, dims)
-    this = measure.Here(subject)
-    with _workers(question, reporter) as workers:
+    with question.adapter.visit(question.seed), _workers(question, reporter) as workers:
+        subject = measure.subject_of(question, function, inputs, dims)
+        this = measure.Here(subject)
         source = ""
         if processes != 0 and subject.case is not None:
             with suppress(*([] if processes else [InputsError])):
@@ -81,8 +80,8 @@ def here(
         question = question.with_written(first)
         execute = replace(workers, question=question) if source else this
         answers = [*first, *stages.timed(question, source, first, execute, reporter)]
+        environment = run_job(Job("environment"), question.limit) if source else measure.here()
     where = "fresh workers" if source else HERE
-    environment = run_job(Job("environment"), question.limit) if source else measure.here()
     return result(question, answers, where, environment)
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import random
+import warnings
+
+import numpy as np
 import pytest
 
 import compare
+import graphs as g
 from compare import engines
 from compare.instruments.time import measure
 from compare.own import run
 from compare.own.question import asked_of
-from compare.records.cells import Parity, Time
+from compare.records.cells import Compilations, Parity, Time
 from compare.records.record import of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -19,9 +26,136 @@ def started(name):
     engine = engines.named(name)
     if engine.missing:
         pytest.skip(engine.missing)
-    engine.start(0)
-    engine.bounded()
+    engine.start(0, doubles=None)
     return engine
+
+
+def torch_visited():
+    import torch
+
+    torch.set_num_threads(2)
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(7)
+    torch._dynamo.config.recompile_limit = 5
+    torch.set_float32_matmul_precision("high")
+    layer = torch.nn.Linear(4, 1)
+
+    def read():
+        now = torch.get_default_dtype(), torch.get_float32_matmul_precision(), torch._dynamo.config.recompile_limit
+        return *now, torch.get_num_threads(), torch.is_grad_enabled(), torch.get_rng_state().tolist()
+
+    def back():
+        torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
+        torch._dynamo.config.recompile_limit = 8
+
+    def loss(x):
+        return (layer(x + torch.rand(4)) + torch.ones(1)).pow(2).mean()
+
+    return loss, [(torch.ones(2, 4),), (torch.ones(3, 4),)], read, torch.get_default_dtype, back
+
+
+def jax_visited():
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "float32")
+
+    def loss(w, x):
+        return jnp.mean((x @ w) ** 2)
+
+    def back():
+        jax.config.update("jax_enable_x64", False)
+        jax.config.update("jax_default_matmul_precision", None)
+
+    return (
+        loss, [(jnp.ones((4, 1)), jnp.ones((n, 4))) for n in (2, 3)], lambda: dict(jax.config.values),
+        lambda: jnp.ones(()).dtype, back,
+    )  # fmt: skip
+
+
+def tensorflow_visited():
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+
+    tf.random.set_seed(7)
+    tf.random.uniform(())
+
+    def loss(w, x):
+        return tf.reduce_mean((x @ w) ** 2) + tf.random.uniform(())
+
+    calls = [(tf.ones((4, 1)), tf.ones((n, 4))) for n in (2, 3)]
+    ours = context.context()
+    return loss, calls, lambda: (ours._seed, ours._rng.getstate()), lambda: ours._seed, lambda: None
+
+
+def autograd_visited():
+    import autograd.numpy as anp
+
+    calls = [(np.ones((4, 1)), np.ones((n, 4))) for n in (2, 3)]
+    return lambda w, x: anp.mean(anp.dot(x, w) ** 2), calls, lambda: None, np.geterr, lambda: None
+
+
+def graphduel_visited():
+    import dynamic
+
+    dynamic.manual_seed(7)
+    calls = [(np.ones((4, 1)), np.ones((n, 4))) for n in (2, 3)]
+    return (
+        lambda w, x: g.mean((x @ w) ** 2), calls, lambda: str(dynamic.get_rng_state()), dynamic.get_default_dtype,
+        lambda: None,
+    )  # fmt: skip
+
+
+VISITED = {"torch": torch_visited, "jax": jax_visited, "tensorflow": tensorflow_visited, "autograd": autograd_visited}
+VISITED |= {"graphduel": graphduel_visited}
+
+
+@pytest.mark.parametrize("name", VISITED)
+def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts_the_same_again(name, monkeypatch):
+    """What is set is measured with, also by what raises, and a second comparison begins from nothing."""
+    if missing := engines.named(name).missing:
+        pytest.skip(missing)
+    loss, calls, read, inside, back = VISITED[name]()
+    monkeypatch.setenv("SOMEBODY_ELSES", "as it was")
+    random.seed(3)
+    np.random.seed(3)  # noqa: NPY002  (a switch of the caller's)
+    had, seen = inside(), queue.SimpleQueue()  # which no snapshot brings back
+
+    def process():
+        numbers = random.getstate(), str(np.random.get_state()), np.geterr()  # noqa: NPY002
+        return dict(os.environ), list(warnings.filters), numbers, sorted(os.sched_getaffinity(0)), read()
+
+    def watched(*args):
+        seen.put(str(inside()))
+        return loss(*args)
+
+    def broken(*args):
+        os.environ["SOMEBODY_ELSES"] = "turned"
+        warnings.simplefilter("ignore")
+        raise ValueError("on purpose")
+
+    options = {"framework": None if name == "graphduel" else name, "processes": 0, "seconds": 0.02}
+    options["modes"] = ["eager", "aot-eager"] if name == "torch" else None
+    try:
+        before = process()
+        counts = []
+        for _ in range(2):
+            found = compare.compare(loss, calls, **options)
+            arms = {arm: row for told in of(found.records, Compilations) for arm, row in told.arms.items()}
+            counts.append({arm: (len(row.made), row.breaks) for arm, row in arms.items()} or found.verdict.compiles)
+            assert process() == before
+        assert counts[0] == counts[1]
+        compare.compare(watched, calls, allow_effects=True, **options)
+        if name != "tensorflow":  # a seed is set anew for each look
+            met = {seen.get_nowait() for _ in range(seen.qsize())}
+            assert str(had) in met or name == "tensorflow"  # whose seed is set anew for each look
+        with pytest.raises(Exception, match="on purpose"):
+            compare.compare(broken, calls, **options)
+        assert process() == before
+    finally:
+        back()
 
 
 def training_of(engine, function, calls):

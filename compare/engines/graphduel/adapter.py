@@ -30,6 +30,7 @@ from compare.engines.held import Kinds
 from compare.engines.source import Loader
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
+from compare.engines.switches import Switch
 from compare.errors import InputsError, UnsupportedError
 from compare.records.device import Device
 from compare.records.work import CallCounts
@@ -80,6 +81,14 @@ class GraphDuel(Engine):
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """The folder of machine code."""
         return {SWITCH: str(cache)}
+
+    def switches(self) -> Sequence[Switch]:
+        """Those of the dynamic engine."""
+        return [
+            Switch(dynamic.get_rng_state, dynamic.set_rng_state),
+            Switch(dynamic.get_default_dtype, dynamic.set_default_dtype),
+            Switch(dynamic.is_grad_enabled, dynamic.set_grad_enabled),
+        ]
 
     def use(self, device: Device) -> None:
         """The CPU alone. Raises InputsError for another."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,8 +30,9 @@ from compare.engines.step import (
     bound,
     loss_in,
 )
+from compare.engines.switches import Switch
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader
+from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader, switches
 from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
 from compare.errors import NoGradientsError, without_folders
 from compare.records.device import Device
@@ -64,15 +65,22 @@ class TensorFlow(Framework):
         hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
         return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
 
-    def start(self, seed: int, *, doubles: bool = False) -> None:
-        """One thread, the seed, and NumPy's rules for operators between tensors and numbers."""
+    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+        """One thread, and the seed; functions of ours take NumPy's rules for operators between tensors and numbers."""
         import tensorflow as tf
 
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        super().start(seed)
+        with suppress(RuntimeError):  # it has computed already, and keeps the threads that it has
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
         tf.random.set_seed(seed)
-        tf.experimental.numpy.experimental_enable_numpy_behavior()
-        NUMBER[:] = [np.float64 if doubles else np.float32]
+        if doubles is not None:
+            tf.experimental.numpy.experimental_enable_numpy_behavior()
+            NUMBER[:] = [np.float64 if doubles else np.float32]
+
+    def switches(self) -> Sequence[Switch]:
+        """What random numbers come from."""
+        return switches()
 
     def use(self, device: Device) -> None:
         """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from compare.engines.state import Piece
 from compare.engines.step import Function, StateReader, TrainingFunction, WholeStep
+from compare.engines.switches import Switch
 
 
 def kept(value: Any) -> Piece | None:
@@ -39,6 +40,23 @@ def making(add: Callable[[Any], None]) -> Iterator[None]:
 
     with tf.variable_creator_scope(made):
         yield
+
+
+def switches() -> Sequence[Switch]:
+    """The seed, and what draws without one."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.ops import stateful_random_ops
+
+    ours: Any = context.context()
+
+    def write(before: tuple[Any, Any]) -> None:
+        seed, state = before
+        ours._set_global_seed(seed)
+        ours._rng.setstate(state)
+
+    drawn = [Switch(lambda: (context.global_seed(), ours._rng.getstate()), write)] if hasattr(ours, "_rng") else []
+    generator = stateful_random_ops.global_generator
+    return drawn if generator is None else [*drawn, Switch(generator.state.numpy, generator.state.assign)]
 
 
 class TensorFlowTraining(TrainingFunction):

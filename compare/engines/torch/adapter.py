@@ -18,11 +18,13 @@ from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
+from compare.engines.switches import Switch
 from compare.engines.torch import counting, coverage, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped, trainable
+from compare.engines.torch.switches import switches
 from compare.engines.torch.training import TorchTraining, holders_in, trains
 from compare.records.device import Device
 from compare.records.work import RanOp
@@ -46,14 +48,33 @@ class Torch(Framework):
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
         return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
-    def start(self, seed: int, *, doubles: bool = False) -> None:
-        """One thread, and the seed."""
+    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+        """One thread, and the seed; what is no user's compiles as often as it has shapes."""
         import torch
 
+        super().start(seed)
         torch.set_num_threads(1)
-        torch.set_default_dtype(torch.float64 if doubles else torch.float32)
         torch.manual_seed(seed)
+        if doubles is not None:
+            torch.set_default_dtype(torch.float64 if doubles else torch.float32)
+            dynamo.unbounded()
+
+    def listen(self) -> None:
+        """See the base."""
         dynamo.listen()
+
+    def switches(self) -> Sequence[Switch]:
+        """Those of PyTorch and Dynamo."""
+        return switches()
+
+    @contextmanager
+    def visit(self, seed: int) -> Iterator[None]:
+        """See the base; with one thread, since it is seconds of one core that are measured."""
+        import torch
+
+        with super().visit(seed):
+            torch.set_num_threads(1)
+            yield
 
     def gpu(self) -> str | None:
         """The first that CUDA names."""
@@ -73,10 +94,6 @@ class Torch(Framework):
         import torch
 
         return gpu.allocator(torch.cuda) if self.device == "cuda" else super().counter
-
-    def bounded(self) -> None:
-        """See the base."""
-        dynamo.bounded()
 
     def functions(self) -> dict[str, Function]:
         """See the class."""

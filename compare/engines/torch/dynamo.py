@@ -29,8 +29,6 @@ OPTIONS: dict[Mode, dict[str, Any]] = {
 KEPT = 10_000
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
-_usual: dict[str, int] = {}
-
 
 def made(mode: Mode, loss: Function, **options: Any) -> Function:
     """The loss, compiled in a mode when it is first called; `options` are those of `torch.compile`."""
@@ -74,15 +72,19 @@ def _exported(loss: Function) -> Function:
 
 
 def listen() -> None:
-    """Compile as often as a workload has shapes, and keep more records of it than the last 64."""
-    import torch._dynamo
+    """Count breaks where lines are kept, and keep more records than the last 64."""
     from torch._dynamo.utils import set_compilation_metrics_limit
 
-    for name, many in MANY.items():
-        _usual.setdefault(name, getattr(torch._dynamo.config, name))
-        setattr(torch._dynamo.config, name, many)
     set_compilation_metrics_limit(KEPT)
     told.listen()
+
+
+def unbounded() -> None:
+    """Compile as often as a workload has shapes."""
+    import torch._dynamo
+
+    for name, many in MANY.items():
+        setattr(torch._dynamo.config, name, many)
 
 
 def forget() -> None:
@@ -124,11 +126,3 @@ def anew() -> Iterator[None]:
     forget()
     with fresh_cache():
         yield
-
-
-def bounded() -> None:
-    """Compile as often as a process does that has set nothing."""
-    import torch._dynamo
-
-    for name, usual in _usual.items():
-        setattr(torch._dynamo.config, name, usual)

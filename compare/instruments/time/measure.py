@@ -78,7 +78,7 @@ def placed(job: Job) -> Bare:
 
 def _started(job: Job) -> Engine:
     engine = engines.of_arm(job.arms[0])
-    engine.start(job.seed)
+    engine.start(job.seed, doubles=None if models.is_model(job.workload) else False)
     engine.use(job.asked.get("device", "cpu"))
     return engine
 
@@ -86,7 +86,6 @@ def _started(job: Job) -> Engine:
 def model_of(job: Job, engine: Engine) -> ModelRunnable:
     """The function and the calls of a real model; the process that finds no compiled code compares, too."""
     now(f"imported {job.workload}")
-    engine.bounded()
     (holder, function), checks = models.defined(job.source), job.process == COLD
     count_as_users(function)
     engine.arrays(list(engine.reached(function)))  # modules go where the inputs go
