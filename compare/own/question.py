@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from itertools import islice
 from typing import Any
 
 from compare.engines import Engine, named
@@ -31,6 +32,8 @@ LIMIT = 300.0
 """Seconds without progress after which a worker is ended, unless a user says otherwise."""
 SECONDS = 2.5
 """What the rounds of one process may take, unless a user says otherwise."""
+STREAM = 500
+"""The most calls that are taken from what does not say how many it has."""
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
@@ -218,10 +221,23 @@ def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
     gives = (
         not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
     )
-    calls = list(inputs) if gives else []
+    calls = _batches(inputs) if gives else []
     if not calls:
         raise InputsError(f"inputs is {'empty' if gives else _kind(inputs)}; {rule}")
     return [_arguments(call, number, function, rule) for number, call in enumerate(calls)]
+
+
+def _batches(inputs: Iterable[Any]) -> list[Any]:
+    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
+    try:
+        len(inputs)  # type: ignore[arg-type]
+    except TypeError:
+        batches = list(islice(inputs, STREAM + 1))
+        if len(batches) > STREAM:
+            how = "take the first: inputs = list(itertools.islice(batches(), 16))"
+            raise InputsError(f"inputs gives more than {STREAM} calls and may never end; {how}") from None
+        return batches
+    return list(inputs)
 
 
 def _arguments(batch: Any, number: int, function: Any, rule: str) -> tuple[Any, ...]:

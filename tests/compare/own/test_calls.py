@@ -1,6 +1,7 @@
 """How a user names a function and gives its calls: in a file, a package or an object, as tuples or as batches."""
 
 import collections
+import itertools
 import dataclasses
 import sys
 from typing import NamedTuple
@@ -191,6 +192,13 @@ def test_batches_are_calls_as_loops_take_them(function, batch, call):
         assert len(calls) == 2
         assert [type(value) for value in calls[0]] == [type(value) for value in call]
         assert repr(calls[0]) == repr(call)
+
+
+def test_a_stream_without_end_is_refused_with_how_to_take_its_start():
+    with pytest.raises(InputsError, match=r"may never end; take the first: .*islice"):
+        calls_in(itertools.repeat((X, Y)), two)
+    assert len(calls_in(itertools.islice(itertools.repeat((X, Y)), 16), two)) == 16
+    assert len(calls_in([(X, Y)] * 600, two)) == 600
 
 
 @pytest.mark.parametrize("inputs", [[X, Y], [3], [], {"x": X}, X, "text", [()], Loader()])
