@@ -25,7 +25,7 @@ import graphs as g
 from compare.workloads import rnn_text, tree_lstm
 from compare.workloads.base import Case
 from dynamic.batching import BatchStats
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from graphs import tree
 
 Step = Callable[[Any], tuple[Any, Any]]

@@ -16,7 +16,7 @@ from graphs.builder import Builder
 from graphs.ir import Graph, Node
 from static.call.executable import Executable
 from static.call.stepping import stepped
-from static.codegen.sizes import resolve
+from static.codegen.kernels import resolve
 
 
 class DebugStep(NamedTuple):

@@ -60,7 +60,7 @@ def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
     from compare.page import tables
     from compare.records.own import FunctionMemory
     from compare.words import text
-    from graphs.drawing.memory_map import MemoryMap
+    from graphs.drawing.drawing import MemoryMap
 
     warn(function)
     planned = workers.answer(FunctionMemory, function, {"function": function, **asked})

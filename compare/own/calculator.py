@@ -8,7 +8,7 @@ from compare.claims.break_even import course
 from compare.claims.evidence import cells, joined
 from compare.own.verdict import Measured
 from compare.records.cells import Time
-from graphs.drawing.page import scripted
+from graphs.drawing.viewer import scripted
 from graphs.plain import escaped
 
 HEIGHT = 144

@@ -17,8 +17,8 @@ from compare.records.record import Records, of
 from compare.words import text
 from compare.workloads.base import Case
 from graphs.drawing import Diagram, beside, marked, of_graph
-from graphs.drawing.folding import folded
-from graphs.drawing.svg import svg
+from graphs.drawing.groups import folded
+from graphs.drawing.pictures import svg
 
 MOST = 60
 """Items of one graph that are kept; more are folded to groups."""

@@ -22,9 +22,9 @@ from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
 from compare.words import text
 from compare.workloads.base import Case
 from graphs.drawing import beside, difference, marked, of_graph
+from graphs.drawing.diagram import Change
 from graphs.drawing.difference import numbered_as
-from graphs.drawing.model import Change
-from graphs.drawing.outline import CHANGES, changes_of, outline
+from graphs.drawing.text import CHANGES, changes_of, outline
 from graphs.drawing.viewer import Stage
 from graphs.ir import Graph, format_rows
 from static.passes import pipeline

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from compare.records.record import Arm, OfCell, Record, Setting
 from graphs.drawing import Diagram
-from graphs.drawing.memory_map import MappedBuffer
+from graphs.drawing.drawing import MappedBuffer
 from graphs.drawing.viewer import Stage
 
 

@@ -11,7 +11,7 @@ PACKAGES = {
             "Control flow": ("graphs.ops.control",),
             "Linear algebra": ("graphs.linalg",),
             "Optimisers as functions": ("graphs.optim",),
-            "Drawings": ("graphs.drawing.drawing", "graphs.drawing.memory_map", "graphs.drawing.difference"),
+            "Drawings": ("graphs.drawing.drawing", "graphs.drawing.difference"),
             "Errors": ("graphs.errors",),
         },
     ),

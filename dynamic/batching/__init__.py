@@ -8,7 +8,7 @@ from typing import Any
 from dynamic import grad_mode
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
-from dynamic.batching.switch import defer
+from dynamic.batching.deferred import defer
 from graphs import collector
 from graphs.blocks import Block
 

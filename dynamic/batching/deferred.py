@@ -1,20 +1,86 @@
-"""Deferred: a tensor that has not been computed yet, and becomes an ordinary one when somebody looks at its values."""
+"""Deferred: a tensor that has not been computed yet, and becomes an ordinary one when somebody looks at its values.
+
+Shorter ways than dispatch to defer an op whose first input is deferred.
+
+Where ops on tensors go inside a `batched` block: to the batch of the thread, instead of being run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 
-from dynamic.batching.nodes import Elements, ValueKind, View
-from dynamic.batching.shortcuts import of_two
+from dynamic import grad_mode
+from dynamic.batching.nodes import DeferredNode, Elements, ValueKind, View
+from dynamic.options import has_options, may_remember
 from dynamic.tensor import Tensor
-from graphs import ops
+from graphs import dispatch, ops
+from graphs.blocks import Block, Hold, enter, innermost, undo_after
 from graphs.errors import InplaceError, located
+from graphs.op import Attrs, Op, Shortcut
 from graphs.ops.elementwise import add, multiply, subtract
 from graphs.ops.linalg import matmul
 from graphs.torch.methods import Count
+
+_PLAIN = {int, bool, str, type(None)}
+_OUTSIDE = grad_mode.Mode()
+
+
+def shortcut(op: Op) -> Shortcut | None:
+    """The shortcut of an op whose first input is deferred, if it can have one."""
+    if not has_options(op):
+        return of_two(op) if op.arity == 2 else _of_any(op)
+    return _of_options(op) if op.arity == 1 and may_remember(op) else None
+
+
+def of_two(op: Op) -> Shortcut:
+    """That of an op of two inputs, as most are."""
+
+    def defer(x: Any, y: Any) -> Any:
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
+        return op.general(x, y) if batch is None else batch.defer_two(recording, op, x, y)
+
+    return defer
+
+
+def _of_any(op: Op) -> Shortcut:
+    def defer(*args: Any) -> Any:
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
+        return op.general(*args) if batch is None else batch.defer(recording, op, args, {})
+
+    return defer
+
+
+def _of_options(op: Op) -> Shortcut:
+    """That of an op of one input, which remembers what `prepare` makes of plain options: that takes longest."""
+
+    def defer(x: Any, /, *args: Any, **options: Any) -> Any:
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
+        arguments = (*args, *options.values())
+        types = (*map(type, arguments),)  # 1, 1.0 and True are equal
+        if batch is None or not _PLAIN.issuperset(types):
+            return op.general(x, *args, **options)
+        key = op, recording, x.kind, types, (*options,), arguments
+        signature = batch.signatures.get(key)
+        if signature is not None:
+            return batch.note(signature, (x.run,), x.run.level.depth)
+        result = op.general(x, *args, **options)
+        node = result.run if type(result) is type(x) else None
+        if (
+            type(node) is DeferredNode
+            and node is not x.run
+            and node.signature.call.op is op
+            and node.inputs[0] is x.run
+        ):
+            batch.signatures[key] = node.signature
+        return result
+
+    return defer
+
 
 T = TypeVar("T")
 _new = object.__new__
@@ -136,3 +202,63 @@ def become(value: Deferred, tensor: Tensor) -> None:
     value.__class__ = Tensor  # type: ignore[assignment]
     for name in _slots:
         setattr(value, name, getattr(tensor, name))
+
+
+def defer(batch: Any, hold: Hold) -> None:
+    """Defer this thread's ops on tensors to a batch, until the block of a hold has ended."""
+    detour = ref(hold(), dispatch.detours.pop)
+    dispatch.detours[detour] = _deferring
+    batch.detour = detour
+    enter(grad_mode.thread.blocks, hold, grad_mode.now()._replace(batch=batch))
+
+
+class running(Block):  # noqa: N801
+    """Run ops at once inside the block, as fast as outside of that which defers them to a batch."""
+
+    def __init__(self, batch: Any) -> None:
+        self._detour = batch.detour
+
+    def __enter__(self) -> None:
+        hold, detour = self.hold(), self._detour
+        if detour in dispatch.detours:
+            undo_after(hold, partial(dispatch.detours.__setitem__, detour, _deferring))
+            del dispatch.detours[detour]
+        enter(grad_mode.thread.blocks, hold, grad_mode.now()._replace(batch=None))
+
+
+class redirected(Block):  # noqa: N801
+    """Defer ops to another batch inside the block; run them at once if it is None."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __enter__(self) -> None:
+        enter(grad_mode.thread.blocks, self.hold(), grad_mode.now()._replace(batch=self._batch))
+
+
+def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+    """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
+
+    def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+        recording, _, batch = grad_mode.now()
+        return interpreter(op, args, attrs) if batch is None else batch.defer(recording, op, args, attrs)
+
+    return bind
+
+
+def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
+    """The interpreter of deferred values."""
+    recording, _, batch = grad_mode.now()
+    if batch is None:
+        return op.apply([settled(arg) for arg in args], attrs)
+    return batch.defer(recording, op, args, attrs)
+
+
+def install(op: Op) -> None:
+    """Give an op its shortcut for deferred values, if it can have one."""
+    made = shortcut(op)
+    if made is not None:
+        op.shortcuts[Deferred] = made
+
+
+dispatch.interpret(Deferred, _bind)

@@ -1,11 +1,22 @@
 """PyTorch's optimizers, which change parameters in place, over the pure functions of `graphs.optim`."""
 
 from dynamic.optim import lr_scheduler
-from dynamic.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from dynamic.optim.descent import ASGD, SGD, Rprop
 from dynamic.optim.lbfgs import LBFGS
 from dynamic.optim.optimizer import Optimizer
-from dynamic.optim.scaled import Adadelta, Adafactor, Adagrad, RMSprop
+from dynamic.optim.optimizers import (
+    ASGD,
+    SGD,
+    Adadelta,
+    Adafactor,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    NAdam,
+    RAdam,
+    RMSprop,
+    Rprop,
+)
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer",

@@ -5,12 +5,9 @@ places what it holds. `svg`, `text` and `painted` write it; `viewer` makes a pag
 `difference` tells what changed between two. `GraphDrawing` holds a diagram and does all of this when it is asked.
 """
 
-from graphs.drawing.adapt import of_graph
-from graphs.drawing.beside import beside
+from graphs.drawing.diagram import Body, Diagram, Item, Link, beside, of_graph
 from graphs.drawing.difference import difference, marked
-from graphs.drawing.drawing import GraphDrawing
-from graphs.drawing.memory_map import MappedBuffer, MemoryMap
-from graphs.drawing.model import Body, Diagram, Item, Link
+from graphs.drawing.drawing import GraphDrawing, MappedBuffer, MemoryMap
 
 __all__ = [
     "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference", "marked",

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from graphs.drawing.model import Body, Change, Diagram, Item, Link
+from graphs.drawing.diagram import Body, Change, Diagram, Item, Link
 
 _NUMBER = re.compile(r"%\d+")
 

@@ -1,16 +1,22 @@
-"""A drawing: a diagram that shows itself in a notebook, and that is written to a file of any format."""
+"""A drawing: a diagram that shows itself in a notebook, and that is written to a file of any format.
+
+A map of an arena over time: a rectangle for each buffer, as wide as it lives and as high as it is large.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from graphs.drawing import text
-from graphs.drawing.folding import folded
-from graphs.drawing.model import Diagram
-from graphs.drawing.svg import svg
-from graphs.drawing.viewer import Stage, viewer
+from graphs.drawing.diagram import Diagram
+from graphs.drawing.groups import folded
+from graphs.drawing.layout import in_bytes
+from graphs.drawing.pictures import svg
+from graphs.drawing.viewer import Stage, page, viewer
 from graphs.files import write_file
+from graphs.plain import escaped
 
 
 class GraphDrawing:
@@ -83,3 +89,87 @@ class GraphDrawing:
     def __repr__(self) -> str:
         nodes = sum(item.count for item in self.shown.items)
         return f"GraphDrawing({self.shown.title}: {nodes:,} nodes in {len(self.shown.items):,} items)"
+
+
+WIDTH, HEIGHT, LEFT, TOP = 720.0, 320.0, 92.0, 34.0
+
+_STYLE = """
+.gm{--paper:#fff;--ink:#1c1c1c;--soft:#5c5c5c;--line:#8a8a8a;--buffer:#cfe3f1;--edge:#0072b2}
+@media (prefers-color-scheme:dark){.gm{--paper:#16181b;--ink:#eceae4;--soft:#b3b0a8;--line:#8d8d8d;--buffer:#1d3a4f;
+--edge:#56b4e9}}
+.gm text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--soft)}
+.gm .w{fill:var(--ink);text-anchor:middle;font-size:11px}.gm .y{text-anchor:end}.gm .m{text-anchor:middle}
+.gm .a{stroke:var(--line);stroke-width:1;fill:none}.gm .u{fill:var(--buffer);stroke:var(--edge)}
+"""
+
+
+class MappedBuffer(NamedTuple):
+    """A buffer: what it holds, the half-open interval of steps in which it lives, its bytes and where they start."""
+
+    name: str
+    lower: int
+    upper: int
+    size: int
+    offset: int
+
+
+class MemoryMap:
+    """What `draw_memory()` gives: it shows itself in a notebook, and `save(path)` writes an .svg or .html file."""
+
+    def __init__(self, title: str, buffers: Sequence[MappedBuffer], peak: int) -> None:
+        self.title, self.buffers, self.peak = title, tuple(buffers), peak
+
+    def svg(self) -> str:
+        """The picture, as text. Hovering over a buffer shows what it holds, when, and where."""
+        steps = max((buffer.upper for buffer in self.buffers), default=1)
+        across, down = WIDTH / max(steps, 1), HEIGHT / max(self.peak, 1)
+        body = "".join(_buffer(buffer, across, down) for buffer in self.buffers if buffer.size)
+        label = escaped(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}")
+        width, height = LEFT + WIDTH + 18, TOP + HEIGHT + 46
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="gm" viewBox="0 0 {width:.0f} {height:.0f}" '
+            f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}" '
+            f'style="max-width:100%;height:auto;background:var(--paper)"><style>{_STYLE}</style>'
+            f'<text x="{LEFT:.0f}" y="20">{label}: each buffer while it lives</text>'
+            f'<path class="a" d="M{LEFT} {TOP}V{TOP + HEIGHT}H{LEFT + WIDTH}"/>{body}{_axes(self.peak, steps)}</svg>'
+        )
+
+    def html(self) -> str:
+        """A page of its own."""
+        return page(self.title, self.svg())
+
+    def save(self, path: str | Path) -> Path:
+        """Write a .svg or .html file. Returns its path. Raises ValueError for another suffix."""
+        path = Path(path)
+        writers = {".svg": self.svg, ".html": self.html}
+        if path.suffix not in writers:
+            suffix = path.suffix or "a file without suffix"
+            raise ValueError(f"a map of memory is not written as {suffix}; use .svg or .html")
+        return write_file(path, writers[path.suffix]().encode())
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        return f"MemoryMap({self.title}: {len(self.buffers)} buffers, {self.peak:,} bytes)"
+
+
+def _axes(peak: int, steps: int) -> str:
+    ticks = [f'<text class="y" x="{LEFT - 8}" y="{TOP + 4}">{in_bytes(peak)}</text>']
+    ticks.append(f'<text class="y" x="{LEFT - 8}" y="{TOP + HEIGHT + 4}">0 B</text>')
+    for at in sorted({0, steps // 2, steps}):
+        x = LEFT + WIDTH * at / max(steps, 1)
+        ticks.append(f'<text class="m" x="{x:.0f}" y="{TOP + HEIGHT + 18}">{at}</text>')
+    ticks.append(f'<text class="m" x="{LEFT + WIDTH / 2:.0f}" y="{TOP + HEIGHT + 38}">step of the run</text>')
+    return "".join(ticks)
+
+
+def _buffer(buffer: MappedBuffer, across: float, down: float) -> str:
+    x, w = LEFT + buffer.lower * across, (buffer.upper - buffer.lower) * across
+    y, h = TOP + HEIGHT - (buffer.offset + buffer.size) * down, buffer.size * down
+    said = f"{buffer.name}: {in_bytes(buffer.size)} at {buffer.offset:,}, steps {buffer.lower} to {buffer.upper - 1}"
+    word = buffer.name.split(" ")[0]
+    fits = w > 7.2 * len(word) and h > 13
+    text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escaped(word)}</text>' if fits else ""
+    rect = f'<rect class="u" x="{x:.2f}" y="{y:.2f}" width="{max(w, 0.5):.2f}" height="{max(h, 0.5):.2f}"/>'
+    return f"<g><title>{escaped(said)}</title>{rect}{text}</g>"

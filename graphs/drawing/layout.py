@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from graphs.drawing.model import Diagram, Item
+from graphs.drawing.diagram import Diagram, Item
 
 CHARACTER, LINE, PADDING, GAP, TITLE = 7.2, 16.0, 11.0, 26.0, 24.0
 """In pixels: the width of a character, the height of a line of text, the space inside and between, a box's title."""

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path as PathOfPoints
 
+from graphs.drawing.diagram import Diagram
 from graphs.drawing.layout import laid_out, saved_text
-from graphs.drawing.model import Diagram
-from graphs.drawing.svg import ends, signed
+from graphs.drawing.pictures import ends, signed
 
 _DOTS = 96.0  # pixels of the layout in an inch
 _EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7", "rewritten": "#7a5c00"}

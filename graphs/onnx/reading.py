@@ -12,7 +12,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 
 from graphs.errors import ArtifactError, GraphError, ShapeError, put_line
-from graphs.onnx import sizes
+from graphs.onnx import table
 from graphs.onnx.form import (
     MEND,
     Types,
@@ -24,8 +24,7 @@ from graphs.onnx.form import (
     name_of,
     type_of,
 )  # fmt: skip
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Texts, Translated
+from graphs.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Sizes, Texts, Translated
 from graphs.plain import one_line
 from graphs.promotion import held
 
@@ -82,16 +81,16 @@ class NodeCall(NamedTuple):
     def _of_sizes(self, args: list[Any]) -> Any:
         """The result where the operands are sizes, some of them symbolic, and is sizes again; else NotImplemented."""
         operands = [value for number, value in enumerate(args) if number not in self.deciding]
-        if self.op not in sizes.ARITHMETIC or not sizes.are_sizes(operands):
+        if self.op not in table.ARITHMETIC or not table.are_sizes(operands):
             return NotImplemented
         options = self.call.keywords if isinstance(self.call, functools.partial) else {}
-        result = sizes.ARITHMETIC[self.op](*args, **options)
-        return result if result is NotImplemented else sizes.array_of(result)
+        result = table.ARITHMETIC[self.op](*args, **options)
+        return result if result is NotImplemented else table.array_of(result)
 
     def _operand(self, number: int, value: Any) -> Any:
         if number in self.deciding and value is not None:
             return self.deciding[number](value)
-        return sizes.tensor(value) if sizes.is_symbolic(value) else value
+        return table.tensor(value) if table.is_symbolic(value) else value
 
 
 def _described(args: Sequence[Any]) -> str:

@@ -7,11 +7,8 @@ The formulas are PyTorch's (`torch.optim.SGD`, `Adam`, `AdamW`, `torch.nn.utils.
 ops, so that it can be differentiated too; with tensors that require gradients, call it under `dynamic.no_grad`.
 """
 
-from graphs.optim.adam import adam, adamax, nadam, radam
-from graphs.optim.base import Optimizer, State
-from graphs.optim.clipping import TINY, clip_by_global_norm, clip_by_value, global_norm
-from graphs.optim.descent import asgd, rprop, sgd
-from graphs.optim.scaled import adadelta, adafactor, adagrad, rmsprop
+from graphs.optim.base import TINY, Optimizer, State, clip_by_global_norm, clip_by_value, global_norm
+from graphs.optim.rules import adadelta, adafactor, adagrad, adam, adamax, asgd, nadam, radam, rmsprop, rprop, sgd
 
 __all__ = [
     "TINY", "Optimizer", "State", "adadelta", "adafactor", "adagrad", "adam", "adamax", "asgd", "clip_by_global_norm",

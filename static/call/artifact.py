@@ -23,9 +23,9 @@ from graphs.ops.control import part
 from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
-from static.passes.dead_code import remove_dead_code
 from static.passes.fusion import check_group
 from static.passes.iteration_space import fused, result
+from static.passes.simplification import remove_dead_code
 from static.trace.tracing import Traced, is_traced
 
 Made = TypeVar("Made")

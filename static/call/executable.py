@@ -23,9 +23,9 @@ from static.call import artifact, containers
 from static.call.containers import Room
 from static.call.report import Report, node_bytes
 from static.codegen.binding import Binding
+from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph, described
 from static.codegen.results import KEPT
-from static.codegen.sizes import resolve
 from static.passes import pipeline
 from static.trace.tracing import Traced, is_traced, static_key
 

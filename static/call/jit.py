@@ -24,7 +24,7 @@ from static.call.policies import axis_names
 from static.call.reasons import difference, remedy
 from static.call.widening import Widening
 from static.convert import converted
-from static.padding.specialisation import Names, Specialisation
+from static.padding.proof import Names, Specialisation
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default

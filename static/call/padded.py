@@ -10,9 +10,7 @@ from graphs.spec import TensorSpec
 from static.call.cache import Stats
 from static.call.executable import Executable
 from static.call.policies import pad_axes
-from static.padding.cropping import Cropping
-from static.padding.proof import bounds, prove_padding
-from static.padding.specialisation import Names, Specialisation
+from static.padding.proof import Cropping, Names, Specialisation, bounds, prove_padding
 from static.trace.tracing import static_key, trace
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from graphs import tree
 from graphs.errors import ShapeError, located
 from graphs.spec import TensorSpec
-from static.padding.specialisation import Names, Specialisation
+from static.padding.proof import Names, Specialisation
 from static.trace.tracing import is_traced
 
 

@@ -18,7 +18,7 @@ from graphs.errors import GraphError
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
 from static.call.policies import Symbolic
-from static.padding.specialisation import Names, Specialisation
+from static.padding.proof import Names, Specialisation
 from static.trace.tracing import Traced, trace_function
 
 OTHERS = 8  # sizes for which the graph is found to be another, before it is given up

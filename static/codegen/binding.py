@@ -12,14 +12,14 @@ import numpy as np
 from graphs import dims
 from graphs.ir import Graph, Node
 from static import clock, memory
-from static.codegen import blocks, kernels
-from static.codegen.blocks import Blocks, Cut
+from static.codegen import groups, kernels
+from static.codegen.groups import Blocks, Cut
+from static.codegen.kernels import Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT, ResultMaker
-from static.codegen.sizes import Runs, resolve
 
 _IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
-_GLOBALS = {**blocks.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
+_GLOBALS = {**groups.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
 
 Results = dict[tuple[Node, tuple[int, ...]], ResultMaker]  # by node and shape
 
@@ -83,7 +83,7 @@ def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
 
 def _laid_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     inner = {
-        graph: blocks.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
+        graph: groups.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
         for graph, lowered in program.inner.items()
     }
     buffers = program.schedule.lives if program.planned else {}
@@ -141,7 +141,7 @@ class Binder:
         """What runs a graph that a node holds, with this room for what is planned in it."""
         lowered, planned = program.inner[graph], layout.inner[graph]
         if isinstance(lowered, Blocks) and isinstance(planned, Cut):
-            return blocks.bind(lowered, planned, self.sizes, room)
+            return groups.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(LoweredGraph, lowered), cast(ArenaLayout, planned), room)
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:

@@ -1,17 +1,23 @@
-"""How a kernel is called in generated code: the shortest way that computes the same bits."""
+"""How a kernel is called in generated code: the shortest way that computes the same bits.
+
+What symbolic sizes become when a program is bound to numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from graphs import dims
-from graphs.ir import Node
+from graphs.dims import Dim
+from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import SMALL, matmul, may_turn
+from graphs.spec import TensorSpec
 
 # What the kernels of these call themselves.
 _REDUCERS: dict[Op, np.ufunc] = {
@@ -106,3 +112,21 @@ def _reduction(node: Node, name: str, x: str, out: str, attr: Callable[[str], st
     if not is_divided(node):
         return reduced
     return f"divide({reduced}, {attr('count')}{', ' + out if out else ''})"
+
+
+Runs = Mapping[Graph, Callable[..., Any]]
+
+
+def resolve(value: Any, sizes: Mapping[str, int], runs: Runs = MappingProxyType({})) -> Any:
+    """An attribute with every symbolic size in it replaced by its number, and every graph by what runs it."""
+    if isinstance(value, Dim):
+        return dims.evaluate(value, sizes)
+    if isinstance(value, tuple):
+        return tuple(resolve(v, sizes, runs) for v in value)
+    if isinstance(value, slice):
+        return slice(*(resolve(v, sizes) for v in (value.start, value.stop, value.step)))
+    if isinstance(value, TensorSpec):
+        return TensorSpec([dims.evaluate(size, sizes) for size in value.shape], value.dtype)
+    if isinstance(value, Graph):
+        return runs[value]
+    return value

@@ -27,7 +27,7 @@ from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
 from static import clock
 from static.codegen import groups, kernels
-from static.codegen.blocks import Blocks
+from static.codegen.groups import Blocks
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule
 from static.memory.sharing import writer

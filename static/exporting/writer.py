@@ -20,7 +20,7 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.spec import TensorSpec
 from static.exporting import types
 from static.exporting.types import DType, Refusal, type_of
-from static.passes.decompose import parts_of
+from static.passes.simplification import parts_of
 
 Names = Any  # the name of a value, or a list of names of those that a node with several results has
 Rule = Callable[..., Names]

@@ -7,8 +7,7 @@ allows (`search`).
 """
 
 from static.memory.arena import allocate, begin_at
-from static.memory.buffers import Buffer, Plan, max_live
-from static.memory.greedy import MANY, best_fit, greedy_by_size
+from static.memory.heuristics import MANY, Buffer, Plan, best_fit, greedy_by_size, max_live
 from static.memory.planner import ALIGNMENT, plan
 
 __all__ = [

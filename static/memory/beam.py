@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from static.memory.buffers import Buffer
+from static.memory.heuristics import Buffer
 
 Array = np.ndarray
 PLACED = 1 << 60  # above every offset: what is placed already is never the lowest

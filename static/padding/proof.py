@@ -1,21 +1,27 @@
-"""Padding that cannot be seen in the result: a proof for each size, by the marks in `static/padding/marks.py`."""
+"""Padding that cannot be seen in the result: a proof for each size, by the marks in `static/padding/marks.py`.
+
+Cropping: which axes of a result follow a padded size, and the result cut to the true sizes.
+
+What a call is compiled for: the words that shape policies and the proof about their padding share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs import tree
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph
-from static.padding.cropping import Cropping, true_shape
-from static.padding.follow import culprit, follow
+from graphs.spec import TensorSpec
 from static.padding.marks import first
 from static.padding.marks import padded as padded_mark
-from static.padding.specialisation import Names, Specialisation
+from static.padding.pairing import culprit, follow
 from static.passes import pipeline
-from static.passes.decompose import decompose
+from static.passes.simplification import decompose
+from static.trace.tracing import trace
 
 Bounds = tuple[str | None, ...]
 
@@ -52,3 +58,66 @@ def prove_padding(padded: Graph, unpadded: Graph, call: Specialisation, at_most:
             rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"
             remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
             raise ShapeError(located(f"{rule}; {remedy}", node.source))
+
+
+Arguments = Callable[[Sequence[Any]], list[Any]]
+
+
+class Cropping(NamedTuple):
+    """For each output leaf, the name of the padded size that each axis follows, or None."""
+
+    axes: tuple[Names, ...]
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], arguments: Arguments, call: Specialisation, names: Sequence[Names]) -> Cropping:
+        """Find the axes by tracing with each padded size one larger, and seeing which outputs grow.
+
+        Raises ShapeError when an output's size follows a padded size otherwise than one to one.
+        """
+        base = [o.spec.shape for o in trace(f, *arguments(call.specs)).outputs]
+        cropped: list[list[str | None]] = [[None] * len(shape) for shape in base]
+        for name in call.padded:
+            wider = [_widened(spec, axes, name) for spec, axes in zip(call.specs, names, strict=True)]
+            for axes, before, output in zip(cropped, base, trace(f, *arguments(wider)).outputs, strict=True):
+                _mark(axes, name, before, output.spec.shape)
+        return cls(tuple(tuple(axes) for axes in cropped))
+
+    def __call__(self, result: Any, call: Specialisation) -> Any:
+        """The result with every followed axis cut to its true size."""
+        leaves, structure = tree.flatten(result)
+        cut = [
+            leaf[tuple(map(slice, true_shape(leaf.shape, axes, call)))] if any(axes) else leaf
+            for leaf, axes in zip(leaves, self.axes, strict=True)
+        ]
+        return tree.unflatten(structure, cut)
+
+
+def true_shape(shape: Sequence[int], axes: Names, call: Specialisation) -> list[int]:
+    """A shape less what was padded: an axis that follows a size may be longer or shorter by some elements than that."""
+    return [
+        size - (call.padded[name] - call.true[name]) if name else size for size, name in zip(shape, axes, strict=True)
+    ]
+
+
+def _widened(spec: TensorSpec, names: Names, name: str) -> TensorSpec:
+    return TensorSpec([s + (n == name) for s, n in zip(spec.shape, names, strict=True)], spec.dtype)
+
+
+def _mark(axes: list[str | None], name: str, before: Sequence[Any], after: Sequence[Any]) -> None:
+    for axis, (old, new) in enumerate(zip(before, after, strict=True)):
+        if new == old + 1:
+            axes[axis] = name
+        elif new != old:
+            raise ShapeError(f"an output's size goes from {old} to {new} when {name} grows by 1; it cannot be cropped")
+
+
+Names = tuple[str | None, ...]
+"""The name of each axis of an array, None where it has none."""
+
+
+class Specialisation(NamedTuple):
+    """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
+
+    specs: list[TensorSpec]
+    true: Mapping[str, int]
+    padded: Mapping[str, int]

@@ -17,13 +17,11 @@ from graphs.dims import Shape
 from graphs.ir import Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.dead_code import remove_dead_code
-from static.passes.flattening import rows_of
-from static.passes.patterns import Rules
-from static.passes.rewrite import Uses, count_uses, rewrite
+from static.passes.products import rows_of, terms
+from static.passes.rewrite import Rules, Uses, count_uses, rewrite
 from static.passes.scans import Scan, State, pick, scans_of
+from static.passes.simplification import remove_dead_code
 from static.passes.steps import Batched
-from static.passes.sums import terms
 from static.passes.views import permuted, reshaped
 from static.rebuild import replaced
 

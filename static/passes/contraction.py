@@ -21,8 +21,7 @@ from graphs.dims import Size
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.patterns import call, number
-from static.passes.rewrite import Uses, count_uses, rewrite
+from static.passes.rewrite import Uses, call, count_uses, number, rewrite
 from static.passes.views import reshaped
 
 LARGEST = 1 << 18  # elements of what is summed

@@ -10,23 +10,22 @@ from graphs import collector
 from graphs.dims import Size, same
 from graphs.ir import Graph, Node
 from static import clock
-from static.passes.algebra import simplify_algebra
 from static.passes.batching import batch_steps
-from static.passes.broadcasting import push_broadcasts
-from static.passes.common_subexpressions import merge_common_subexpressions
-from static.passes.constant_folding import fold_constants
 from static.passes.contraction import contract
-from static.passes.dead_code import remove_dead_code
-from static.passes.decompose import decompose
-from static.passes.flattening import flatten_products
 from static.passes.fusion import fuse
 from static.passes.iteration_space import fused
 from static.passes.loops import hoist_invariants, prune_loops
-from static.passes.products import merge_products
+from static.passes.products import flatten_products, merge_products, merge_sums
 from static.passes.reassociation import reassociate
+from static.passes.simplification import (
+    decompose,
+    fold_constants,
+    merge_common_subexpressions,
+    remove_dead_code,
+    simplify_algebra,
+)
 from static.passes.slices import merge_slices
-from static.passes.sums import merge_sums
-from static.passes.views import eliminate_views
+from static.passes.views import eliminate_views, push_broadcasts
 from static.rebuild import replaced
 
 Pass = Callable[[Graph], Graph]

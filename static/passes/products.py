@@ -7,19 +7,43 @@ Joining weights costs a copy of them in each call, unless they are constants, an
 matrix of their own: products are merged where reading the shared operand once, and the calls that go, save more. What
 is joined is given to the graph, or a view of that, so that no product waits for another. **This changes bits**: BLAS
 sums a product of another shape in another order.
+
+Flattening: a stack of matrix products with one matrix is a single product.
+
+x[B, T, K] @ w[K, N]                               reshape(reshape(x, (B * T, K)) @ w, (B, T, N))
+sum(transpose(x)[B, K, T] @ g[B, T, N], axis=0)    transpose(reshape(x, (B * T, K))) @ reshape(g, (B * T, N))
+
+NumPy multiplies a stack matrix by matrix; BLAS is faster on one that is large. The second is the gradient of the
+first in w. **This changes bits**: the sums of a product are made in another order.
+
+Sums merged: products that are added up become one product, and sums of rows that are added up one sum.
+
+a1 @ b1 + a2 @ b2 + ...                    concat([a1, a2, ...], axis=1) @ concat([b1, b2, ...], axis=0)
+sum(x1, axis=0) + sum(x2, axis=0) + ...    sum(concat([x1, x2, ...]), axis=0)
+
+This is the gradient of a weight that a loop over time steps reads: `dw = sum over t of x_t^T @ dz_t` is one product
+over all steps. What is already part of one array is not joined but taken whole, and transposed operands are joined as
+they were before. **This changes bits**: the sums are made in another order.
+
+What passes that merge work share: several arrays as one, and whether that pays.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from graphs import dims
+from graphs.dims import Size
 from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.op import Op
+from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.constant_folding import LARGEST
-from static.passes.together import CALL, joined, nbytes
-from static.passes.views import bounds
+from static.passes.rewrite import Uses, count_uses, rewrite
+from static.passes.simplification import LARGEST
+from static.passes.views import bounds, permuted, reshaped, whole_of
 from static.rebuild import replaced
 
 
@@ -63,3 +87,225 @@ def _merged(members: Sequence[Node], side: int, shared: Node) -> dict[Node, Node
     whole = Node.of(matmul, [shared, other] if side == 0 else [other, shared], {}, members[0].source)
     keys = [(*[slice(None)] * axis, slice(*place), *[slice(None)] * (1 - axis)) for place in bounds(members, axis)]
     return {n: Node.of(getitem, [whole], {"key": key}, n.source) for n, key in zip(members, keys, strict=True)}
+
+
+def flatten_products(graph: Graph) -> Graph:
+    """The graph with stacks of products with one matrix, and sums of stacks of products, as single products."""
+    uses = count_uses(graph)
+    return rewrite(graph, lambda node: _flattened(node, uses), uses)
+
+
+def _flattened(node: Node, uses: Uses) -> Node | None:
+    if node.op is matmul:
+        return _rows_at_once(node)
+    if node.op is reductions.sum and node.inputs[0].op is matmul and uses[node.inputs[0]] <= 1:
+        return _gradient_at_once(node, node.inputs[0])
+    return None
+
+
+def rows_of(x: Node) -> Node:
+    """All rows of an array one under the other: [..., K] -> [N, K]."""
+    return reshaped(x, (dims.product(x.spec.shape[:-1]), x.spec.shape[-1]))
+
+
+def rows_times(x: Node, w: Node, source: str) -> Node:
+    """The product of all rows of an array with one matrix: [..., K] @ [K, N] -> [..., N]."""
+    return reshaped(Node.of(matmul, [rows_of(x), w], {}, source), (*x.spec.shape[:-1], w.spec.shape[-1]), source)
+
+
+def _rows_at_once(node: Node) -> Node | None:
+    x, w = node.inputs
+    # A reshape would copy a transposed or repeated operand, which the stacked product reads as it lies.
+    if x.spec.ndim < 3 or w.spec.ndim != 2 or x.op in (movement.permute_dims, movement.broadcast_to):
+        return None
+    return rows_times(x, w, node.source)
+
+
+def _gradient_at_once(node: Node, product: Node) -> Node | None:
+    transposed, g = product.inputs
+    stack = product.spec.ndim - 2
+    swapped = (*range(stack), stack + 1, stack)
+    if transposed.op is not movement.permute_dims or transposed.attrs["axes"] != swapped:
+        return None
+    x = transposed.inputs[0]
+    if node.attrs["axis"] != tuple(range(stack)) or not dims.same_shape(x.spec.shape[:-1], g.spec.shape[:-1]):
+        return None
+    if node.spec.dtype != product.spec.dtype or not stack:
+        return None
+    whole = Node.of(matmul, [permuted(rows_of(x), (1, 0)), rows_of(g)], {}, product.source)
+    return reshaped(whole, node.spec.shape, node.source)
+
+
+def merge_sums(graph: Graph) -> Graph:
+    """The graph with products and sums that are added up merged, where what that saves is more than joining costs."""
+    return _Merging(graph).run()
+
+
+class _Merging:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.uses = count_uses(graph)
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.joins: dict[Any, Node] = {}
+
+    def run(self) -> Graph:
+        instead: dict[Node, Node] = {}
+        absorbed: set[Node] = set()
+        roots = [
+            (node, terms(node, self.uses, absorbed))
+            for node in reversed(self.graph.nodes)
+            if node.op is elementwise.add and node not in absorbed and node.spec.is_float
+        ]
+        # Products first: the sums of rows can then read what was joined for them.
+        for kind in (matmul, reductions.sum):
+            for root, leaves in roots:
+                self._merge(root, leaves, kind, instead)
+        return replaced(self.graph, instead)
+
+    def _merge(self, root: Node, leaves: list[Node], kind: Op, instead: dict[Node, Node]) -> None:
+        groups: dict[Any, list[Node]] = defaultdict(list)
+        for leaf in leaves:
+            if leaf.op is kind and self.uses[leaf] == 1 and leaf.spec == root.spec:
+                groups[_alike(leaf)].append(leaf)
+        made: list[Node] = []
+        members: set[Node] = set()
+        for group in groups.values():
+            operands = self._operands(group) if len(group) > 1 else []
+            if operands and _saves_calls(group, operands):
+                made.append(Node.of(kind, operands, group[0].attrs, group[0].source))
+                members.update(group)
+        if made:
+            leaves[:] = [*(leaf for leaf in leaves if leaf not in members), *made]
+            instead[root] = _added(leaves, root.source)
+
+    def _operands(self, group: Sequence[Node]) -> list[Node]:
+        """The operands of all members, joined in the order in which the first ones were computed."""
+        first = [member.inputs[0] for member in group]
+        if group[0].op is reductions.sum and (frozenset(first), 0) in self.joins:
+            return [self.joins[frozenset(first), 0]]
+        order = in_order(first, self.position)
+        axes = (1, 0) if group[0].op is matmul else (0,)
+        return [self._joined([group[i].inputs[k] for i in order], axis) for k, axis in enumerate(axes)]
+
+    def _joined(self, parts: Sequence[Node], axis: int) -> Node:
+        key = (tuple(parts), axis)
+        if key not in self.joins:
+            self.joins[key] = joined(parts, axis, parts[0].source)
+            self.joins.setdefault((frozenset(parts), axis), self.joins[key])
+        return self.joins[key]
+
+
+def terms(root: Node, uses: Uses, absorbed: set[Node]) -> list[Node]:
+    """What a tree of additions adds up, in order; its inner additions, which nothing else reads, are `absorbed`."""
+    addends: list[Node] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        inner = node is root or (node.op is elementwise.add and uses[node] == 1 and node.spec == root.spec)
+        if inner:
+            absorbed.add(node)
+            waiting += reversed(node.inputs)
+        else:
+            addends.append(node)
+    return addends
+
+
+def _added(leaves: Sequence[Node], source: str) -> Node:
+    total = leaves[0]
+    for leaf in leaves[1:]:
+        total = Node.of(elementwise.add, [total, leaf], {}, source)
+    return total
+
+
+def _alike(leaf: Node) -> Any:
+    """What leaves must have in common to be merged; a leaf that can not be merged is alike to itself alone."""
+    first = leaf.inputs[0].spec
+    if leaf.op is matmul:
+        fits = first.ndim == 2 and leaf.inputs[1].spec.ndim == 2
+        return (first.dtype, leaf.inputs[1].spec.dtype) if fits else leaf
+    axis, keepdims = leaf.attrs["axis"], leaf.attrs["keepdims"]
+    fits = 0 in axis and first.dtype == leaf.spec.dtype
+    return (first.dtype, axis, keepdims, _sizes(first.shape[1:])) if fits else leaf
+
+
+def _sizes(shape: Iterable[Size]) -> tuple[str, ...]:
+    return tuple(map(str, shape))
+
+
+def _saves_calls(group: Sequence[Node], operands: Sequence[Node]) -> bool:
+    """Whether the additions and calls that go cost more than moving the operands together."""
+    saved = (len(group) - 1) * (3 * nbytes(group[0]) + 2 * CALL)
+    return saved > sum(2 * nbytes(operand) + CALL for operand in operands if _is_moved(operand))
+
+
+def _is_moved(operand: Node) -> bool:
+    while operand.op is movement.permute_dims:
+        operand = operand.inputs[0]
+    return operand.op is movement.concat
+
+
+CALL = 8192  # a call of a kernel takes about as long as moving that many bytes
+TYPICAL = 64  # what a symbolic size is taken to be where its number decides
+
+
+def typical(size: Size) -> int:
+    """A number for a size: itself, or what a symbolic one might be."""
+    return dims.evaluate(size, dict.fromkeys(dims.symbols(size), TYPICAL))
+
+
+def nbytes(node: Node) -> int:
+    """The bytes of a value, of typical sizes."""
+    return typical(node.spec.nbytes)
+
+
+def joined(parts: Sequence[Node], axis: int, source: str) -> Node:
+    """Matrices one after the other along an axis: a view of what they are parts of, where they are; else a concat."""
+    if all(p.op is movement.permute_dims and p.attrs["axes"] == parts[0].attrs["axes"] for p in parts):
+        axes = parts[0].attrs["axes"]
+        return permuted(joined([p.inputs[0] for p in parts], axes[axis], source), axes, source)
+    entries = run_of_entries(parts) if axis == 0 else None
+    if entries is not None:
+        return reshaped(entries, (dims.product(entries.spec.shape[:2]), *entries.spec.shape[2:]), source)
+    whole = whole_of(parts, axis)
+    return Node.of(movement.concat, parts, {"axis": axis}, source) if whole is None else whole
+
+
+def entry_of(node: Node) -> tuple[Node, int] | None:
+    """The array and the number t of what is `array[t]`; None for any other node."""
+    if node.op is not getitem or not node.attrs["key"]:
+        return None
+    first, *rest = node.attrs["key"]
+    if not isinstance(first, int) or first < 0 or any(entry != slice(None) for entry in rest if entry is not None):
+        return None
+    return None if None in rest else (node.inputs[0], first)
+
+
+def run_of_entries(parts: Sequence[Node]) -> Node | None:
+    """The array, or the slice of it, whose entries these are, in order; None where they are not."""
+    entries = [entry_of(part) for part in parts]
+    if entries[0] is None:
+        return None
+    base, start = entries[0]
+    if any(entry is None or entry[0] is not base or entry[1] != start + i for i, entry in enumerate(entries)):
+        return None
+    return section(base, start, start + len(parts))
+
+
+def section(base: Node, start: Size, stop: Size) -> Node:
+    """`base[start:stop]`; all of it where that is what it is."""
+    if dims.same(start, 0) and dims.same(stop, base.spec.shape[0]):
+        return base
+    key = (slice(start, stop), *[slice(None)] * (base.spec.ndim - 1))
+    return Node.of(getitem, [base], {"key": key}, base.source)
+
+
+def in_order(parts: Sequence[Node], position: Mapping[Node, int]) -> list[int]:
+    """The numbers of parts in the order in which they, or what they are views of, were computed."""
+
+    def place(node: Node) -> tuple[int, int]:
+        while node.op is movement.permute_dims:
+            node = node.inputs[0]
+        entry = entry_of(node)
+        return (position.get(node, -1), 0) if entry is None else (position.get(entry[0], -1), entry[1])
+
+    return sorted(range(len(parts)), key=lambda i: place(parts[i]))

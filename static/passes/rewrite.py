@@ -1,12 +1,31 @@
-"""Rewriting: one walk over a graph in order, each node replaced, kept, or rebuilt on its new inputs."""
+"""Rewriting: one walk over a graph in order, each node replaced, kept, or rebuilt on its new inputs.
+
+Rewriting rules as data: a pattern of ops, what stands for a node that fits it, and when.
+
+    ("x + -y", "x - y", lambda node: node.spec.is_float)
+
+A name stands for any node, the same name for the same node; a number for a constant that holds it everywhere. `x * y`
+and `x + y` fit in either order, `multiply(x, y)` and all else as written; `(p := x * y)` gives what is inside a name.
+In what stands for a node, the op of the node keeps its attributes, and no other may need any. A function in its place
+makes the node, or None. Functions name as parameters what they look at: names of the pattern, `node`, and `facts`.
+
+Each pattern is compiled once, to nested conditions and loops over the orders of operands.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any, cast
 
-from graphs.ir import Graph, Node
+import numpy as np
+
+from graphs import op as registry
+from graphs.ir import CONSTANT, Graph, Node
+from graphs.op import Op
 from static.rebuild import rebuilt
 
 RewriteRule = Callable[[Node], Node | None]
@@ -97,3 +116,190 @@ def _place(node: Node, order: dict[Node, None]) -> None:
         if source not in order:
             _place(source, order)
     order[node] = None
+
+
+Entry = tuple[Any, ...]  # pattern, what stands for it (a text or a function), and when, if not always
+Apply = Callable[[Node, Any], Node | None]
+
+SMALLEST_UNIFORM = 1 << 20  # elements: an array of more is not searched for one repeated value
+_SIGNS: dict[type, str] = {
+    ast.Mult: "multiply", ast.Add: "add", ast.Sub: "subtract", ast.Div: "divide", ast.MatMult: "matmul",
+}  # fmt: skip
+_EITHER = (ast.Mult, ast.Add)
+
+
+class Rules:
+    """Rules by the op of the node that they are for, called with a node, and with facts if the rules look at any."""
+
+    def __init__(self, *entries: Entry) -> None:
+        self._rules: dict[Op, list[tuple[frozenset[Op], Apply]]] = {}
+        for pattern, make, *when in entries:
+            tree = ast.parse(pattern, mode="eval").body
+            op, operands = _parts(tree)
+            rule = _RuleWriter(tree, make, *when).rule()
+            self._rules.setdefault(op, []).append((frozenset(_ops(operands)), rule))
+
+    def __contains__(self, op: Op) -> bool:
+        return op in self._rules
+
+    def __call__(self, node: Node, facts: Any = None) -> Node | None:
+        """What stands for a node by the first rule that fits, or None."""
+        rules = self._rules.get(node.op)
+        if rules is None:
+            return None
+        source_ops = {source.op for source in node.inputs}
+        for wanted, rule in rules:
+            if wanted <= source_ops:  # most nodes need no closer look
+                replacement = rule(node, facts)
+                if replacement is not None:
+                    return replacement
+        return None
+
+
+# Constants --------------------------------------------------------------------------------------------------------
+
+
+def value_of(node: Node) -> Any:
+    """The number that a constant holds, or holds everywhere; None for any other node."""
+    if node.op is not CONSTANT or not isinstance(node.attrs["value"], np.ndarray):
+        return None
+    array = node.attrs["value"]
+    if array.ndim and (not array.size or array.size > SMALLEST_UNIFORM):
+        return None
+    first = array.reshape(-1)[0]
+    if array.ndim and not (np.all(array == first) and (first or not np.any(np.signbit(array) != np.signbit(first)))):
+        return None
+    return first
+
+
+def number(value: Any, dtype: np.dtype[Any], source: str = "") -> Node:
+    """A constant of one number."""
+    return Node.of(CONSTANT, (), {"value": np.asarray(value, dtype), "dtype": dtype}, source)
+
+
+def call(op: Op, *inputs: Node, source: str) -> Node:
+    """The node of an elementwise op."""
+    return Node.of(op, inputs, {}, source)
+
+
+# Reading a pattern ------------------------------------------------------------------------------------------------
+
+
+def _parts(tree: ast.expr) -> tuple[Op, list[ast.expr]]:
+    """The op of a pattern, and its operands."""
+    if isinstance(tree, ast.BinOp):
+        return registry.get(_SIGNS[type(tree.op)]), [tree.left, tree.right]
+    if isinstance(tree, ast.UnaryOp):
+        return registry.get("negative"), [tree.operand]
+    written = cast(ast.Call, tree)
+    return registry.get(ast.unparse(written.func)), written.args
+
+
+def _literal(tree: ast.expr) -> Any:
+    """The number that is written, or None."""
+    try:
+        return ast.literal_eval(tree)
+    except ValueError:
+        return None
+
+
+def _inside(tree: ast.expr) -> ast.expr:
+    return tree.value if isinstance(tree, ast.NamedExpr) else tree
+
+
+def _ops(trees: Sequence[ast.expr]) -> Iterator[Op]:
+    """The ops that operands must be of."""
+    for tree in map(_inside, trees):
+        if _literal(tree) is not None:
+            yield CONSTANT
+        elif not isinstance(tree, ast.Name):
+            yield _parts(tree)[0]
+
+
+class _RuleWriter:
+    """Writes the function that applies a rule to a node of its op: a local variable for each node of the pattern."""
+
+    def __init__(self, pattern: ast.expr, make: Any, when: Callable[..., bool] | None = None) -> None:
+        self.names: dict[str, Any] = {"of": Node.of, "number": number, "holds": _holds, "either": _either}
+        self.lines = ["def rule(node, facts):"]
+        self.depth, self.bound = 1, {"node", "facts"}
+        self._operands(pattern, "node")
+        if when is not None:
+            self._inner(f"if {self._calling(when, 'when')}:")
+        made = self._made(ast.parse(make, mode="eval").body) if isinstance(make, str) else self._calling(make, "make")
+        self._line(f"replacement = {made}")
+        self._inner("if replacement is not None:")
+        self._line("return replacement")
+
+    def rule(self) -> Apply:
+        exec("\n".join(self.lines), self.names)  # noqa: S102  (made of patterns that stand in the source of passes)
+        return cast(Apply, self.names["rule"])
+
+    def _line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def _inner(self, text: str) -> None:
+        self._line(text)
+        self.depth += 1
+
+    def _op(self, op: Op) -> str:
+        self.names[f"op_{op.name}"] = op
+        return f"op_{op.name}"
+
+    def _operands(self, tree: ast.expr, node: str) -> None:
+        """Statements that put the operands of a node into variables, and compare them with the pattern."""
+        operands = _parts(tree)[1]
+        names = [self._name(operand) for operand in operands]
+        if isinstance(tree, ast.BinOp) and isinstance(tree.op, _EITHER):
+            self._inner(f"for {', '.join(names)} in either({node}.inputs):")
+        else:
+            self._line(f"{', '.join(names)}, = {node}.inputs")
+        for operand, name in zip(operands, names, strict=True):
+            self._compare(operand, name)
+
+    def _name(self, tree: ast.expr) -> str:
+        wanted = tree.target if isinstance(tree, ast.NamedExpr) else tree
+        name = wanted.id if isinstance(wanted, ast.Name) and wanted.id not in self.bound else f"n{len(self.bound)}_"
+        self.bound.add(name)
+        return name
+
+    def _compare(self, tree: ast.expr, name: str) -> None:
+        if isinstance(tree, ast.NamedExpr) and tree.target.id != name:
+            self._inner(f"if {name} is {tree.target.id}:")  # a name that stands elsewhere in the pattern as well
+        inner = _inside(tree)
+        value = _literal(inner)
+        if value is not None:
+            self._inner(f"if holds({name}, {value!r}):")
+        elif not isinstance(inner, ast.Name):
+            self._inner(f"if {name}.op is {self._op(_parts(inner)[0])}:")
+            self._operands(inner, name)
+        elif inner.id != name:
+            self._inner(f"if {name} is {inner.id}:")
+
+    def _calling(self, function: Callable[..., Any], name: str) -> str:
+        self.names[name] = function
+        return f"{name}({', '.join(inspect.signature(function).parameters)})"
+
+    def _made(self, tree: ast.expr) -> str:
+        """The expression that makes what stands for the node."""
+        if isinstance(tree, ast.Name):
+            return tree.id
+        value = _literal(tree)
+        if value is not None:
+            return f"number({value!r}, node.spec.dtype, node.source)"
+        op, operands = _parts(tree)
+        attrs = f"node.attrs if node.op is {self._op(op)} else {{}}"
+        return (
+            f"of({self._op(op)}, ({''.join(self._made(operand) + ', ' for operand in operands)}), {attrs}, node.source)"
+        )
+
+
+def _either(inputs: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
+    """Both orders of two operands."""
+    return (inputs,) if inputs[0] is inputs[1] else (inputs, inputs[::-1])
+
+
+def _holds(node: Node, wanted: float) -> bool:
+    """Whether a node is a constant of this number, a zero with this sign."""
+    value = value_of(node)
+    return value is not None and value == wanted and (wanted != 0 or np.signbit(value) == np.signbit(wanted))

@@ -21,10 +21,8 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.flattening import rows_times
-from static.passes.patterns import Rules
-from static.passes.rewrite import Uses, count_uses, rewrite
-from static.passes.together import entry_of, section
+from static.passes.products import entry_of, rows_times, section
+from static.passes.rewrite import Rules, Uses, count_uses, rewrite
 from static.passes.views import bounds, slice_of
 from static.rebuild import replaced
 

@@ -12,9 +12,8 @@ from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.flattening import rows_of
+from static.passes.products import nbytes, rows_of
 from static.passes.scans import Scan
-from static.passes.together import nbytes
 from static.passes.views import permuted, reshaped
 
 LARGEST = 1 << 20  # bytes of one step's value: more are not kept for all steps

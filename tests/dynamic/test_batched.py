@@ -13,7 +13,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from dynamic.batching import layout
+from dynamic.batching import groups
 from graphs import GraphError
 from graphs.errors import InplaceError
 from tests.helpers.batches import leaf
@@ -285,7 +285,7 @@ def test_what_nobody_holds_is_freed():
 
 
 def test_large_results_are_cut_for_their_readers(monkeypatch):
-    monkeypatch.setattr(layout, "_WORTH_CUTTING", 1 << 22)
+    monkeypatch.setattr(groups, "_WORTH_CUTTING", 1 << 22)
     table, w = leaf(np.ones((400, 64))), leaf(np.eye(64))
     with dynamic.batched():
         rows = [row @ w for row in table * 1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from graphs import tree
 from tests.helpers.slow import examples
 from tests.helpers.tree_cells import (

@@ -11,7 +11,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from graphs.errors import InplaceError, ShapeError
 from graphs.op import registered
 from static.passes import pipeline

@@ -16,7 +16,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import NotDifferentiableError
-from static.codegen import blocks, results
+from static.codegen import groups, results
 from static.codegen import lowering as backend
 from static.passes import fusion, pipeline
 from tests.fuzz.cases import Case, agree, plain, same_bits
@@ -70,8 +70,8 @@ def everywhere() -> Iterator[None]:
     """Groups of any size, in blocks of a few rows."""
     with ExitStack() as stack:
         for module, name, value in (
-            (fusion, "SMALLEST", 2), (fusion, "CACHE_BYTES", -1), (blocks, "CACHE_BYTES", -1),
-            (blocks, "BLOCK_ELEMENTS", 14),
+            (fusion, "SMALLEST", 2), (fusion, "CACHE_BYTES", -1), (groups, "CACHE_BYTES", -1),
+            (groups, "BLOCK_ELEMENTS", 14),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         yield

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from graphs.errors import (
     ControlFlowError,
     GraphError,

@@ -16,7 +16,7 @@ import numpy as np
 
 import dynamic
 import graphs as g
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from tests.fuzz.cases import STEP, Case, agree, near, plain, same_bits
 from tests.helpers.random_ops import as_double
 

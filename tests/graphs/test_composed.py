@@ -10,7 +10,7 @@ from graphs import op as registry
 from graphs.spec import spec_of
 from graphs.testing import samples
 from static.passes import pipeline
-from static.passes.decompose import decompose
+from static.passes.simplification import decompose
 from tests.helpers.together import together
 
 COMPOSED = [op for op in registry.registered().values() if op.parts is not None]

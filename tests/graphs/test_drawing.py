@@ -28,8 +28,8 @@ from graphs.drawing import (
     layout,
     of_graph,
 )
-from graphs.drawing.folding import MOST, folded
-from graphs.drawing.svg import ends, signed
+from graphs.drawing.groups import MOST, folded
+from graphs.drawing.pictures import ends, signed
 from graphs.ops.control import scan
 from graphs.plain import plain
 

@@ -15,8 +15,7 @@ import pytest
 import graphs as g
 import static
 from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
-from graphs.drawing.folding import folded, groups_of, keys_of
-from graphs.drawing.grouping import LEVEL, ItemGroup, grouped, opened
+from graphs.drawing.groups import LEVEL, ItemGroup, folded, grouped, groups_of, keys_of, opened
 from graphs.ops.control import scan
 from tests.helpers.deep import deep, layer
 

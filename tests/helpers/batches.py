@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
-from dynamic.batching.schedule import SCHEDULES
+from dynamic.batching.batch import SCHEDULES
 from graphs import tree
 
 each_strategy = pytest.mark.parametrize("strategy", SCHEDULES)

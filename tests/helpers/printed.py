@@ -14,7 +14,7 @@ from graphs.dims import evaluate, symbols
 from graphs.ir import Graph
 from static.call.executable import Executable
 from static.passes import pipeline
-from static.passes.dead_code import remove_dead_code
+from static.passes.simplification import remove_dead_code
 from static.trace.tracing import Traced
 
 # What a line says about subgraphs that their own lines say too, and options that are as they are by default.

@@ -23,7 +23,7 @@ from compare.cli.options import written
 from compare.cli.plan import BufferRow, write_offsets
 from compare.gate.ending import Gate
 from compare.records import results
-from graphs.drawing.memory_map import MappedBuffer, MemoryMap
+from graphs.drawing.drawing import MappedBuffer, MemoryMap
 from graphs.files import write_file
 from static.backends.native import cache
 from tests.helpers.fake_run import environment

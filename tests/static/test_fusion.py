@@ -13,7 +13,7 @@ from graphs import op as registry
 from graphs.errors import GraphError, VerificationError
 from graphs.ir import Graph, Node
 from static import debug
-from static.codegen import blocks
+from static.codegen import groups as blocks
 from static.codegen import groups as groups_lowering
 from static.passes import fusion, pipeline
 from static.passes.iteration_space import fused, result

@@ -20,7 +20,7 @@ import static
 from benchmarks import deep
 from graphs.ir import Node
 from static import clock, memory
-from static.memory import ordering, search, sharing
+from static.memory import planner, schedule, sharing
 from static.passes import pipeline
 from static.passes.views import eliminate_views
 from tests.helpers.slow import mostly_slow
@@ -109,12 +109,12 @@ def bytes_of(graph: g.Graph) -> dict[Node, int]:
 
 def eager(count: int) -> Callable[[], Any]:
     graph = joined(count, read=True)
-    return lambda: ordering.eager(graph.nodes, sharing.views(graph.nodes).owner, bytes_of(graph))
+    return lambda: schedule.eager(graph.nodes, sharing.views(graph.nodes).owner, bytes_of(graph))
 
 
 def demanded(count: int) -> Callable[[], Any]:
     graph = joined(count)
-    return lambda: ordering.demanded(graph, bytes_of(graph))
+    return lambda: schedule.demanded(graph, bytes_of(graph))
 
 
 def without_views(count: int) -> Callable[[], Any]:
@@ -140,7 +140,7 @@ def in_stretches(count: int) -> Callable[[], Any]:
     """Stretches in which buffers fit together badly, but less badly than in the first one."""
     one = [(0, 3, 4), (2, 6, 8), (5, 8, 4), (1, 5, 4), (4, 9, 8)]
     lives = [(10 * k + lower, 10 * k + upper, size) for k in range(count) for lower, upper, size in one]
-    return lambda: search.improve([*lives, (-10, 0, 20)], [40 * (i % 5) for i in range(len(lives) + 1)], None)
+    return lambda: planner.improve([*lives, (-10, 0, 20)], [40 * (i % 5) for i in range(len(lives) + 1)], None)
 
 
 def planned(count: int) -> Callable[[], Any]:

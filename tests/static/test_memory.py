@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import graphs
 import static
-from static.memory import Plan, best_fit, exact, greedy_by_size, max_live, plan
-from static.memory.boxes import fillers, join, spread
-from static.memory.buffers import components
+from static.memory import Plan, best_fit, greedy_by_size, max_live, plan, planner
+from static.memory.heuristics import components
+from static.memory.planner import fillers, join, spread
 from static.memory.schedule import schedule
 from static.passes import pipeline
 from tests.helpers.hard_instances import STEPS, packed
@@ -149,7 +149,7 @@ short = st.tuples(st.integers(0, 7), st.integers(1, 4), st.integers(1, 9)).map(l
 def test_the_exact_search_finds_what_trying_every_order_finds(instance):
     """Every layout can be pressed down without a rise of its peak, so some order of dropping gives the least."""
     worst = [sum(size for _, _, size in instance[:i]) for i in range(len(instance))]
-    offsets, proven = exact.solve(instance, worst)
+    offsets, proven = planner.solve(instance, worst)
     assert proven
     assert not overlaps(instance, offsets)
     assert top(instance, offsets) == min(dropped(instance, order) for order in permutations(range(len(instance))))
@@ -167,7 +167,7 @@ def test_the_least_peak_may_lie_above_what_is_live():
 def test_the_exact_search_gives_up_in_time_and_keeps_what_it_was_given():
     instance = packed(40, 0)
     worst = [sum(size for _, _, size in instance[:i]) for i in range(len(instance))]
-    offsets, proven = exact.solve(instance, worst, nodes=10)
+    offsets, proven = planner.solve(instance, worst, nodes=10)
     assert not proven
     assert offsets == worst
 

@@ -17,7 +17,7 @@ from graphs.ops import reductions
 from graphs.testing import samples
 from static import padding
 from static.padding import marks as marking
-from static.padding.follow import RULES
+from static.padding.pairing import RULES
 from tests.fuzz import padded
 from tests.helpers import random_control
 from tests.helpers.slow import examples, mostly_slow

@@ -4,7 +4,7 @@ import numpy as np
 
 import graphs as g
 import static
-from static.passes.algebra import simplify_algebra
+from static.passes.simplification import simplify_algebra
 from tests.helpers.printed import check
 
 X = g.TensorSpec((2, 3))

@@ -4,7 +4,7 @@ import numpy as np
 
 import graphs as g
 import static
-from static.passes.broadcasting import push_broadcasts
+from static.passes.views import push_broadcasts
 from tests.helpers.printed import check
 
 X = g.TensorSpec((2, 3))

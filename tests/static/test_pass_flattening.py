@@ -1,7 +1,7 @@
 """Stacks of products as one product: printed before and after."""
 
 import graphs as g
-from static.passes.flattening import flatten_products
+from static.passes.products import flatten_products
 from tests.helpers.printed import check
 
 X = g.TensorSpec((2, 4, 3))

@@ -14,9 +14,9 @@ import pytest
 import graphs as g
 import static
 from graphs import op as registry
-from static.passes import algebra, reassociation
-from static.passes.dead_code import remove_dead_code
+from static.passes import reassociation, simplification
 from static.passes.pipeline import REPLAY
+from static.passes.simplification import remove_dead_code
 from tests.helpers.specials import PLAIN, differences, numbers, pairs
 from tests.helpers.together import check_each
 
@@ -175,15 +175,15 @@ def check_rules(rules, one, dtypes, ends, rounding=frozenset()):
 
 
 def test_exact_rules_keep_every_bit():
-    check_rules(algebra.RULES, algebra.simplify_algebra, (*FLOATS, *INTS, "bool"), ends=True)
+    check_rules(simplification.RULES, simplification.simplify_algebra, (*FLOATS, *INTS, "bool"), ends=True)
 
 
 @pytest.mark.slow
 def test_exact_rules_of_operands_of_two_dtypes_keep_every_bit():
     dtypes = ("float32", "float64", "int64", "uint8")
     mixed = [(one, other) for one in dtypes for other in dtypes if one != other]
-    several = [rule for rule in algebra.RULES if rule[0] not in PROGRAMS and len(written(rule[0])[0]) > 1]
-    check_rules(several, algebra.simplify_algebra, mixed, ends=True)
+    several = [rule for rule in simplification.RULES if rule[0] not in PROGRAMS and len(written(rule[0])[0]) > 1]
+    check_rules(several, simplification.simplify_algebra, mixed, ends=True)
 
 
 def test_other_rules_keep_zeros_infinities_and_nan():

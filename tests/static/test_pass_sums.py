@@ -1,7 +1,7 @@
 """Sums of products as one product, sums of sums as one sum: printed before and after."""
 
 import graphs as g
-from static.passes.sums import merge_sums
+from static.passes.products import merge_sums
 from tests.helpers.printed import check
 
 A = g.TensorSpec((2, 3))

@@ -9,10 +9,7 @@ import static
 from compare import workloads
 from compare.engines.cases import traced
 from static.passes import pipeline
-from static.passes.algebra import simplify_algebra
-from static.passes.common_subexpressions import merge_common_subexpressions
-from static.passes.constant_folding import fold_constants
-from static.passes.dead_code import remove_dead_code
+from static.passes.simplification import fold_constants, merge_common_subexpressions, remove_dead_code, simplify_algebra
 from static.passes.views import eliminate_views
 from tests.helpers.printed import shown
 from tests.helpers.slow import mostly_slow

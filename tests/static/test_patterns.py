@@ -6,7 +6,7 @@ import pytest
 import graphs as g
 import static
 from graphs.ir import Node
-from static.passes.patterns import Rules
+from static.passes.rewrite import Rules
 
 X = g.TensorSpec((2, 3))
 

@@ -12,7 +12,7 @@ from graphs.op import registered
 from graphs.testing import samples
 from static import clock
 from static.passes import pipeline
-from static.passes.dead_code import remove_dead_code
+from static.passes.simplification import remove_dead_code
 from tests.helpers.printed import agree
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import mostly_slow

@@ -12,7 +12,8 @@ import static
 from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
-from static.memory import max_live, ordering, sharing
+from static.memory import max_live, sharing
+from static.memory import schedule as ordering
 from static.memory.schedule import Schedule, schedule
 from static.passes import pipeline
 from tests.helpers.arena import check_arena

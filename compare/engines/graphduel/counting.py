@@ -25,7 +25,7 @@ from graphs.errors import ControlFlowError
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.spec import TensorSpec
 from static import memory
-from static.codegen import blocks, groups
+from static.codegen import groups
 from static.passes import pipeline
 from static.passes.iteration_space import fused, result
 from static.trace.tracing import trace_function
@@ -114,7 +114,7 @@ def _compiled(graph: Graph, trips: float) -> Terms:
 def _fused(node: Node) -> Terms:
     """The ops of a group, once for each block."""
     body = node.subgraphs[0]
-    cut = blocks.cut(groups.lower(body, node.attrs["space"]), {})
+    cut = groups.cut(groups.lower(body, node.attrs["space"]), {})
     count = max(1, math.ceil(cut.axes[0] / cut.rows)) if cut.axes and cut.rows else 1
     terms: Terms = {}
     for part in body.calls:

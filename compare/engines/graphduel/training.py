@@ -27,7 +27,7 @@ from compare.errors import UnsupportedError
 from dynamic.nn.functional.normalization import moved
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
-from dynamic.optim.ruled import RuledOptimizer
+from dynamic.optim.optimizers import RuledOptimizer
 from graphs.errors import ControlFlowError, count_as_ours, located
 from graphs.ops.movement import identity
 from static.convert.stage.places import putting_back

@@ -1,20 +1,20 @@
 """Schedules of the learning rate, with PyTorch's names and formulas."""
 
-from dynamic.optim.lr_scheduler.base import LRScheduler
-from dynamic.optim.lr_scheduler.chains import ChainedScheduler, SequentialLR
-from dynamic.optim.lr_scheduler.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from dynamic.optim.lr_scheduler.decays import (
+from dynamic.optim.lr_scheduler.base import ChainedScheduler, LRScheduler, ReduceLROnPlateau, SequentialLR
+from dynamic.optim.lr_scheduler.formulas import (
     ConstantLR,
     CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
     ExponentialLR,
     LambdaLR,
     LinearLR,
     MultiplicativeLR,
     MultiStepLR,
+    OneCycleLR,
     PolynomialLR,
     StepLR,
 )
-from dynamic.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 _LRScheduler = LRScheduler  # the older name, which programs derive from
 

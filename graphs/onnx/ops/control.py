@@ -1,4 +1,7 @@
-"""Control flow: branches and loops of a model are `cond`, `while_loop` and `scan`."""
+"""Control flow: branches and loops of a model are `cond`, `while_loop` and `scan`.
+
+Sequences of tensors, which are lists, and values that may be missing, which are None then.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import numpy as np
 
 from graphs import dispatch, ops
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.onnx import sizes
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import Body, Count, translates
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.onnx import table
+from graphs.onnx.ops.shapes import cut
+from graphs.onnx.table import Body, Count, Sizes, numbers, translates
+from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
 
 @translates("If", since=1)
@@ -21,7 +24,7 @@ def branch(condition: Any, *, then_branch: Body, else_branch: Body) -> Any:
 
 def _values(results: tuple[Any, ...]) -> tuple[Any, ...]:
     """Results of a body: in a trace, sizes that are no numbers are tensors."""
-    return tuple(sizes.tensor(result) if sizes.is_symbolic(result) else result for result in results)
+    return tuple(table.tensor(result) if table.is_symbolic(result) else result for result in results)
 
 
 @translates("Loop", since=11)
@@ -76,7 +79,7 @@ def _counted(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
             "a Loop that stacks results ends where values decide, so that their number is unknown while a graph is "
             "traced; run the model in the dynamic engine"
         )
-    (count,) = sizes.numbers(limit)
+    (count,) = table.numbers(limit)
 
     def turn(carried: tuple[Any, ...], number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         following, *results = body(number, going, *carried)
@@ -126,3 +129,69 @@ def _each(values: Any, axes: Sizes | None, directions: Sizes | None) -> Any:
 
 def _turned(x: Any, backwards: Any) -> Any:
     return ops.flip(x, axis=0) if backwards and shape_of(x) else x
+
+
+@translates("SequenceConstruct")
+def construct(*values: Any) -> list[Any]:
+    return list(values)
+
+
+@translates("SequenceEmpty")
+def empty(*, dtype: np.dtype[Any] | None = None) -> list[Any]:
+    return []
+
+
+@translates("SequenceLength")
+def length(sequence: Any) -> Any:
+    return np.asarray(len(sequence), np.int64)
+
+
+@translates("SequenceAt")
+def at(sequence: Any, position: Sizes) -> Any:
+    return sequence[int(position[0])]
+
+
+@translates("SequenceInsert")
+def insert(sequence: Any, value: Any, position: Sizes | None = None) -> list[Any]:
+    place = len(sequence) if position is None else int(position[0])
+    return [*sequence[:place], value, *sequence[place:]]
+
+
+@translates("SequenceErase")
+def erase(sequence: Any, position: Sizes | None = None) -> list[Any]:
+    place = int(position[0]) % len(sequence) if position else len(sequence) - 1
+    return [*sequence[:place], *sequence[place + 1 :]]
+
+
+@translates("ConcatFromSequence")
+def joined(sequence: Any, *, axis: int, new_axis: bool = False) -> Any:
+    return ops.stack(sequence, axis=axis) if new_axis else ops.concat(sequence, axis=axis)
+
+
+@translates("SplitToSequence")
+def taken_apart(x: Any, split: Any = None, *, axis: int = 0, keepdims: bool = True) -> list[Any]:
+    """Parts of these sizes, or of one size, of which the last may be smaller; slices where none is given."""
+    at = positive_axis(axis, len(shape_of(x)))
+    whole = int(shape_of(x)[at])
+    if split is None:
+        parts = cut(x, at, [1] * whole)
+        return parts if keepdims else [ops.squeeze(part, at) for part in parts]
+    sizes = numbers(split)
+    if not shape_of(split):
+        sizes = [min(sizes[0], whole - first) for first in range(0, whole, sizes[0])]
+    return cut(x, at, sizes)
+
+
+@translates("Optional")
+def optional(value: Any = None, *, type: Any = None) -> Any:
+    return value
+
+
+@translates("OptionalHasElement")
+def has_element(value: Any = None) -> Any:
+    return np.asarray(value is not None)
+
+
+@translates("OptionalGetElement")
+def element(value: Any) -> Any:
+    return value

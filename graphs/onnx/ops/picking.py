@@ -8,9 +8,8 @@ import numpy as np
 
 from graphs import dims, ops
 from graphs.errors import ShapeError
-from graphs.onnx import sizes
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import translates
+from graphs.onnx import table
+from graphs.onnx.table import Sizes, translates
 from graphs.ops.manipulation import astype
 from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
@@ -84,7 +83,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: Reduction = "no
 
 @translates("Compress")
 def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
-    places = np.nonzero(sizes.numbers(condition))[0]
+    places = np.nonzero(table.numbers(condition))[0]
     return ops.take(ops.reshape(x, (-1,)), places) if axis is None else ops.take(x, places, axis=axis)
 
 

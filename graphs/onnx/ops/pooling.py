@@ -10,8 +10,7 @@ import numpy as np
 from graphs import dims, ops
 from graphs.errors import ShapeError
 from graphs.onnx.ops.layers import window_of
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import AutoPad, Count, Counts, translates
+from graphs.onnx.table import AutoPad, Count, Counts, Sizes, translates
 from graphs.ops.pooling import places_of
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import Window

@@ -9,8 +9,7 @@ import numpy as np
 from graphs import dims, ops
 from graphs.errors import ShapeError
 from graphs.onnx.ops.layers import convolution, per_channel
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import AutoPad, Count, Counts, translates
+from graphs.onnx.table import AutoPad, Count, Counts, Sizes, translates
 from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dims, ops
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import Count, translates
+from graphs.onnx.table import Count, Sizes, translates
 from graphs.ops.movement import cast
 from graphs.ops.shapes import dtype_of, highest, lowest, positive_axes, reduced_shape, shape_of
 

@@ -1,4 +1,7 @@
-"""What moves elements, and leaves them as they are."""
+"""What moves elements, and leaves them as they are.
+
+Values made of nothing but numbers and shapes.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,21 @@ import numpy as np
 
 from graphs import dims, ops
 from graphs.dims import Dim, Size
-from graphs.errors import OutOfRangeError, ShapeError
-from graphs.onnx import sizes
-from graphs.onnx.sizes import Sizes
-from graphs.onnx.table import Count, Counts, translates
+from graphs.errors import OptionError, OutOfRangeError, ShapeError
+from graphs.onnx import table
+from graphs.onnx.table import Constant, Count, Counts, Decider, Floats, Sizes, translates
 from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 from graphs.spec import broadcast_shapes
 
 
 @translates("Shape")
 def shape(x: Any, *, start: int = 0, end: int | None = None) -> Any:
-    return sizes.array_of(list(shape_of(x)[start:end]))
+    return table.array_of(list(shape_of(x)[start:end]))
 
 
 @translates("Size")
 def size(x: Any) -> Any:
-    return sizes.array_of(dims.product(shape_of(x)))
+    return table.array_of(dims.product(shape_of(x)))
 
 
 @translates("Reshape")
@@ -63,12 +65,12 @@ def squeeze(x: Any, axes: Sizes | None = None) -> Any:
         for axis, size in enumerate(shape_of(x)):
             if isinstance(size, Dim) and not dims.same(dims.maximum(size, 2), size):
                 raise ShapeError(f"whether axis {axis} of size {size} goes is unknown; name the axes, or give the size")
-    return ops.squeeze(x, None if axes is None else sizes.whole(axes))
+    return ops.squeeze(x, None if axes is None else table.whole(axes))
 
 
 @translates("Unsqueeze")
 def unsqueeze(x: Any, axes: Sizes) -> Any:
-    return ops.expand_dims(x, sizes.whole(axes))
+    return ops.expand_dims(x, table.whole(axes))
 
 
 @translates("Expand")
@@ -78,7 +80,7 @@ def expand(x: Any, shape: Sizes) -> Any:
 
 @translates("Tile")
 def tile(x: Any, repeats: Sizes) -> Any:
-    return ops.tile(x, sizes.whole(repeats))
+    return ops.tile(x, table.whole(repeats))
 
 
 @translates("Concat")
@@ -123,7 +125,7 @@ def cut(x: Any, axis: int, parts: Sizes) -> list[Any]:
 
 @translates("Slice")
 def cut_out(x: Any, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None) -> Any:
-    key = sizes.slices(len(shape_of(x)), starts, ends, axes, steps)
+    key = table.slices(len(shape_of(x)), starts, ends, axes, steps)
     return ops.getitem(x, tuple(map(_within, key, shape_of(x))))
 
 
@@ -149,7 +151,7 @@ def pad(x: Any, pads: Sizes, value: Any = None, axes: Sizes | None = None, *, mo
         widths = [(max(0, before), max(0, after)) for before, after in widths]
     if mode != "constant":
         return ops.pad(x, widths, mode=mode)
-    fill: Any = 0 if value is None else sizes.numbers(value)[0]
+    fill: Any = 0 if value is None else table.numbers(value)[0]
     return ops.pad(x, widths, fill)
 
 
@@ -205,3 +207,55 @@ def columns_to_image(
     columns = ops.reshape(x, (shape_of(x)[0], channels, *blocks))
     unit = np.tile(np.eye(int(count)).reshape(int(count), 1, *block), (int(channels // count), *[1] * (rank + 1)))
     return ops.convolution_input(columns, unit.astype(dtype_of(x)), tuple(image), window, channels // count)
+
+
+@translates("Constant", since=1)
+def constant(
+    *, value: Constant | None = None, value_float: float | None = None, value_floats: Floats | None = None,
+    value_int: int | None = None, value_ints: Sizes | None = None,
+) -> Any:  # fmt: skip
+    """The one of these that is there."""
+    present = sum(entry is not None for entry in (value, value_float, value_floats, value_int, value_ints))
+    if present != 1:
+        raise OptionError(f"{present} values; give one")
+    if value is not None:
+        return value
+    floats = value_float if value_floats is None else value_floats
+    if floats is not None:
+        return np.asarray(floats, np.float32)
+    return np.asarray(value_int if value_ints is None else value_ints, np.int64)
+
+
+@translates("ConstantOfShape")
+def constant_of_shape(shape: Sizes, *, value: Constant | None = None) -> Any:
+    element = np.zeros(1, np.float32) if value is None else value
+    return ops.full(tuple(shape), element.item(), element.dtype)
+
+
+@translates("EyeLike")
+def eye_like(x: Any, *, dtype: np.dtype[Any] | None = None, k: int = 0) -> Any:
+    rows, columns = table.whole(shape_of(x))
+    return ops.eye(rows, columns, k=k, dtype=dtype or dtype_of(x))
+
+
+@translates("Range")
+def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
+    """Of floats by their distances, as ONNX has it, so that no sum of steps is rounded."""
+    first, end, step = (bound.item() for bound in (start, limit, delta))
+    if isinstance(first, float):
+        return np.arange(np.maximum(np.ceil((end - first) / step), 0), dtype=start.dtype) * step + first
+    kinds = [bound.dtype for bound in (start, limit, delta) if bound.dtype != object]  # sizes are int64
+    return ops.astype(ops.arange(first, end, step), kinds[0] if kinds else np.int64)
+
+
+@translates("OneHot")
+def one_hot(indices: Any, depth: Sizes, values: Any, *, axis: int = -1) -> Any:
+    """`values` are what stands off and on the indices; a negative index counts from the end."""
+    (count,) = depth
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"a depth of {count}; give 1 or more")
+    places = ops.astype(indices, np.int64)
+    there = ops.equal(ops.expand_dims(ops.remainder(places, count), -1), ops.arange(count))
+    inside = ops.logical_and(ops.greater_equal(places, -count), ops.less(places, count))
+    chosen = ops.where(ops.logical_and(there, ops.expand_dims(inside, -1)), values[1], values[0])
+    return ops.moveaxis(chosen, -1, axis)

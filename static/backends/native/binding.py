@@ -22,9 +22,9 @@ from static.backends.native.target import Target, host
 from static.backends.native.work import WorkCollector
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
+from static.codegen.kernels import Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT
-from static.codegen.sizes import Runs, resolve
 
 
 def bind(

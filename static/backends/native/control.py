@@ -19,7 +19,7 @@ from static.backends.native.laid import LaidArray
 from static.backends.native.program import natives
 from static.backends.native.target import NativeError
 from static.backends.native.work import Adding, Start, WorkCollector
-from static.codegen.sizes import resolve
+from static.codegen.kernels import resolve
 
 TURNS = 2  # states lie in two places in turn, so that every second step lies alike
 

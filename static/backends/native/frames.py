@@ -18,8 +18,8 @@ from graphs.ops.linalg import matmul
 from static.backends.native.flow import Location
 from static.backends.native.laid import LaidArray, row_major
 from static.backends.native.target import NativeError
+from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph
-from static.codegen.sizes import resolve
 from static.passes.iteration_space import result
 
 

@@ -23,8 +23,8 @@ from graphs.dims import Shape
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import movement
 from static.backends.native import functions
-from static.passes.dead_code import remove_dead_code
 from static.passes.iteration_space import Position, aligned, fused, is_view, result
+from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt
 
 MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes

@@ -25,7 +25,7 @@ from static.backends.native.laid import LaidArray, broadcast, runs
 from static.backends.native.products import Matrix, Product
 from static.backends.native.steps import ArrayLayout, GroupStep
 from static.backends.native.target import NativeError
-from static.codegen.sizes import resolve
+from static.codegen.kernels import resolve
 from static.passes.iteration_space import fused, is_view
 
 

@@ -6,20 +6,23 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from static.convert.rewrite.nodes import (
+from static.convert.rewrite.syntax import (
     COMPREHENSIONS,
     GIVEN,
+    NONE,
     OPERATORS,
+    Names,
+    NotConvertedError,
     at,
+    bound_by,
     is_operator,
     load,
+    loaded,
     operator,
     parameters,
     texts,
     thunk,
 )
-from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded
-from static.convert.rewrite.source import NotConvertedError
 
 _COMPARED: dict[type[ast.cmpop], str] = {
     ast.Eq: "equal",

@@ -1,4 +1,9 @@
-"""A function rewritten whole, compiled under the file and the lines of its source, and kept by its code."""
+"""A function rewritten whole, compiled under the file and the lines of its source, and kept by its code.
+
+Generator functions turned inside out: each `yield` becomes a call of a consumer, which is a parameter.
+
+A second parameter tells whether to go on: the function returns where its consumer has left the loop.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,36 @@ import re
 import weakref
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
+from typing import Any
 
-from static.convert.rewrite import nodes
+from static.convert.rewrite import syntax
 from static.convert.rewrite.expressions import put_name
-from static.convert.rewrite.generators import turned_inside_out
 from static.convert.rewrite.jumps import lowered
-from static.convert.rewrite.nodes import GIVEN, OPERATORS, assign, at, copied, function, load, operator, store, thunk
-from static.convert.rewrite.scopes import NONE, Names, bound_by, loaded, scope, stored
-from static.convert.rewrite.source import FUTURE, Definition, NotConvertedError, definition
 from static.convert.rewrite.statements import Around, Statements
+from static.convert.rewrite.syntax import (
+    FUNCTIONS,
+    FUTURE,
+    GIVEN,
+    NONE,
+    OPERATORS,
+    Definition,
+    Names,
+    NotConvertedError,
+    assign,
+    at,
+    bound_by,
+    copied,
+    definition,
+    function,
+    load,
+    loaded,
+    negated,
+    operator,
+    scope,
+    store,
+    stored,
+    thunk,
+)
 
 _FACTORY, _NAME = "<factory>", "<rewritten>"
 _BLOCK = re.compile(r"<(if|else|while|for) \d+>\.<locals>\.")
@@ -53,11 +79,11 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
         out.append(ast.Expr(operator("owned", thunk(ast.Tuple([load(name) for name in owned], ast.Load())))))
     for name in sorted(around.assigned):
         setting = ast.Assign([ast.Tuple([store(name)], ast.Store())], load(GIVEN))
-        out.append(function(put_name(name), nodes.parameters(GIVEN), [*around.shared([name]), setting]))
+        out.append(function(put_name(name), syntax.parameters(GIVEN), [*around.shared([name]), setting]))
     for name in sorted(around.outer & written):
         put = f"<set {name}>"
         body = [*around.shared([name]), assign(name, load(GIVEN))]
-        out.append(function(put, nodes.parameters(GIVEN), body))
+        out.append(function(put, syntax.parameters(GIVEN), body))
         out.append(ast.Expr(operator("outer", ast.Constant(name), thunk(load(name)), load(put))))
     return out
 
@@ -107,7 +133,7 @@ def compiled(code: CodeType) -> CodeType:
     new = rewritten(node, frozenset(code.co_freevars))
     new.name = _NAME  # its own name is that of the original, which recursion calls
     outer: list[ast.stmt] = [assign(name, ast.Constant(None)) for name in (*code.co_freevars, OPERATORS)]
-    factory = at(function(_FACTORY, nodes.parameters(), [*outer, new]), node)
+    factory = at(function(_FACTORY, syntax.parameters(), [*outer, new]), node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     try:
         top = compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & FUTURE)
@@ -178,3 +204,57 @@ def _mangle(node: ast.FunctionDef, owner: str) -> None:
 
 def _inside(code: CodeType, name: str) -> CodeType:
     return next(const for const in code.co_consts if isinstance(const, CodeType) and const.co_name == name)
+
+
+CONSUME, GOES_ON, EACH = "<consume>", "<goes on>", "<each>"
+
+
+def turned_inside_out(node: ast.FunctionDef) -> None:
+    """Change a generator function. Raises NotConvertedError where what a yield gives back is used."""
+    node.args.posonlyargs[:0] = [ast.arg(CONSUME), ast.arg(GOES_ON)]
+    node.body = [new for statement in node.body for new in _Yields().statements(statement)]
+
+
+class _Yields(ast.NodeTransformer):
+    def statements(self, statement: ast.stmt) -> list[ast.stmt]:
+        """A statement without yields."""
+        visited = self.visit(statement)
+        return visited if isinstance(visited, list) else [visited]
+
+    def visit(self, node: ast.AST) -> Any:
+        """Any node but functions inside, which yield for themselves."""
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            raise NotConvertedError(
+                f"its line {node.lineno} takes what is sent to a generator, or awaits; write a loop and a function"
+            )
+        return node if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else super().visit(node)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """A try, which would see what the consumer raises."""
+        return self._left_late(node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        """A with, which would see it too."""
+        return self._left_late(node)
+
+    def _left_late(self, node: ast.Try | ast.With) -> Any:
+        """A block that Python leaves when the generator dies, and not when its consumer leaves the loop."""
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in scope([node])):
+            raise NotConvertedError(f"its line {node.lineno} holds a yield in a try or a with; yield outside of it")
+        return self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """`yield value` and `yield from values` as statements."""
+        match node.value:
+            case ast.Yield(value=value):
+                new: list[ast.stmt] = _handed(value or ast.Constant(None))
+            case ast.YieldFrom(value=values):
+                new = [ast.For(store(EACH), values, _handed(load(EACH)), [])]
+            case _:
+                return self.generic_visit(node)
+        return [at(statement, node) for statement in new]
+
+
+def _handed(value: ast.expr) -> list[ast.stmt]:
+    left = negated(operator("consumed", load(GOES_ON)))
+    return [ast.Expr(operator("consumed", load(CONSUME), value)), ast.If(left, [ast.Return(None)], [])]

@@ -10,9 +10,17 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from static.convert.rewrite.nodes import assign, at, copied, either, load, negated, operator
-from static.convert.rewrite.scopes import set_until
-from static.convert.rewrite.source import NotConvertedError
+from static.convert.rewrite.syntax import (
+    NotConvertedError,
+    assign,
+    at,
+    copied,
+    either,
+    load,
+    negated,
+    operator,
+    set_until,
+)
 
 RETURNED, RESULT = "is returned", "result of the function"
 Body = list[ast.stmt]

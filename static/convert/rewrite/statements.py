@@ -11,11 +11,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from static.convert.rewrite import nodes
+from static.convert.rewrite import syntax
 from static.convert.rewrite.expressions import Expressions
-from static.convert.rewrite.nodes import GIVEN, assign, at, function, load, operator, store, thunk
-from static.convert.rewrite.scopes import Names, loaded, scope, stored, until, uses
-from static.convert.rewrite.source import NotConvertedError
+from static.convert.rewrite.syntax import (
+    GIVEN,
+    Names,
+    NotConvertedError,
+    assign,
+    at,
+    function,
+    load,
+    loaded,
+    operator,
+    scope,
+    store,
+    stored,
+    thunk,
+    until,
+    uses,
+)
 
 Body = list[ast.stmt]
 Rewrite = Callable[[ast.FunctionDef, Names], ast.FunctionDef]
@@ -35,7 +49,7 @@ class Around:
         declared = [n for n in scope(body) if isinstance(n, (ast.Global, ast.Nonlocal))]
         self.globals: Names = frozenset(name for n in declared if isinstance(n, ast.Global) for name in n.names)
         self.outer: Names = frozenset(name for n in declared for name in n.names)
-        inside = [n for n in scope(body) if isinstance(n, (*nodes.FUNCTIONS, ast.GeneratorExp, ast.ClassDef))]
+        inside = [n for n in scope(body) if isinstance(n, (*syntax.FUNCTIONS, ast.GeneratorExp, ast.ClassDef))]
         self.lasting: Names = frozenset().union(*map(loaded, inside)) | self.outer
         mine = stored(body) - self.outer
         self.lent: Names = frozenset(name for n in inside for name in _nonlocals(n) if name in mine)
@@ -145,9 +159,9 @@ class Statements:
         each = ast.Tuple([store(name) for name in names], ast.Store())
         body: Body = [*self._around.shared(names), ast.Assign([each], load(GIVEN))] if names else []
         get = thunk(ast.Tuple([load(name) for name in names], ast.Load()))
-        lent = nodes.texts(name for name in names if name in self._around.lent | self._around.assigned)
-        return function(put, nodes.parameters(GIVEN), body), operator(
-            "variables", nodes.texts(names), get, load(put), lent
+        lent = syntax.texts(name for name in names if name in self._around.lent | self._around.assigned)
+        return function(put, syntax.parameters(GIVEN), body), operator(
+            "variables", syntax.texts(names), get, load(put), lent
         )
 
     def _if(self, statement: ast.If, after: Names) -> Body:
@@ -160,9 +174,9 @@ class Statements:
         live = [name for name in names if name in after | self._around.lasting]
         return [
             put,
-            function(then, nodes.parameters(), shared(names) + self.block(statement.body, after)),
-            function(otherwise, nodes.parameters(), shared(names) + self.block(statement.orelse, after)),
-            ast.Expr(operator("branch", test, load(then), load(otherwise), variables, nodes.texts(live))),
+            function(then, syntax.parameters(), shared(names) + self.block(statement.body, after)),
+            function(otherwise, syntax.parameters(), shared(names) + self.block(statement.orelse, after)),
+            ast.Expr(operator("branch", test, load(then), load(otherwise), variables, syntax.texts(live))),
         ]
 
     def _loop(self, loop: ast.While | ast.For, after: Names) -> Body:
@@ -176,12 +190,12 @@ class Statements:
         shared = self._around.shared(changed)
         if isinstance(loop, ast.While):
             test = thunk(self._expressions(loop.test))
-            body = function(body_name, nodes.parameters(), shared + self.block(loop.body, inside))
+            body = function(body_name, syntax.parameters(), shared + self.block(loop.body, inside))
             return [put, body, ast.Expr(operator("while_loop", test, load(body_name), variables))]
         set_target = self.block([ast.Assign([loop.target], load(GIVEN))], inside)
         test = thunk(self._expressions(until(loop)))
         iterable = self._expressions(loop.iter)
-        body = function(body_name, nodes.parameters(GIVEN), shared + set_target + self.block(loop.body, inside))
+        body = function(body_name, syntax.parameters(GIVEN), shared + set_target + self.block(loop.body, inside))
         return [put, body, ast.Expr(operator("for_loop", iterable, test, load(body_name), variables))]
 
     def _guarded_block(self, statement: ast.With | ast.Try, after: Names) -> Body:
@@ -217,7 +231,7 @@ class Statements:
             return [statement]
         new = self._rewrite(statement, self._around.guarded)
         new.args = self._expressions.arguments(new.args)
-        new.decorator_list = [*decorators, ast.Attribute(load(nodes.OPERATORS), "converted", ast.Load())]
+        new.decorator_list = [*decorators, ast.Attribute(load(syntax.OPERATORS), "converted", ast.Load())]
         return [new]
 
     def _asserted(self, statement: ast.Assert) -> Body:

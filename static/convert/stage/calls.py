@@ -19,7 +19,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from graphs.errors import GraphError
 from static.convert.rewrite.functions import Rewritten
-from static.convert.rewrite.source import NotConvertedError
+from static.convert.rewrite.syntax import NotConvertedError
 from static.convert.stage import conversion
 from static.convert.stage.builtins import CALLING, REPLACED, item_of, text_of
 from static.convert.stage.classes import held_by, is_of_a_class_statement, special, users

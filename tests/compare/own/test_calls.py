@@ -1,8 +1,8 @@
 """How a user names a function and gives its calls: in a file, a package or an object, as tuples or as batches."""
 
 import collections
-import itertools
 import dataclasses
+import itertools
 import sys
 from typing import NamedTuple
 

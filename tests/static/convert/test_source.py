@@ -13,7 +13,7 @@ import pytest
 
 import static
 from graphs.errors import ControlFlowError
-from static.convert.rewrite.source import NotConvertedError, definition
+from static.convert.rewrite.syntax import NotConvertedError, definition
 from tests.helpers.together import together
 
 ROWS = [np.array([1.4, 0.3]), np.array([-1.4, 0.3])]

@@ -12,20 +12,39 @@ astype to the same dtype     x             astype of a wider astype   one astype
 the max or min of one        x             (not the sum, which turns -0.0 into 0.0)
 
 The bits of a NaN are not counted: NumPy's kernels do not agree on its sign.
+
+Common subexpressions: the same op on the same inputs is computed once.
+
+Constant folding: what depends on constants alone is computed once, when the graph is compiled.
+
+Dead code: nodes that no output and no effect depends on.
+
+Decomposition: ops that are made of simpler ones become these, of which other passes know more.
+
+softmax    exp(x - max(x)) / sum(...): elementwise ops and sums over rows, which fuse with what is around them
+stack      a concat
+
+Bits stay, since an op's parts have the bits of its kernel. It comes after differentiation, so that the gradient is
+that of the whole op, as on the tape.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from graphs import dims
-from graphs.ir import CONSTANT, Graph, Node
+from graphs.builder import Builder
+from graphs.dims import is_symbolic
+from graphs.dispatch import BROKEN_RULES
+from graphs.ir import CONSTANT, INPUT, Graph, Node, format_attr
 from graphs.ops import elementwise
-from static.passes.patterns import Entry, Rules, call, number, value_of
-from static.passes.rewrite import rewrite
+from static.passes.rewrite import Entry, Rules, call, number, rewrite, value_of
 from static.passes.views import reshaped
+from static.trace.symbol import Symbol
+from static.trace.tracing import tracing
 
 
 def simplify_algebra(graph: Graph) -> Graph:
@@ -128,3 +147,94 @@ RULES: tuple[Entry, ...] = (
     ("min(x)", _over_nothing),
 )
 _RULE_SET = Rules(*RULES)
+
+
+def merge_common_subexpressions(graph: Graph) -> Graph:
+    """The graph with equal computations merged; ops are functions of their inputs, so the bits stay the same."""
+    seen: dict[Any, Node] = {}
+    return rewrite(graph, lambda node: seen.setdefault(_key(node), node) if _is_mergeable(node) else None)
+
+
+def _is_mergeable(node: Node) -> bool:
+    return node.op is not INPUT and not node.has_effect
+
+
+def _key(node: Node) -> Any:
+    if not node.attrs:
+        return node.op, node.inputs
+    return node.op, node.inputs, *[(name, _comparable(value)) for name, value in sorted(node.attrs.items())]
+
+
+def _comparable(value: Any) -> Any:
+    """Something hashable that is equal exactly when two attributes mean the same."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype, value.tobytes() if value.nbytes <= 64 else id(value)
+    if isinstance(value, tuple):
+        return tuple(map(_comparable, value))
+    if isinstance(value, Graph):
+        return id(value)
+    return type(value).__name__, format_attr(value)
+
+
+LARGEST = 1 << 16  # bytes: a larger result would take more memory than it saves time
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """The graph with each op on constants replaced by its result; the bits are those the op would give.
+
+    Views of constants are known, but stay: they cost nothing to run, and folded they would hold memory of their own.
+    """
+    values: dict[Node, Any] = {}
+    return rewrite(graph, lambda node: _folded(node, values))
+
+
+def _folded(node: Node, values: dict[Node, Any]) -> Node | None:
+    if node.op is CONSTANT and not is_symbolic(node.attrs["value"]):
+        values[node] = node.attrs["value"]
+    if not _foldable(node, values):
+        return None
+    try:  # a kernel may give a NumPy scalar where an array of no axes is meant
+        value = np.asarray(node.op.kernel(*(values[source] for source in node.inputs), **node.attrs))
+    except BROKEN_RULES:
+        return None  # it may stand in a branch that is never taken; where it runs, it fails there
+    if node.op.view:
+        values[node] = value
+        return None
+    folded = Node(CONSTANT, (), {"value": value, "dtype": node.spec.dtype}, node.spec, node.source)
+    values[folded] = value
+    return folded
+
+
+def _foldable(node: Node, values: dict[Node, Any]) -> bool:
+    if not node.inputs or not values.keys() >= set(node.inputs):
+        return False
+    if node.op.may_have_effect or any(map(is_symbolic, node.attrs.values())):
+        return False
+    return node.op.view or node.spec.nbytes <= LARGEST
+
+
+def remove_dead_code(graph: Graph) -> Graph:
+    """The graph without the nodes that nothing it is run for reads; inputs stay, because callers pass them."""
+    live: set[Node] = {*graph.inputs, *graph.outputs, *graph.effects}
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.inputs)
+    if len(live) == len(graph):
+        return graph
+    return Graph(graph.name, graph.inputs, [node for node in graph.nodes if node in live], graph.outputs)
+
+
+def decompose(graph: Graph) -> Graph:
+    """The graph without the ops that tell their parts."""
+    return rewrite(graph, parts_of)
+
+
+def parts_of(node: Node) -> Node | None:
+    """The last of the nodes that do what an op does, put down to its line; None for an op without parts."""
+    if node.op.parts is None:
+        return None
+    builder = Builder(node.op.name)
+    builder.line = node.source
+    with tracing(builder):
+        result: Symbol = node.op.parts(*[Symbol(builder, source) for source in node.inputs], **node.attrs)
+    return result.node

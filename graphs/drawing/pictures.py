@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from graphs.drawing.diagram import Body, Diagram, Item, Look
 from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, laid_out, saved_text
-from graphs.drawing.model import Body, Diagram, Item, Look
 from graphs.plain import escaped
 
 MARGIN = 14.0

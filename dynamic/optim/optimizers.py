@@ -1,0 +1,438 @@
+"""Optimizers whose steps are the pure functions of `graphs.optim`, with the state that PyTorch's classes keep.
+
+Adam, and what was made of it: AdamW, Adamax, NAdam and RAdam.
+
+Steps along the gradient, its average or its sign: SGD, ASGD and Rprop.
+
+Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynamic.grad_mode import enable_grad, no_grad
+from dynamic.inplace import assign
+from dynamic.optim.optimizer import Group, Optimizer
+from dynamic.tensor import Tensor
+from graphs import optim
+from graphs.errors import GraphError, located
+
+Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
+
+
+class RuledOptimizer(Optimizer):
+    """`rule` is the update of a group, and `slots` says what PyTorch calls each part of its state."""
+
+    slots: Mapping[str, str] = {}
+    counts = True  # whether the state of a parameter knows how many steps it has seen
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        raise NotImplementedError
+
+    def check(self, group: Group) -> None:
+        """Raise for options that do not fit."""
+        self.rule(group)
+
+    def slots_of(self, param: Any) -> Mapping[str, str]:
+        """What PyTorch calls each part of the state of a parameter."""
+        return self.slots
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; what the closure, called first, returns."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                rule = self.rule(group)
+                for (count, _), params in self._together(group).items():
+                    self._update(rule, group, count, params)
+        return loss
+
+    def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
+        """The parameters that have gradients; those with the same number of steps and the same slots together."""
+        groups: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
+        for param in group["params"]:
+            if param.grad is not None:
+                state = self.state[param]
+                count = int(state.get("step", 1 if state else 0))
+                groups[count, tuple(self.slots_of(param).values())].append(param)
+        return groups
+
+    def _update(self, rule: optim.Optimizer, group: Group, count: int, params: list[Any]) -> None:
+        arrays = [param._data for param in params]
+        sign = -1 if group.get("maximize") else 1
+        grads = [param.grad._data if sign == 1 else -param.grad._data for param in params]
+        states = [self.state[param] for param in params]
+        slots = self.slots_of(params[0])
+        if count == 0:
+            state = rule.init(arrays)
+        else:
+            names = [slot for slot, name in slots.items() if name in states[0]]
+            state = {slot: [param_state[slots[slot]]._data for param_state in states] for slot in names}
+            state["count"] = np.asarray(count)
+        new, state = rule.update(grads, state, arrays)
+        for i, (param, param_state) in enumerate(zip(params, states, strict=True)):
+            assign(param, Tensor(new[i]))
+            if self.counts:
+                param_state["step"] = Tensor(np.asarray(count + 1, np.float32))
+            param_state.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
+
+
+def options(name: str, chosen: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
+    """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
+    for option, value in chosen.items():
+        if value and option not in supported:
+            raise GraphError(located(f"{name}: {option}={value!r} is not supported; leave it out"))
+
+
+class Adam(RuledOptimizer):
+    """Adam; the weight decay is part of the gradient."""
+
+    slots = {"mean": "exp_avg", "variance": "exp_avg_sq", "largest": "max_exp_avg_sq"}  # noqa: RUF012
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: Unused = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: Unused = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        options(type(self).__name__, {"differentiable": differentiable})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        decoupled = self.decoupled or decoupled_weight_decay
+        super().__init__(params, {**defaults, "maximize": maximize, "decoupled_weight_decay": decoupled})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.adam(*numbers, decoupled=group["decoupled_weight_decay"], amsgrad=group["amsgrad"])
+
+
+class AdamW(Adam):
+    """Adam whose weight decay is apart from the gradient."""
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **more)
+
+
+class Adamax(RuledOptimizer):
+    """Adam with the largest gradient, which decays, in place of the root of the squares."""
+
+    slots = {"mean": "exp_avg", "largest": "exp_inf"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: Unused = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        options("Adamax", {"differentiable": differentiable})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.adamax(*numbers)
+
+
+class RAdam(RuledOptimizer):
+    """Adam that goes along the mean alone while few steps tell of the variance."""
+
+    slots = {"mean": "exp_avg", "variance": "exp_avg_sq"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: Unused = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("RAdam", {"differentiable": differentiable})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.radam(*numbers, decoupled=group["decoupled_weight_decay"])
+
+
+class NAdam(RuledOptimizer):
+    """Adam whose step looks ahead."""
+
+    slots = {"mean": "exp_avg", "variance": "exp_avg_sq", "product": "mu_product"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: Unused = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("NAdam", {"differentiable": differentiable})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        defaults["momentum_decay"] = momentum_decay
+        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"])
+        return optim.nadam(*numbers, decoupled=group["decoupled_weight_decay"])
+
+
+class SGD(RuledOptimizer):
+    """Stochastic gradient descent, with momentum and Nesterov's step."""
+
+    slots = {"velocity": "momentum_buffer"}  # noqa: RUF012  (read alone)
+    counts = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: Unused = None,
+        differentiable: bool = False,
+        fused: Unused = None,
+    ) -> None:
+        options("SGD", {"differentiable": differentiable})
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "nesterov": nesterov, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["dampening"])
+
+
+class ASGD(RuledOptimizer):
+    """Averaged stochastic gradient descent; the state holds the average as "ax"."""
+
+    slots = {"average": "ax", "rate": "eta", "share": "mu"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: Unused = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        options("ASGD", {"differentiable": differentiable})
+        defaults = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
+
+
+class Rprop(RuledOptimizer):
+    """Steps by the sign of the gradient, of a length for each element."""
+
+    slots = {"before": "prev", "step": "step_size"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: Unused = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("Rprop", {"differentiable": differentiable})
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.rprop(group["lr"], group["etas"], group["step_sizes"])
+
+
+class Adadelta(RuledOptimizer):
+    """The gradient scaled by the sizes of earlier steps and gradients."""
+
+    slots = {"square": "square_avg", "steps": "acc_delta"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: Unused = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("Adadelta", {"differentiable": differentiable})
+        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"])
+
+
+class RMSprop(RuledOptimizer):
+    """The gradient over the root of the average of its squares."""
+
+    slots = {"square": "square_avg", "velocity": "momentum_buffer", "average": "grad_avg"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: Unused = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options("RMSprop", {"differentiable": differentiable})
+        defaults = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
+        super().__init__(params, {**defaults, "weight_decay": weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        numbers = (group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"])
+        return optim.rmsprop(*numbers, group["centered"])
+
+
+class Adagrad(RuledOptimizer):
+    """The gradient over the root of the sum of its squares."""
+
+    slots = {"sum": "sum"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: Unused = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: Unused = None,
+    ) -> None:
+        options("Adagrad", {"differentiable": differentiable})
+        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        defaults["initial_accumulator_value"] = initial_accumulator_value
+        super().__init__(params, {**defaults, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        start = group["initial_accumulator_value"]
+        return optim.adagrad(group["lr"], group["lr_decay"], group["weight_decay"], start, group["eps"])
+
+
+class Adafactor(RuledOptimizer):
+    """Steps as long as the parameter is large; of a matrix's variance it keeps the means of rows and columns."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: Unused = None,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "maximize": maximize})
+
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update of a group by its options."""
+        return optim.adafactor(group["lr"], group["beta2_decay"], group["eps"], group["d"], group["weight_decay"])
+
+    def slots_of(self, param: Any) -> Mapping[str, str]:
+        """A variance alone for what has fewer than two axes."""
+        return {"rows": "row_var", "columns": "col_var"} if param.ndim > 1 else {"rows": "variance"}

@@ -1,0 +1,472 @@
+"""Ops that work element by element: tainted where an operand is, unless something known decides.
+
+Indexing by arrays: an element is reached by those it may be picked from, and by the index.
+
+Ops that move, add up, sort and pick elements: which of the results each element reaches.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs.ir import Node
+from graphs.op import Op
+from graphs.ops import elementwise, linalg, movement, picking, pooling, reductions, running, scans, slicing, sorting
+from graphs.ops.convolution import convolution, convolution_input, convolution_weight
+from static.padding.marks import (
+    Bools,
+    Mark,
+    MarkRule,
+    Real,
+    best_fit,
+    cut,
+    decided,
+    first,
+    is_first,
+    shape_of,
+    sound,
+    spread,
+    unlike,
+    unmarked,
+)
+
+
+def lined_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
+    """The real places of the result of operands that broadcast.
+
+    An operand whose real places are others, so that its elements meet those of others than in the unpadded function,
+    is taken for one of which nothing is known.
+    """
+    axes = [
+        next(mark.real[axis] for mark in sources if -axis <= len(mark.real) and len(mark.real[axis]) == size)
+        for axis, size in zip(range(-len(shape), 0), shape, strict=True)
+    ]
+    return tuple(axes), [mark if _fits(mark, axes) else _lost(mark, axes) for mark in sources]
+
+
+def _expected(mark: Mark, axes: Sequence[Bools]) -> Real:
+    of_mark = axes[len(axes) - len(mark.real) :]
+    pairs = zip(mark.real, of_mark, strict=True)
+    return tuple([axis if len(own) == len(axis) else np.ones(1, bool) for own, axis in pairs])
+
+
+def _fits(mark: Mark, axes: Sequence[Bools]) -> bool:
+    return all(map(np.array_equal, mark.real, _expected(mark, axes)))
+
+
+def _lost(mark: Mark, axes: Sequence[Bools]) -> Mark:
+    everywhere = np.ones(mark.taint.shape, bool)
+    return Mark(everywhere, ~everywhere, mark.value, _expected(mark, axes))
+
+
+def by_element(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+    """The marks of the result of any op on the elements of its operands, which broadcast."""
+    return _combined(node, *lined_up(shape_of(node), sources))
+
+
+def _combined(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
+    taint = functools.reduce(np.logical_or, [s.taint for s in sources])
+    certain = functools.reduce(np.logical_and, [s.certain for s in sources])
+    value = (
+        node.op.kernel(*[s.value for s in sources], **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
+    )
+    return sound(Mark(taint, certain, np.broadcast_to(value, shape_of(node)), real, None, _copies(node, sources)))
+
+
+# What leaves the other operand as it is: the number, and which operands may be it.
+_NEUTRAL: dict[Op, tuple[float, tuple[int, ...]]] = {
+    elementwise.add: (0, (0, 1)),
+    elementwise.subtract: (0, (1,)),
+    elementwise.multiply: (1, (0, 1)),
+    elementwise.divide: (1, (1,)),
+    elementwise.maximum: (-np.inf, (0, 1)),
+    elementwise.minimum: (np.inf, (0, 1)),
+    elementwise.logical_or: (0, (0, 1)),
+    elementwise.logical_and: (1, (0, 1)),
+}
+
+
+def _copies(node: Node, sources: Sequence[Mark]) -> Any:
+    if node.op not in _NEUTRAL or all(s.same is None for s in sources):
+        return None
+    number, positions = _NEUTRAL[node.op]
+    copies: Any = np.int64(-1)
+    for i in positions:
+        others = sources[1 - i].copies
+        neutral = sources[i].certain & (sources[i].value == number)
+        copies = np.where(neutral & (others >= 0), others, copies)
+    return np.broadcast_to(copies, shape_of(node))
+
+
+Decide = Callable[[Node, Mark, Sequence[Mark]], Mark]
+
+
+def _with(decide: Decide) -> MarkRule:
+    """The rule of an op of which some operands decide, whatever the others are."""
+
+    def rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+        real, marks = lined_up(shape_of(node), sources)
+        return sound(decide(node, _combined(node, real, marks), marks))
+
+    return rule
+
+
+def _product(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Decide)
+    zero = functools.reduce(np.logical_or, [~s.nonzero for s in sources])
+    return decided(result, zero & ~result.certain, 0)  # 0 times infinity, both of them known, is known to be NaN
+
+
+def _quotient(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+    return decided(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.certain, 0)
+
+
+def _shifted(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+    """A sum or difference: what is known to be infinite, or as large as numbers get, stays so."""
+    x, y = sources
+    for mark, sign in ((x, 1), (y, -1 if node.op is elementwise.subtract else 1)):
+        if mark.extreme.any():
+            where = np.broadcast_to(mark.extreme, shape_of(node))
+            result = decided(result, where & ~result.certain, sign * mark.value)
+    return result
+
+
+def _equal(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+    """A comparison: no other number is as large."""
+    where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
+    return decided(result, where & ~result.certain, node.op is elementwise.not_equal)
+
+
+def _either(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+    if node.spec.dtype != np.bool_:
+        return result
+    true = functools.reduce(np.logical_or, [s.certain & ~s.taint & (s.value != 0) for s in sources])
+    return decided(result, true, True)
+
+
+def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+    condition, x, y = sources
+    same = x.certain & y.certain & (x.value == y.value)
+    yes, no = condition.certain & condition.value, condition.certain & ~condition.value
+
+    def picked(if_yes: Any, if_no: Any, otherwise: Any) -> Any:
+        return np.broadcast_to(np.where(yes, if_yes, np.where(no, if_no, otherwise)), shape_of(node))
+
+    taint = picked(x.taint, y.taint, x.taint | y.taint) | (condition.taint & ~same)
+    values = picked(x.value, y.value, np.where(same, x.value, result.value)).astype(node.spec.dtype)
+    alike = np.where(x.copies == y.copies, x.copies, -1)
+    certain, copies = picked(x.certain, y.certain, same), picked(x.copies, y.copies, alike)
+    return Mark(taint, certain, values, result.real, None, copies)
+
+
+def _compared(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
+    """`position < length`, which is False where the position is known to be no less than any length can be.
+
+    What is as large as numbers get is larger than all others.
+    """
+
+    def decide(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+        position, length = sources[first], sources[1 - first]
+        for mark, sign in ((position, -1), (length, 1)):
+            if mark.extreme.any():
+                where = np.broadcast_to(mark.extreme, shape_of(node))
+                result = decided(result, where & ~result.certain, mark.value * sign > 0)
+        if length.upper is None:
+            return result
+        beyond = position.certain & least(position.value, length.upper) & ~length.taint
+        beyond, unsure = (np.broadcast_to(flags, shape_of(node)) for flags in (beyond, position.taint))
+        settled = decided(result, beyond, False)
+        return settled._replace(taint=settled.taint | (beyond & unsure))
+
+    return _with(decide)
+
+
+def _converted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+    (x,) = sources
+    dtype, before = node.spec.dtype, x.value.dtype
+    wide = dtype.kind == "f" or (dtype.kind == before.kind == "i" and dtype.itemsize >= before.itemsize)
+    value = np.asarray(node.op.kernel(x.value, **node.attrs))
+    return x._replace(value=value, upper=x.upper if wide else None, same=x.same if dtype == before else None)
+
+
+ELEMENTWISE: dict[Op, MarkRule] = {
+    **dict.fromkeys((elementwise.multiply, elementwise.logical_and, elementwise.bitwise_and), _with(_product)),
+    **dict.fromkeys((elementwise.logical_or, elementwise.bitwise_or), _with(_either)),
+    **dict.fromkeys((elementwise.add, elementwise.subtract), _with(_shifted)),
+    **dict.fromkeys((elementwise.equal, elementwise.not_equal), _with(_equal)),
+    elementwise.divide: _with(_quotient),
+    elementwise.where: _with(_where),
+    elementwise.less: _compared(np.greater_equal, 0),
+    elementwise.less_equal: _compared(np.greater, 0),
+    elementwise.greater: _compared(np.greater_equal, 1),
+    elementwise.greater_equal: _compared(np.greater, 1),
+    movement.astype: _converted,
+}
+
+
+def _kernels(node: Node, other: Node, index: Mark) -> list[functools.partial[object]]:
+    """Both ops as functions of the other operand, for an index that is known."""
+    values = index.value, cut(index.value, index.real)
+    return [_at(version, value) for version, value in zip((node, other), values, strict=True)]
+
+
+def _at(node: Node, index: np.ndarray) -> functools.partial[object]:
+    def kernel(x: np.ndarray) -> object:
+        return node.op.kernel(x, index, **node.attrs)
+
+    return functools.partial(kernel)
+
+
+def _is_known(index: Mark) -> bool:
+    return bool(index.certain.all() and not index.wrong.any())
+
+
+def _picks_alike(node: Node, size: int, real: Bools) -> bool:
+    """Whether an index means the same place padded and unpadded: one from the end does so only for equal sizes."""
+    counted = node.inputs[1].op in (sorting.argsort, reductions.argmax, reductions.argmin)
+    return len(real) == size or (counted and is_first(real))
+
+
+def _picked(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """take and take_along_axis: tainted where the index is, or where what is picked may be."""
+    x, index = sources
+    axis = node.attrs["axis"]
+    if _is_known(index):
+        try:
+            return relocated(node, _kernels(node, other, index), [x])
+        except IndexError:
+            return unlike(node, other)
+    if not _picks_alike(node, int(np.count_nonzero(x.real[axis])), x.real[axis]):
+        return unlike(node, other)
+    along = node.op is picking.take_along_axis
+    if along and not all(map(np.array_equal, _but(x.real, axis), _but(index.real, axis))):
+        return unlike(node, other)
+    anywhere = x.wrong.any(axis=axis, keepdims=True)
+    before, after = anywhere.shape[:axis], anywhere.shape[axis + 1 :]
+    picked = anywhere if along else anywhere.reshape((*before, *(1,) * index.taint.ndim, *after))
+    real = index.real if along else (*x.real[:axis], *index.real, *x.real[axis + 1 :])
+    taint = np.broadcast_to(picked | _wide(index, axis, picked.ndim), shape_of(node))
+    return sound(unlike(node, other)._replace(taint=taint, real=real))
+
+
+def _wide(index: Mark, axis: int, ndim: int) -> Bools:
+    """The taint of an index whose axes are some of the `ndim` axes of a value, from `axis` on."""
+    if index.taint.ndim == ndim:
+        return index.taint
+    return index.taint.reshape((*(1,) * axis, *index.taint.shape, *(1,) * (ndim - axis - index.taint.ndim)))
+
+
+def _but(real: Real, axis: int) -> Real:
+    return (*real[:axis], *real[axis + 1 :])
+
+
+def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
+    g, index = sources
+    axis, along = node.attrs["axis"], node.op is picking.add_along_axis
+    if _is_known(index):
+        try:
+            return summed(node, _kernels(node, other, index), [g])
+        except (IndexError, ValueError):
+            return unlike(node, other)
+    places = first(shape_of(node)[axis : axis + 1], shape_of(other)[axis : axis + 1])
+    ndim = index.taint.ndim
+    of_index = g.real if along else g.real[axis : axis + ndim]
+    if not all(map(np.array_equal, of_index, index.real)) or not _picks_alike(node, shape_of(other)[axis], places[0]):
+        return unlike(node, other)
+    wrong = g.nonzero & (~g.ignored(0) | _wide(index, axis, g.taint.ndim))
+    reduced = (axis,) if along else tuple(range(axis, axis + ndim))
+    taint, adds = (np.expand_dims(f.any(axis=reduced), axis) for f in (wrong, g.nonzero))
+    beyond = ~places[0].reshape((-1, *(1,) * (taint.ndim - axis - 1)))  # no index of a real element goes there
+    taint, zero = (np.broadcast_to(flags, shape_of(node)) for flags in (taint, ~adds | (beyond & ~taint)))
+    real = (*g.real[:axis], *places, *g.real[axis + (1 if along else ndim) :])
+    return sound(Mark(taint, zero, np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node)), real))
+
+
+PICKING: dict[Op, MarkRule] = {
+    **dict.fromkeys((picking.take, picking.take_along_axis), _picked),
+    **dict.fromkeys((picking.scatter_add, picking.add_along_axis), _added),
+}
+
+
+Kernel = Callable[..., Any]
+
+
+# Moved ------------------------------------------------------------------------------------------------------------
+
+
+def moved(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """An op that puts elements where its attributes say, and known ones between them."""
+    filled = [{**version.attrs, "value": 0} if "value" in version.attrs else version.attrs for version in (node, other)]
+    kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
+    fill = float(node.attrs.get("value", 0))
+    taint = fill != float(other.attrs.get("value", 0))
+    mark = relocated(node, kernels, sources, fill)
+    inside = len(sources) == 1 and node.op not in (slicing.place, movement.pad)
+    mark = mark._replace(upper=sources[0].upper if inside else None)
+    return unlike(node, other) if taint else mark
+
+
+def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fill: float = 0) -> Mark:
+    """Each element is numbered, and both kernels tell where it goes; the number 0 is that of what is filled in."""
+    ends = np.cumsum([1, *(s.taint.size for s in sources)])
+    numbers = [np.arange(at, at + s.taint.size).reshape(s.taint.shape) for at, s in zip(ends, sources, strict=False)]
+    placed = np.asarray(kernels[0](*numbers))
+    expected = np.asarray(kernels[1](*[cut(n, s.real) for n, s in zip(numbers, sources, strict=True)]))
+    taint, certain, extra = (
+        np.concatenate([[start], *(getattr(s, name).ravel() for s in sources)])
+        for start, name in ((False, "taint"), (True, "certain"), (False, "extra"))
+    )
+    values = np.concatenate([np.array([fill], node.spec.dtype), *(s.value.ravel() for s in sources)], dtype=None)
+    copies = np.concatenate([[-1], *(s.copies.ravel() for s in sources)])
+
+    def misfits(real: Real) -> Bools:
+        arrived = cut(placed, real)
+        sure = certain & ~taint
+        return np.asarray(
+            (arrived != expected) & ~(sure[arrived] & sure[expected] & (values[arrived] == values[expected]))
+        )
+
+    real, misplaced = best_fit(extra[placed], expected.shape, misfits)
+    wrong = spread(misplaced | taint[expected], real, placed.shape)
+    value = values[placed].astype(node.spec.dtype)
+    return sound(Mark(taint[placed] | wrong, certain[placed], value, real, None, copies[placed]))
+
+
+# Added up ---------------------------------------------------------------------------------------------------------
+
+
+def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """A linear op, or a bilinear one."""
+    kernels = [functools.partial(version.op.kernel, **_linear(version.attrs)) for version in (node, other)]
+    mark = summed(node, kernels, sources)
+    return mark._replace(same=_single(node, sources[0])) if node.op is reductions.sum else mark
+
+
+def _single(node: Node, x: Mark) -> Any:
+    """What a sum is a copy of, in which all but one are known to be 0."""
+    if x.same is None:
+        return None
+    options = {key: node.attrs[key] for key in ("axis", "keepdims")}
+    counts = ~(x.certain & (x.value == 0))
+    return np.where(counts.sum(**options) == 1, (counts * (x.same + 1)).sum(**options) - 1, -1)
+
+
+def _linear(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attrs.items() if key != "dtype"}
+
+
+def summed(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Mark:
+    """What is known to be 0 adds nothing, and takes away what it is multiplied with.
+
+    That nothing else differs is seen at one random point, with 0 for what is extra: two functions that are linear in
+    each operand differ almost everywhere, or nowhere.
+    """
+    parts, wrong, own = (
+        [flags.astype(np.float32) for flags in column] for column in zip(*map(_in_sum, sources), strict=True)
+    )
+
+    def reach(values: Sequence[Any]) -> Bools:
+        return np.asarray(np.asarray(kernels[0](*values)) > 0)
+
+    ways = [reach([*parts[:i], wrong[i], *parts[i + 1 :]]) for i in range(len(parts))]
+    if len(sources) > 1:  # 0 times infinity, which a mask may have put there, is not 0
+        every, endless = [np.ones_like(part) for part in parts], [_endless(s).astype(np.float32) for s in sources]
+        ways += [reach([*every[:i], endless[i], *every[i + 1 :]]) for i in range(len(parts)) if endless[i].any()]
+    zero = ~reach(parts)
+    rng = np.random.default_rng(0)
+    point = [rng.uniform(0.5, 1.5, s.taint.shape) * ~s.extra for s in sources]
+    computed = np.asarray(kernels[0](*point))
+    expected = np.asarray(kernels[1](*[cut(p, s.real) for p, s in zip(point, sources, strict=True)]))
+    real, misfits = best_fit(~reach(own), expected.shape, lambda real: ~np.isclose(cut(computed, real), expected, 1e-9))
+    taint = functools.reduce(np.logical_or, ways) | spread(misfits, real, computed.shape)
+    value = np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node))
+    return sound(Mark(taint, zero, value, real))
+
+
+def _endless(mark: Mark) -> Bools:
+    return mark.extra & mark.certain & ~np.isfinite(mark.value)
+
+
+def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
+    """What is not 0, what of it does not belong there, and what is not extra."""
+    return mark.nonzero, mark.nonzero & ~mark.ignored(0), ~mark.extra
+
+
+def reduced(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+    """A reduction over axes: what is extra must be what it ignores."""
+    (x,) = sources
+    axes = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
+    axis, keep = tuple(range(x.taint.ndim)) if axes == (None,) else axes, bool(node.attrs.get("keepdims"))
+    identity = _identity(node, x.value.dtype)
+    wrong = x.taint | x.extra if identity is None or not _counts_alike(node, x, axis) else ~x.ignored(identity)
+    certain = x.certain.all(axis=axis, keepdims=keep)
+    value = node.op.kernel(x.value, **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
+    kept = [[np.ones(1, bool)] * keep if i in axis else [real] for i, real in enumerate(x.real)]
+    real = tuple([places for ones in kept for places in ones])
+    taint = np.asarray(wrong.any(axis=axis, keepdims=keep))
+    return sound(Mark(taint, np.asarray(certain), np.broadcast_to(value, shape_of(node)), real))
+
+
+def _counts_alike(node: Node, x: Mark, axis: Sequence[int]) -> bool:
+    """Whether the op does not number what it reduces, or gives real elements the numbers they have unpadded."""
+    if node.op not in (reductions.argmax, reductions.argmin):
+        return True
+    reals = [real for i, real in enumerate(x.real) if i in axis]
+    return not reals or is_first(functools.reduce(np.logical_and.outer, reals).ravel())
+
+
+def _identity(node: Node, dtype: np.dtype[Any]) -> float | None:
+    """What changes nothing in a reduction; None for those that count, such as a mean."""
+    if node.op in (reductions.max, reductions.argmax, reductions.min, reductions.argmin):
+        largest = float("inf") if dtype.kind == "f" else 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
+        least = -largest if dtype.kind == "f" else 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
+        return least if node.op in (reductions.max, reductions.argmax) else largest
+    return {reductions.any: 0, reductions.all: 1, reductions.prod: 1}.get(node.op)
+
+
+def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """An op along one axis, whose results depend on all of it."""
+    real, marks = lined_up(shape_of(node), sources)
+    wrong = functools.reduce(np.logical_or, [s.taint | s.extra for s in marks])
+    taint = np.broadcast_to(wrong.any(axis=node.attrs["axis"], keepdims=True), shape_of(node))
+    return sound(unlike(node, other)._replace(taint=taint, real=real))
+
+
+def _sorted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    """What is extra goes to the end where it is known to be the last of all: the elements before are as unpadded."""
+    (x,) = sources
+    axis = node.attrs["axis"]
+    last = x.ignored(float("-inf" if node.attrs["descending"] else "inf")).all()
+    numbered = node.op is sorting.argsort and not is_first(x.real[axis])
+    if x.value.dtype.kind != "f" or not last or numbered:
+        return _along(node, other, sources)
+    real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
+    mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
+    ends = np.unique(x.value[x.extra])
+    is_single = node.op is sorting.sort and len(ends) == 1
+    return decided(sound(mark), mark.extra, ends[0]) if is_single else sound(mark)
+
+
+def _running(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+    (x,) = sources
+    axis = node.attrs["axis"]
+    taint = np.logical_or.accumulate(~x.ignored(0 if node.op is scans.cumulative_sum else 1), axis=axis)
+    certain = np.logical_and.accumulate(x.certain, axis=axis)
+    return sound(Mark(taint, certain, node.op.kernel(x.value, **node.attrs), x.real))
+
+
+_SUMS = (
+    *(reductions.sum, linalg.matmul, convolution, convolution_input, convolution_weight),
+    *(pooling.window_sum, pooling.window_spread),
+)  # fmt: skip
+BY_VALUE: dict[Op, MarkRule] = dict.fromkeys(_SUMS, _sum)
+STRUCTURE: dict[Op, MarkRule] = {
+    **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
+    **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
+    **dict.fromkeys((scans.linear_recurrence, running.cumulative_argmax, running.cumulative_argmin), _along),
+    running.logcumsumexp: _along,
+}
