@@ -25,6 +25,14 @@ def add_hook(edge: Any, hook: Hook) -> Handle:
         return Handle(edge.hooks, hook)
 
 
+def move_kept(before: Any, after: Any, tensor: Any) -> None:
+    """Keep the gradient of a tensor where its history goes on, if it was to be kept before; other hooks stay."""
+    kept = [hook for hook in before.hooks or () if isinstance(hook, Keep) and hook.is_of(tensor)]
+    for hook in kept:
+        before.hooks.remove(hook)
+        add_hook(after, hook)
+
+
 class Handle:
     """Takes a hook away again."""
 
@@ -42,6 +50,10 @@ class Keep:
 
     def __init__(self, tensor: Any) -> None:
         self._target = weakref.ref(tensor)
+
+    def is_of(self, tensor: Any) -> bool:
+        """Whether it is that of a tensor."""
+        return self._target() is tensor
 
     def __call__(self, gradient: Any) -> None:
         """Add what has arrived."""

@@ -6,7 +6,10 @@ that with the time each node was recorded, so that a value changed *after* it wa
 
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -14,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import grad_mode
-from dynamic.hooks import turns
+from dynamic.hooks import move_kept, turns
 from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
-from graphs.ops.movement import astype, identity
+from graphs.ops.indexing import take
+from graphs.ops.movement import astype, identity, reshape
 from graphs.ops.slicing import setitem
 
 Array = np.ndarray[Any, Any]
@@ -55,8 +59,11 @@ _changes: dict[int, Change] = {}
 
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array that owns the memory a view looks at."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    base = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        base = getattr(base, "base", None)  # NumPy puts what is no array below a view of strides of one's own
     return array
 
 
@@ -93,9 +100,66 @@ def assign(tensor: Held, result: Held) -> None:
     node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
     _note(data, rewrites=node is not None)
     if node is not None:
-        tensor._edge = node
+        before, tensor._edge = tensor._edge, node
         node.sequence = clock.tick()
         _check_residuals(node, data)
+        if before is not None:
+            move_kept(before, node, tensor)
+        _renew_views(tensor, is_new=before is None)
+
+
+# Views taken before what they look at got a history: what they show changes with it, and so does their history.
+_older: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}  # by the id of the memory's owner
+
+
+def _renew_views(tensor: Held, *, is_new: bool) -> None:
+    """Give views that were taken of a tensor before it had a history the one it has now; `is_new` where it had none.
+
+    Nothing is noted when a view is taken, so they are looked for, where there are any.
+    """
+    owner = owner_of(tensor._data)
+    if is_new and sys.getrefcount(owner) > _ALONE + (tensor._data is owner):
+        _remember_views(tensor, owner)
+    for view in _older[id(owner)][1] if id(owner) in _older else ():
+        older = view()
+        if older is not None:
+            older._edge = take(reshape(tensor, (-1,)), _places(older._data, tensor._data))._edge
+
+
+def _alone() -> int:
+    """How often an array is counted that one object holds, and two names in the functions that ask."""
+    holder = [np.zeros(1)]
+    owner = holder[0]
+    return sys.getrefcount(owner)
+
+
+_ALONE = _alone()
+
+
+def _is_seen(owner: Array) -> bool:
+    """Whether anything but one view holds an array."""
+    return sys.getrefcount(owner) > _ALONE
+
+
+def _remember_views(tensor: Held, owner: Array) -> None:
+    data, kind = tensor._data, type(tensor)
+    views = [
+        weakref.ref(t)
+        for t in gc.get_objects()
+        if type(t) is kind and t._edge is None and t._data is not data and owner_of(t._data) is owner
+    ]
+    if views:
+        key = id(owner)
+        _older[key] = weakref.ref(owner, lambda _: _older.pop(key, None)), views
+
+
+def _places(view: Array, base: Array) -> Array:
+    """Where the elements of a view lie in the memory of its base, which is counted row by row. Raises InplaceError."""
+    if not base.flags.c_contiguous:
+        raise InplaceError(located("this tensor gets a history after a view of it was taken; take the view afterwards"))
+    start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // base.itemsize
+    steps = (np.arange(size) * (stride // base.itemsize) for size, stride in zip(view.shape, view.strides, strict=True))
+    return start + functools.reduce(np.add.outer, steps, np.array(0))
 
 
 def adopt(tensor: Held, node: Any, *, changed: bool) -> None:
@@ -114,7 +178,7 @@ def _refuse(tensor: Held, result: Held) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"
         raise InplaceError(located(f"in-place change of a leaf that requires a gradient; {remedy}"))
-    if result._edge is not None and is_view(tensor._data):
+    if result._edge is not None and is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
         raise InplaceError(
             located("in-place change of a view that is part of a graph; change the whole tensor, or use where")
         )

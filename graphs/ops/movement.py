@@ -331,11 +331,11 @@ def _prepare_identity(x: Any, /) -> Prepared:
 
 identity: Op = movement(
     "identity",
-    lambda x, *, out=None: np.array(x) if out is None else stored(x, out),
+    lambda x, *, out=None: np.array(x, order="C") if out is None else stored(x, out),
     lambda x: x,
     lambda g: g,
     prepare=_prepare_identity,
-    doc="A copy of the values. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
+    doc="A copy of the values, row by row. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
 )
 stop_gradient: Op = movement(
     "stop_gradient",

@@ -13,7 +13,7 @@ from graphs.dispatch import described
 from graphs.errors import ArgumentError, ShapeError
 from graphs.ops.shapes import dtype_of
 from graphs.torch.promotion import result_dtype
-from graphs.torch.shapes import flatten, reshape
+from graphs.torch.shapes import apart, flatten, reshape
 from graphs.torch.words import cast, ndim_of, shape_of, sizes, words
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 @words
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
-    return ops.diag(input, diagonal)
+    return apart(ops.diag(input, diagonal), input)
 
 
 def diagflat(input: Any, offset: int = 0) -> Any:
@@ -154,7 +154,7 @@ def atleast_3d(*tensors: Any) -> Any:
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     """Grids of coordinates, the first along the first axis unless `indexing` is "xy"."""
     vectors = [reshape(x, 1) if not ndim_of(x) else x for x in sizes(tensors)]
-    return tuple(ops.meshgrid(*vectors, indexing=indexing))
+    return tuple(ops.meshgrid(*vectors, indexing=indexing)) if len(vectors) > 1 else (reshape(vectors[0], -1),)
 
 
 def cartesian_prod(*tensors: Any) -> Any:

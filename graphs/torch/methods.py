@@ -10,7 +10,7 @@ import numpy as np
 from graphs import ops
 from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
-from graphs.torch import devices, functions
+from graphs.torch import devices, functions, shapes
 from graphs.torch.function_methods import FunctionMethods
 from graphs.torch.words import as_dtype, cast, ndim_of, place
 
@@ -84,6 +84,7 @@ class TorchNames(FunctionMethods, Conversions):
             elif target is not None and (type(target) is not bool or target is args[0]):
                 raise DTypeError(located(f"to: {target!r} is no dtype, no device and no tensor; give one of these"))
         devices.check(device)
+        copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
 
@@ -107,18 +108,20 @@ class TorchNames(FunctionMethods, Conversions):
         return self
 
     def contiguous(self, memory_format: Any = None) -> Self:
-        """The tensor itself: every op takes any order of memory."""
+        """The tensor itself where its elements lie in a row, else a copy."""
         del memory_format
-        return self
+        return self if TorchNames.is_contiguous(self) else ops.identity(self)
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""
         return dtype_of(self).kind == "f"
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """True: every op takes any order of memory."""
-        del memory_format
-        return True
+        """Whether the elements lie in a row; in "channels_last" those of all channels next to each other."""
+        memory = shapes.memory_of(self)
+        if memory is not None and "channels_last" in str(memory_format):
+            return bool(memory.ndim > 3 and np.moveaxis(memory, 1, -1).flags.c_contiguous)
+        return memory is None or bool(memory.flags.c_contiguous)
 
     def element_size(self) -> int:
         """The bytes of an element."""

@@ -379,7 +379,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         edges = ops.add(ops.multiply(x[:1], 0), ops.linspace(low, high, num=bins + 1, dtype=dtype))
     else:
-        edges = bins
+        edges = ops.identity(bins)
     count = shape_of(edges)[0] - 1
     inside = ops.logical_and(ops.greater_equal(x, edges[0]), ops.less_equal(x, edges[-1]))
     at = ops.clip(ops.searchsorted(edges, x[inside], side="right") - 1, 0, count - 1)

@@ -181,7 +181,13 @@ log1p = of_floats(ops.log1p)
 
 log2 = of_floats(ops.log2)
 neg = negative = _rounding(ops.negative)
-positive = _rounding(ops.positive)
+
+
+def positive(input: Any) -> Any:
+    """The tensor itself, of any numbers but bools."""
+    return refused_bools(input, "positive")
+
+
 reciprocal = of_floats(ops.reciprocal)
 sigmoid = of_floats(ops.sigmoid)
 signbit = unary(ops.signbit)

@@ -13,7 +13,10 @@ from graphs import ops
 from graphs.dims import product, same
 from graphs.dispatch import described
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
-from graphs.ops.shapes import as_shape, completed_shape
+from graphs.op import Op
+from graphs.ops.shapes import as_shape, completed_shape, stored
+from graphs.spec import broadcast_shapes as common_shape
+from graphs.spec import spec_of
 from graphs.torch.promotion import result_dtype
 from graphs.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes, words
 
@@ -24,6 +27,30 @@ __all__ = [
     "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind",
     "unflatten", "unfold", "unsqueeze", "view", "view_as", "vsplit",
 ]  # fmt: skip
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def apart(result: Any, *operands: Any) -> Any:
+    """A result of a function that gives memory of its own, where what was computed may look at that of an operand.
+
+    In a trace there is no memory, and nothing is copied.
+    """
+    memory = memory_of(result)
+    if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
+        return result
+    return ops.identity(result)
+
+
+def memory_of(value: Any) -> Any:
+    """The array of a tensor; None of what has none, such as a symbol."""
+    read = getattr(value, "captured_array", None)
+    return None if read is None else read()
+
+
+def _lies_in(memory: Any, other: Any) -> bool:
+    return other is not None and np.may_share_memory(memory, other)
 
 
 # ---- the order of axes ---------------------------------------------------------------------------
@@ -124,8 +151,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """All elements in one axis."""
-    return flatten(input)
+    """All elements in one axis, which is a copy where they do not lie in a row."""
+    return flatten(input.contiguous() if hasattr(input, "contiguous") else input)
 
 
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
@@ -163,12 +190,18 @@ def expand(input: Any, *size: Any) -> Any:
             located(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
         )
     kept = [have[i - missing] if i >= missing and isinstance(w, int) and w == -1 else w for i, w in enumerate(wanted)]
-    return ops.broadcast_to(input, kept)
+    return _repeated(input, kept)
+
+
+def _repeated(input: Any, shape: Sequence[Any]) -> Any:
+    """Broadcast to a shape. Where that repeats nothing it can be written to, as any view."""
+    is_whole = same(product(shape_of(input)), product(shape)) and len(shape) >= ndim_of(input)
+    return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
 
 
 def expand_as(input: Any, other: Any) -> Any:
     """Repeated without copying to the shape of another tensor."""
-    return ops.broadcast_to(input, shape_of(other))
+    return expand(input, *shape_of(other))
 
 
 def broadcast_to(input: Any, size: Any) -> Any:
@@ -178,7 +211,9 @@ def broadcast_to(input: Any, size: Any) -> Any:
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Tensors in the shape that they broadcast to."""
-    return tuple(ops.broadcast_arrays(*sizes(tensors)))
+    listed = sizes(tensors)
+    shape = common_shape(*map(shape_of, listed))
+    return tuple([_repeated(x, shape) for x in listed])
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -192,12 +227,12 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     times = sizes(sizes_)
     if len(times) < ndim_of(input):
         raise ShapeError(located(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
-    return ops.tile(input, times)
+    return apart(ops.tile(input, times), input)
 
 
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:
     """Copies side by side, as in NumPy."""
-    return ops.tile(input, sizes(times) if dims is None else dims)
+    return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
 
 
 @words
@@ -210,7 +245,7 @@ def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, outpu
         else ops.reshape(repeats, ())
     )
     x = flatten(input) if dim is None else input
-    return ops.repeat(x, _whole(times), axis=place(0 if dim is None else dim, ndim_of(x)))
+    return apart(ops.repeat(x, _whole(times), axis=place(0 if dim is None else dim, ndim_of(x))), input)
 
 
 def _whole(times: Any) -> Any:
@@ -267,7 +302,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     _, size = axis_and_size(input, dim)
     if chunks < 1:
         raise OptionError(f"{chunks} parts hold nothing; ask for 1 or more")
-    return split(input, max(1, -(-size // chunks)), dim)
+    return split(input, -(-size // chunks), dim) if size else split(input, [0] * chunks, dim)
 
 
 @words
@@ -329,6 +364,44 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple(ops.unstack(input, axis=axis))
 
 
+def _gathered(x: Any, axis: int, size: int, step: int) -> Any:
+    """The windows, copied: in a trace."""
+    places = _places(shape_of(x), axis, size, step)
+    windows = ops.take(x, places.T.reshape(-1), axis=axis)
+    shape = shape_of(windows)
+    return ops.moveaxis(ops.reshape(windows, (*shape[:axis], *places.T.shape, *shape[axis + 1 :])), axis + 1, -1)
+
+
+def _places(shape: Sequence[Any], axis: int, size: int, step: int) -> Any:
+    """Which element of the axis is at each place of each window: i[size, windows]."""
+    return np.arange(size)[:, None] + np.arange(0, shape[axis] - size + 1, step)
+
+
+def _in_place(x: Any, *, axis: int, size: int, step: int, out: Any = None) -> Any:
+    """The windows as a view."""
+    every = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
+    return stored(every[(slice(None),) * axis + (slice(None, None, step),)], out)
+
+
+def _added_back(g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
+    places = _places(x_shape, axis, size, step)
+    return ops.scatter_add(ops.moveaxis(g, -1, axis), places, x_shape, axis)
+
+
+_windows = Op(
+    "unfold",
+    _in_place,
+    lambda x, *, axis, size, step: spec_of(
+        _in_place(np.broadcast_to(np.zeros((), x.dtype), x.shape), axis=axis, size=size, step=step)
+    ),
+    rules=(_added_back,),
+    cost=0,
+    family="movement",
+    view=True,
+    listed=False,
+)
+
+
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
     x = as_row(input)
@@ -337,28 +410,25 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise ShapeError(
             f"windows of {size}, {step} apart, do not lie in an axis of {length}; take fewer, 1 apart or more"
         )
-    starts = np.arange(0, length - size + 1, step)
-    windows = ops.take(x, (starts[:, None] + np.arange(size)).reshape(-1), axis=axis)
-    shape = shape_of(windows)
-    apart = ops.reshape(windows, (*shape[:axis], len(starts), size, *shape[axis + 1 :]))
-    sections = ops.moveaxis(apart, axis + 1, -1)
+    options = {"axis": axis, "size": size, "step": step}
+    sections = _gathered(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
     return sections if ndim_of(input) else ops.reshape(sections, (size,))
 
 
 @words
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:
     """The other way round along axes."""
-    return ops.flip(input, axis=sizes(along) if dims is None else dims)
+    return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
 
 
 def fliplr(input: Any) -> Any:
     """The other way round along the second axis."""
-    return ops.fliplr(input)
+    return apart(ops.fliplr(input), input)
 
 
 def flipud(input: Any) -> Any:
     """The other way round along the first axis."""
-    return ops.flipud(input)
+    return apart(ops.flipud(input), input)
 
 
 @words
@@ -375,7 +445,7 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """Turned by quarters in the plane of two axes."""
     if len(dims) != 2:
         raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
-    return ops.rot90(input, k, dims)
+    return apart(ops.rot90(input, k, dims), input)
 
 
 @words

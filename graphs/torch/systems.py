@@ -121,7 +121,8 @@ def triangular_solve(
     """`solve_triangular` with the operands the other way round, and the matrix beside the solution."""
     matrix = triangle(A, upper=upper, unit=unitriangular)
     solution = linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input)
-    return TriangularSolution(solution, ops.broadcast_to(A, (*shape_of(solution)[:-2], *shape_of(A)[-2:])))
+    cloned = ops.identity(ops.broadcast_to(A, (*shape_of(solution)[:-2], *shape_of(A)[-2:])))
+    return TriangularSolution(solution, cloned)
 
 
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803

@@ -9,6 +9,7 @@ from graphs import dims, ops
 from graphs.errors import ShapeError, located
 from graphs.ops.shapes import shape_of
 from graphs.ops.windows import Window, counts, per_axis, window_of
+from graphs.torch.shapes import apart
 
 __all__ = ["channel_shuffle", "fold", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
@@ -37,8 +38,8 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
     cut = [(max(-before, 0), max(-after, 0)) for before, after in widths]
     fill = 0 if value is None else value
     if mode == "circular":  # goes round what is left; the other modes see what will be taken away
-        return ops.pad(_cut(input, cut), border, fill, mode=mode)
-    return _cut(ops.pad(input, border, fill, mode=mode), cut)
+        return apart(ops.pad(_cut(input, cut), border, fill, mode=mode), input)
+    return apart(_cut(ops.pad(input, border, fill, mode=mode), cut), input)
 
 
 def _cut(x: Array, widths: Pairs) -> Array:
@@ -124,7 +125,8 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     r, count = upscale_factor, len(shape_of(input)) - 3
     parts = ops.reshape(input, (*batch, channels // (r * r), r, r, height, width))
     order = (*range(count), count, count + 3, count + 1, count + 4, count + 2)
-    return ops.reshape(ops.permute_dims(parts, order), (*batch, channels // (r * r), height * r, width * r))
+    shuffled = ops.reshape(ops.permute_dims(parts, order), (*batch, channels // (r * r), height * r, width * r))
+    return apart(shuffled, input)
 
 
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
@@ -135,7 +137,8 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
         raise ShapeError(located(f"pixel_unshuffle: sizes {height} and {width} are no multiples of {r}; pad them"))
     parts = ops.reshape(input, (*batch, channels, height // r, r, width // r, r))
     order = (*range(count), count, count + 2, count + 4, count + 1, count + 3)
-    return ops.reshape(ops.permute_dims(parts, order), (*batch, channels * r * r, height // r, width // r))
+    shuffled = ops.reshape(ops.permute_dims(parts, order), (*batch, channels * r * r, height // r, width // r))
+    return apart(shuffled, input)
 
 
 def channel_shuffle(input: Array, groups: int) -> Array:
@@ -144,7 +147,7 @@ def channel_shuffle(input: Array, groups: int) -> Array:
     if groups < 1 or not dims.same(channels % groups, 0):
         raise ShapeError(located(f"channel_shuffle: {channels} channels do not divide into {groups} groups"))
     parts = ops.reshape(input, (batch, groups, channels // groups, *sizes))
-    return ops.reshape(ops.moveaxis(parts, 1, 2), (batch, channels, *sizes))
+    return apart(ops.reshape(ops.moveaxis(parts, 1, 2), (batch, channels, *sizes)), input)
 
 
 native_channel_shuffle = channel_shuffle

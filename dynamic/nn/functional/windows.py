@@ -15,6 +15,7 @@ from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import per_axis
 from graphs.torch import functions as torch
+from graphs.torch.shapes import apart
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
@@ -147,8 +148,13 @@ def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
 avg_pool2d, avg_pool3d = map(_mean, (ops.avg_pool2d, ops.avg_pool3d))
 
 
-def _power_mean(name: str, rank: int, mean: Callable[..., Array]) -> Callable[..., Array]:
+def _power_mean(
+    name: str, rank: int, mean: Callable[..., Array], largest: Callable[..., Array]
+) -> Callable[..., Array]:
     def pool(input: Array, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Array:
+        if math.isinf(norm_type):
+            sign = math.copysign(1, norm_type)  # the least is what is largest the other way round
+            return torch.mul(largest(torch.mul(torch.abs(input), sign), kernel_size, stride, 0, 1, ceil_mode), sign)
         means = mean(torch.pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
         means = ops.where(ops.equal(means, 0), 0, means)  # where the root is infinitely steep
         count = math.prod(per_axis(_plain(kernel_size), rank, "kernel_size", 1))
@@ -159,9 +165,9 @@ def _power_mean(name: str, rank: int, mean: Callable[..., Array]) -> Callable[..
     return pool
 
 
-lp_pool1d = _power_mean("lp_pool1d", 1, avg_pool1d)
-lp_pool2d = _power_mean("lp_pool2d", 2, avg_pool2d)
-lp_pool3d = _power_mean("lp_pool3d", 3, avg_pool3d)
+lp_pool1d = _power_mean("lp_pool1d", 1, avg_pool1d, max_pool1d)
+lp_pool2d = _power_mean("lp_pool2d", 2, avg_pool2d, max_pool2d)
+lp_pool3d = _power_mean("lp_pool3d", 3, avg_pool3d, max_pool3d)
 
 
 Reduce = Callable[[list[Array], int], list[Array]]  # arrays reduced together along an axis, whose size becomes 1
@@ -189,7 +195,7 @@ def _adaptive(arrays: list[Array], output_size: Any, rank: int, reduce: Reduce) 
 
 def _adaptive_mean(rank: int) -> Callable[..., Array]:
     def pool(input: Array, output_size: Any) -> Array:
-        return _adaptive([input], output_size, rank, _means)[0]
+        return apart(_adaptive([input], output_size, rank, _means)[0], input)
 
     pool.__name__ = f"adaptive_avg_pool{rank}d"
     pool.__doc__ = f"The means of `output_size` windows along each of the last axes, {rank} of them."
@@ -209,11 +215,12 @@ def _first_max(arrays: list[Array], axis: int) -> list[Array]:
 def _adaptive_max(rank: int) -> Callable[..., Any]:
     def pool(input: Array, output_size: Any, return_indices: bool = False) -> Any:
         if not return_indices:
-            return _adaptive([input], output_size, rank, _first_max)[0]
+            return apart(_adaptive([input], output_size, rank, _first_max)[0], input)
         shape = shape_of(input)
         sizes = shape[len(shape) - rank :]  # the places lie in these, row by row
         places = ops.add(ops.zeros_like(input, dtype=np.int64), ops.reshape(ops.arange(dims.product(sizes)), sizes))
-        return tuple(_adaptive([input, places], output_size, rank, _first_max))
+        largest, places = _adaptive([input, places], output_size, rank, _first_max)
+        return apart(largest, input), places
 
     pool.__name__ = f"adaptive_max_pool{rank}d"
     pool.__doc__ = f"The largest of `output_size` windows along each of the last axes, {rank} of them."

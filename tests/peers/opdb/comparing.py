@@ -14,10 +14,11 @@ from tests.peers.opdb.samples import Call
 from tests.peers.opdb.sides import Answer, Failure, OutsideError, Side, Value
 
 SAME, OUTSIDE, MISSING, REFUSED, RAW, ANSWERED = "same", "outside", "missing", "refused", "raw error", "answered"
-VALUE, DTYPE, SHAPE, KIND, EFFECT, HISTORY, GRADIENT = (
+VALUE, DTYPE, SHAPE, KIND, EFFECT, HISTORY, GRADIENT, MEMORY = (
     "wrong value", "wrong dtype", "wrong shape", "wrong kind", "wrong effect", "wrong history", "wrong gradient",
+    "wrong memory",
 )  # fmt: skip
-WRONG = (VALUE, DTYPE, SHAPE, KIND, EFFECT, HISTORY, GRADIENT)
+WRONG = (VALUE, DTYPE, SHAPE, KIND, EFFECT, HISTORY, GRADIENT, MEMORY)
 VERDICTS = (SAME, *WRONG, RAW, ANSWERED, REFUSED, MISSING, OUTSIDE)
 
 # (relative, absolute): sums are made in other orders
@@ -108,6 +109,9 @@ def _differences(ours: Answer, theirs: Answer, call: Call) -> Iterator[tuple[str
         yield EFFECT, "the result is not the input"
     for _, text in _unlike(ours.arguments, theirs.arguments, is_drawn):
         yield EFFECT, f"arguments afterwards: {text}"
+    for at, (mine, wanted) in enumerate(zip(ours.shared, theirs.shared, strict=False)):
+        if mine != wanted:
+            yield MEMORY, f"result {at} lies in the memory of arguments {list(mine)} for {list(wanted)}"
     if is_drawn:
         return
     for at, (mine, wanted) in enumerate(_paired(ours.gradients, theirs.gradients)):

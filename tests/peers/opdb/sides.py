@@ -36,12 +36,16 @@ class Value(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call gave: its result, its arguments afterwards, whether the result is the first one, and gradients."""
+    """What a call gave: its result, its arguments afterwards, whether the result is the first one, and gradients.
+
+    `shared` tells for each tensor of the result which of the arguments lie in the same memory.
+    """
 
     result: Any
     arguments: Any
     is_input: bool
     gradients: tuple[Any, ...]
+    shared: tuple[tuple[int, ...], ...]
 
 
 class Failure(NamedTuple):
@@ -77,9 +81,22 @@ class Side:
         if call.way.changes_input and self.is_tensor(leaves[0]):
             args = [leaves[0].clone(), *leaves[1:]]  # a leaf that requires a gradient is never changed in place
         result = function(*args, **words)
+        shared = self._shared(result, (args, words))
         told = retold(call.process)(self.space)(result)  # what of a result is determined at all, such as no signs
         plain, after = self.plain(told), self.plain((args, words))
-        return Answer(plain, after, result is args[0], self._gradients(told, (leaves, words)))
+        return Answer(plain, after, result is args[0], self._gradients(told, (leaves, words)), shared)
+
+    def _shared(self, result: Any, made: Any) -> tuple[tuple[int, ...], ...]:
+        arguments = [self._memory(tensor) for tensor in self.tensors(made)]
+        results = [self._memory(tensor) for tensor in self.tensors(result)]
+        return tuple(
+            [tuple([i for i, part in enumerate(arguments) if np.may_share_memory(out, part)]) for out in results]
+        )
+
+    def _memory(self, tensor: Any) -> Any:
+        if self.space is torch and (tensor.layout != torch.strided or tensor.dtype not in _HELD):
+            return np.empty(0)
+        return tensor.detach().numpy(force=True)
 
     def _gradients(self, result: Any, made: Any) -> tuple[Any, ...]:
         """The gradients of a weighted sum of all floats of the result, in every leaf that has one."""
