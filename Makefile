@@ -37,7 +37,7 @@ test-native: $(VENV)/installed-native  ## run the tests of native code, which ne
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser
 
-test-situations: .venv-situations/installed  ## run what people bring in PyTorch and JAX, installed beside it
+test-situations: .venv-situations/installed  ## run what people bring in PyTorch, JAX and TensorFlow, installed beside it
 	PYTHONDONTWRITEBYTECODE= .venv-situations/bin/python -m pytest -n auto --dist worksteal -m peers tests/situations
 
 test-slow: $(VENV)/installed-slow  ## run the others, those of ONNX, properties with more examples, and the tape's with the tape in Python
@@ -85,12 +85,16 @@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev $(VENV)/installed
 	@$(BIN)/python -c 'from dynamic import tapes; tapes.remedy() and print(tapes.remedy())'
 	@touch $@
 
+# TensorFlow in its build for the CPU, where there is one: 262 MB.
+TENSORFLOW := 'tensorflow-cpu; platform_machine == "x86_64"' 'tensorflow; platform_machine != "x86_64"'
+
 # Of PyTorch the version that the rows were written for, in its build for the CPU where the index has one.
 .venv-situations/installed: pyproject.toml setup.py $(wildcard dynamic/loops/*)
 	$(PYTHON) -m venv .venv-situations
 	.venv-situations/bin/pip install --quiet --disable-pip-version-check --prefer-binary --editable '.[test]' \
-	  torch==2.13.0 jax optax flax equinox || { echo "test-situations did not run: pip cannot install PyTorch 2.13.0 and \
-	JAX here; name an index that has them in PIP_EXTRA_INDEX_URL, and a folder with room in TMPDIR" >&2; exit 1; }
+	  torch==2.13.0 jax optax flax equinox keras $(TENSORFLOW) || { echo "test-situations did not run: pip cannot install \
+	PyTorch 2.13.0, JAX and TensorFlow here; name an index that has them in PIP_EXTRA_INDEX_URL, and a folder with room in \
+	TMPDIR" >&2; exit 1; }
 	@touch $@
 
 $(BIN)/python:

@@ -158,11 +158,13 @@ def _engine(function: str, framework: str | None) -> str:
 
     if framework:
         return engines.named(framework).name
-    imported = engines.of_imports(origin.source(function))
+    text = origin.source(function)
+    imported = engines.of_imports(text)
     if imported:
         title = engines.named(imported).title
         echo(
-            f"{function.rpartition(':')[0]} imports {imported}: its step runs in {title} (--framework {imported})",
+            f"{function.rpartition(':')[0]} {engines.said_of_imports(text)}: its step runs in {title} "
+            f"(--framework {imported})",
             err=True,
         )
     return imported or engines.OWN

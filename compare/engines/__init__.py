@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
@@ -22,8 +23,19 @@ from compare.workloads import nearest
 from compare.workloads.base import Case
 
 __all__ = [
-    "OWN", "Engine", "compared", "frameworks", "named", "names", "of_arm", "of_imports", "of_values", "ours",
-    "refuses", "step",
+    "OWN",
+    "Engine",
+    "compared",
+    "frameworks",
+    "named",
+    "names",
+    "of_arm",
+    "of_imports",
+    "of_values",
+    "ours",
+    "refuses",
+    "said_of_imports",
+    "step",
 ]  # fmt: skip
 
 OWN = "graphduel"
@@ -95,19 +107,34 @@ def of_imports(text: str) -> str | None:
     if not packages.isdisjoint(PACKAGES):
         return None
     imported = [name for name in frameworks() if named(name).module in packages]
-    if not imported and "keras" in packages:
-        imported = [name for name in frameworks() if name == _keras_backend()]
+    if not imported and KERAS in packages:
+        imported = [name for name in frameworks() if name == _keras_backend(text)]
     return imported[0] if len(imported) == 1 else None
 
 
-def _keras_backend() -> str:
-    """The framework that Keras runs in here, as Keras chooses it; it is not imported."""
+def said_of_imports(text: str) -> str:
+    """`imports jax`, or that the one framework is what Keras runs in."""
+    name = of_imports(text)
+    packages = {each.partition(".")[0] for each in _imported(text)}
+    by_itself = name is not None and named(name).module in packages
+    return f"imports {name}" if by_itself else f"imports keras, whose backend is {name}"
+
+
+def _keras_backend(text: str) -> str:
+    """The framework that Keras runs in, as a program says, or as Keras chooses it here; it is not imported."""
+    if written := _BACKEND.search(text):
+        return written[1]
     home = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
     try:
         configured = json.loads((home / "keras.json").read_text("utf-8")).get("backend")
     except (OSError, ValueError, AttributeError):
         configured = None
     return str(os.environ.get("KERAS_BACKEND") or configured or "tensorflow")
+
+
+KERAS = "keras"
+_BACKEND = re.compile(r"""^\s*[^#\n]*KERAS_BACKEND["']\]?\s*[=,]\s*["'](\w+)["']""", re.MULTILINE)
+"""Where a program sets the variable that Keras reads."""
 
 
 def _imported(text: str) -> Iterator[str]:

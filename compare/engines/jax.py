@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines import pytrees
+from compare.engines import nnx, pytrees
 from compare.engines.base import Mode
 from compare.engines.composed import composed
 from compare.engines.donation import DonatingStep, Donations, copied
@@ -22,11 +23,10 @@ from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.nudge import nudging
 from compare.engines.pytrees import Pytrees
-from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
-from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed, bound
+from compare.engines.step import Compilation, Context, Function, Observed, StateReader, TrainingFunction, WholeStep
 from compare.engines.switches import Switch
-from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
+from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, asked
 from compare.records.device import Device
 from compare.records.record import WRITTEN
 from compare.records.work import RanOp
@@ -120,38 +120,72 @@ class Jax(Framework):
         return pytrees.plain(tree)
 
     def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
-        """See the base."""
-        import jax.numpy as jnp
+        """See the base; objects of nnx stay, which `nudges` has changed."""
+        return pytrees.mapped(_moving(seed, unit), tree)
 
-        nudge = nudging(seed, unit)
-
-        def move(leaf: Any) -> Any:
-            return jnp.asarray(nudge(np.asarray(leaf))) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
-
-        return pytrees.mapped(move, tree)
+    @contextmanager
+    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> Iterator[None]:
+        """See the base; variables of nnx are the same meanwhile, with other arrays."""
+        with super().nudges(held, seed, unit), nnx.meanwhile(held, _moving(seed, unit)):
+            yield
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, compiled for each structure of arguments and each value in them that is no array."""
         import jax
 
-        around = UncompiledFunction(loss, jitted, self._met) if self.mode(arm) is EAGER else None
-        run = around.function if around else loss
+        around = self._uncompiled(loss)
+        run = around.function if self.mode(arm) is EAGER else loss
         step = (lambda *args: (run(*args), ())) if argnum is None else pytrees.differentiated(run, argnum)
         if self.mode(arm) is JIT:
             return Specialised(step, jax.jit, Pytrees(), loss)
-        if around is None:
-            _written[:] = [f"jit({value.__name__})" for value in (loss, *ReachedCode(loss).values) if jitted(value)]
-            _compiled.clear()
-            return _WrittenStep(step)
-        return UncompiledStep(step, around) if around.compiles else step
+        if self.mode(arm) is EAGER:
+            return UncompiledStep(step, around.within)
+        return self._written(step, around)
+
+    def _written(self, step: Function, around: UncompiledFunction) -> _WrittenStep:
+        _written.clear()
+        _compiled.clear()
+        for value in around.written:
+            _write(value)
+        return _WrittenStep(step, lambda: asked(makers(), lambda function, maker: _write(maker(function))))
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return UncompiledFunction(function, jitted, self._met).within()
+        return self._uncompiled(function).within()
+
+    def _uncompiled(self, function: Function) -> UncompiledFunction:
+        return UncompiledFunction(function, jitted, self._met, makers())
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base."""
         return function(*copied(call))
+
+    def training(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
+    ) -> TrainingFunction | None:
+        """What a call of it shows to change parameters of nnx; other arrays of JAX never change."""
+        if not nnx.loaded():
+            return None
+        around = self._uncompiled(function)
+        around(*calls[0])
+        if not nnx.is_trained(changed()):
+            return None
+
+        def run(arm: str) -> tuple[Function, Context]:
+            if self.mode(arm) is EAGER:
+                return around.function, around.within
+            if self.mode(arm) is JIT:
+                return Specialised(function, nnx.loaded().jit, Pytrees(), function), nullcontext
+            written = self._written(function, around)
+            return written, written.within
+
+        return TrainingFunction(run)
+
+    def state(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
+    ) -> StateReader:
+        """Variables of nnx that a call has changed."""
+        return nnx.state_reader(calls, changed, pytrees.plain)
 
     def owning(self, built: Function) -> Function:
         """With copies: a function may donate its arguments."""
@@ -162,10 +196,10 @@ class Jax(Framework):
         return Donations()
 
     def kept(self, value: Any) -> Piece | None:
-        """Arrays, which a function may donate."""
+        """Arrays, which a function may donate, and variables of nnx."""
         import jax
 
-        return self._donations.kept(value) if isinstance(value, jax.Array) else None
+        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The primitives that tracing the step finds: each is a call of compiled code."""
@@ -213,22 +247,16 @@ class Jax(Framework):
         return waits
 
     def doubled(self, tree: Any) -> Any:
-        """See the base."""
-        import jax
-        import jax.numpy as jnp
+        """See the base; objects of nnx stay, which `doubles` has changed."""
+        return pytrees.mapped(_double, tree)
 
-        def double(leaf: Any) -> Any:
-            if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.inexact):
-                return leaf
-            return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
-
-        return pytrees.mapped(double, tree)
-
-    def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
-        """Where `jax_enable_x64` is on."""
+    @contextmanager
+    def doubles(self, held: Sequence[Any] = ()) -> Iterator[None]:
+        """Where `jax_enable_x64` is on; variables of nnx are the same meanwhile, with other arrays."""
         import jax
 
-        return jax.enable_x64(True)
+        with jax.enable_x64(True), nnx.meanwhile(held, _double):
+            yield
 
     def forget(self) -> None:
         """Every cache in memory, that of primitives as well."""
@@ -239,6 +267,7 @@ class Jax(Framework):
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
         step = step.run if isinstance(step, DonatingStep) else step
+        step = step.run if isinstance(step, WholeStep) else step
         if isinstance(step, _WrittenStep):
             return Observed(list(_compiled))
         return step.observed() if isinstance(step, Specialised) else Observed()
@@ -255,9 +284,11 @@ class Jax(Framework):
         """What a trace cannot do, with which arguments of the user's, and what JAX has for it."""
         import jax
 
+        said = str(error)
+        if type(error).__name__ == FROM_OUTSIDE:
+            return f"{FROM_OUTSIDE}: {said.partition(' (http')[0]}; give the object as an argument"
         if not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
             return super().summary(error)
-        said = str(error)
         what = said.splitlines()[0].partition(". ")[0].rstrip(".")
         names = re.search(r"the values? of the arguments? ([^.]+?)\.?\n", said)
         of = f", which depends on {names[1]}" if names else ""
@@ -279,6 +310,8 @@ class Jax(Framework):
             jax.errors.JAXIndexError,
             jax.errors.UnexpectedTracerError,
         )
+        if type(error).__name__ == FROM_OUTSIDE:
+            return True
         return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
 
 
@@ -291,24 +324,55 @@ _REMEDIES = {
     "UnexpectedTracerError": "return what a trace has computed, and keep it nowhere else",
 }
 """What JAX has in its place, by the class of an error."""
+FROM_OUTSIDE = "TraceContextError"
+"""What Flax raises where a compiled step changes an object that it was not given."""
+
+
+def _double(leaf: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return leaf
+    return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
+
+
+def _moving(seed: int, unit: float) -> Function:
+    import jax.numpy as jnp
+
+    nudge = nudging(seed, unit)
+    return lambda leaf: jnp.asarray(nudge(np.asarray(leaf))) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+
+def makers() -> list[Maker]:
+    """What compiles: `jax.jit`, and what libraries have in its place, where they are loaded."""
+    places = (("jax", "jit"), ("equinox", "filter_jit"), ("flax.nnx", "jit"))
+    return [(sys.modules[module], name) for module, name in places if module in sys.modules]
+
+
+@cache
+def _kind(module: str, name: str) -> type:
+    return type(getattr(sys.modules[module], name)(len))
 
 
 def jitted(value: Any) -> Function | None:
-    """What `jax.jit` was given, of what it gives."""
-    import jax
+    """What any of these was given, of what it gives."""
+    kinds = tuple(_kind(module.__name__, name) for module, name in makers())
+    inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
+    return inner
 
-    return value.__wrapped__ if isinstance(value, type(jax.jit(len))) else None
 
-
-class _WrittenStep(Bindable):
+class _WrittenStep(UncompiledStep):
     """A step whose file compiles by itself."""
 
-    def __init__(self, step: Function) -> None:
-        self.step = step
+    def __call__(self, *args: Any) -> Any:
+        """What the step gives, where it is `within`."""
+        return self.step(*args)
 
-    def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
-        return bound(self.step, args)
+
+def _write(function: Any) -> Any:
+    _written.append(f"jit({getattr(function, '__name__', '')})")
+    return function
 
 
 _written: list[str] = []

@@ -6,7 +6,7 @@ A framework calls the function when it traces it, and never afterwards: what it 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -16,7 +16,7 @@ import numpy as np
 import optree
 
 from compare.engines.containers import named_parts
-from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed
+from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed, as_it_is
 from compare.errors import UnsupportedError
 from graphs import tree
 
@@ -55,6 +55,9 @@ class Leaves(Protocol):
     def decides(self, function: Function, args: Any) -> bool:
         """Whether the function decides on a number of Python's, which then is a constant."""
 
+    def parted(self, value: Any) -> tuple[Any, Function]:
+        """Of what a function gives what a trace may give, and what makes the whole of that again."""
+
 
 class Everything:
     """Leaves of a framework that is given arguments as they are, and knows by itself what is an array in them."""
@@ -84,6 +87,10 @@ class Everything:
         """No number is traced."""
         return False
 
+    def parted(self, value: Any) -> tuple[Any, Function]:
+        """All: what a trace may not give, the framework says."""
+        return value, as_it_is
+
 
 @dataclass
 class Trace:
@@ -109,6 +116,7 @@ class Specialised(Bindable):
         self.made: dict[Any, Any] = {}
         self.traces: list[Trace] = []
         self.fixes_numbers: bool | None = None
+        self.whole: dict[Any, Function] = {}
 
     def bind(self, *args: Any) -> BoundCall:
         """The call of what is compiled for these arguments, on the arrays among them."""
@@ -117,7 +125,7 @@ class Specialised(Bindable):
             self.fixes_numbers = self.leaves.decides(self.function, args)
         at = [i for i, leaf in enumerate(leaves) if self._is_traced(leaf)]
         if len(at) == len(leaves):
-            return BoundCall(partial(self._compiled(None, self.function), *args))
+            return self._call(None, partial(self._compiled(None, self.function), *args))
         constants = {i: leaf for i, leaf in enumerate(leaves) if not self._is_traced(leaf)}
         paths = self.leaves.paths(args)
         key = (structure, tuple(at), tuple(self._key(paths[i], leaf) for i, leaf in constants.items()))
@@ -128,7 +136,15 @@ class Specialised(Bindable):
 
         described = {path: _described(leaf) for path, leaf in zip(paths, leaves, strict=True)}
         traced = [paths[i] for i in at]
-        return BoundCall(partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
+        return self._call(key, partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
+
+    def _call(self, key: Any, run: Callable[[], Any]) -> BoundCall:
+        return BoundCall(run, partial(self._again, key))
+
+    def _again(self, key: Any, returned: Any) -> Any:
+        """The whole of what the function gives, with what is beside the arrays."""
+        again: Function = self.whole.get(key, as_it_is)
+        return again(returned)
 
     def _is_traced(self, leaf: Any) -> bool:
         is_number = isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic)
@@ -147,7 +163,8 @@ class Specialised(Bindable):
                 else:
                     now = constants | dict(zip(traced, map(_described, args), strict=True))
                 try:
-                    return whole(*args)
+                    value, self.whole[key] = self.leaves.parted(whole(*args))
+                    return value
                 finally:
                     Specialised.latest = Trace([*now], [*now.values()], time.perf_counter() - start)
                     self.traces.append(Specialised.latest)

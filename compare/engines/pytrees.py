@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compare.engines import nnx
 from compare.engines.containers import named_parts, opened
-from compare.engines.step import Function, loss_in
+from compare.engines.step import Function, as_it_is, loss_in
 from compare.errors import NoGradientsError
 
 DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
@@ -45,6 +46,20 @@ class Pytrees:
         import jax
 
         return isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex))
+
+    def parted(self, value: Any) -> tuple[Any, Function]:
+        """What is not traced, such as the functions in a module that a step gives back, is beside the arrays."""
+        leaves, structure = self.flatten(value)
+        if all(map(self.is_traced, leaves)):
+            return value, as_it_is
+        at = [i for i, leaf in enumerate(leaves) if self.is_traced(leaf)]
+        rest = [None if self.is_traced(leaf) else leaf for leaf in leaves]
+
+        def again(arrays: Sequence[Any]) -> Any:
+            placed = dict(zip(at, arrays, strict=True))
+            return self.unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(rest)])
+
+        return [leaves[i] for i in at], again
 
     def decides(self, function: Function, args: Any) -> bool:
         """Whether the function decides on a number of Python's, which then is a constant, as by `static_argnums`."""
@@ -139,11 +154,13 @@ def plain(tree: Any) -> Any:
 
 
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
-    """The arguments with every array changed, whatever they lie in."""
+    """The arguments with every array changed, whatever they lie in but objects of nnx, which change in place."""
     import jax
 
     is_array = (jax.Array, np.ndarray)
-    return jax.tree_util.tree_map(lambda leaf: change(leaf) if isinstance(leaf, is_array) else leaf, tree)
+    return jax.tree_util.tree_map(
+        lambda leaf: change(leaf) if isinstance(leaf, is_array) else leaf, tree, is_leaf=nnx.is_object
+    )
 
 
 def draws(jaxprs: Iterator[Any]) -> bool:

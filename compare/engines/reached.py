@@ -102,15 +102,6 @@ class ReachedCode:
                 self._enter(place.read())
 
 
-BACKWARD = "backward"
-"""What a loss that is differentiated outside does not call."""
-
-
-def is_training(function: Any) -> bool:
-    """Whether a function, or one of the user's that it calls, calls `backward`; nothing is run to see it."""
-    return any(BACKWARD in names_of(reached) for reached in ReachedCode(function).functions)
-
-
 def outermost(modules: Sequence[Any]) -> list[Any]:
     """Each module once, without those inside of another."""
     inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}

@@ -241,14 +241,6 @@ class StateReader:
     read: Callable[[], Mapping[str, Any]] = dict
 
 
-class TrainingFunction(ABC):
-    """A whole training step: a function that differentiates, and changes its state, by itself."""
-
-    @abstractmethod
-    def build(self, arm: str) -> Function:
-        """`step(*call) -> (what the function returns, gradients that it returns)`, as the arm runs it."""
-
-
 class WholeStep(Bindable):
     """`step(*call) -> (what run returns, ())` of a function that trains; what else it does stands in the state."""
 
@@ -258,3 +250,17 @@ class WholeStep(Bindable):
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()), self.within)
+
+
+class TrainingFunction:
+    """A whole training step: a function that differentiates, and changes its state, by itself.
+
+    `run` makes the function that an arm runs, and where it is called.
+    """
+
+    def __init__(self, run: Callable[[str], tuple[Function, Context]]) -> None:
+        self.run = run
+
+    def build(self, arm: str) -> WholeStep:
+        """`step(*call) -> (what the function returns, ())`, as the arm runs it."""
+        return WholeStep(*self.run(arm))

@@ -1,38 +1,76 @@
 """What a file compiles by itself, run as its author wrote it: for frameworks that have no switch for that file alone.
 
 A framework's own switch concerns its library as well: `jax.disable_jit` has `jnp.mean` run op by op, and `lax.scan` in
-Python. So it is only the user's compiled functions that give way, where the user's code finds them.
+Python. So it is only the user's compiled functions that give way, where the user's code finds them: globals, outer
+variables, attributes and containers. What its code asks to compile as it runs is not compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
-from compare.engines.reached import ReachedCode, is_users_class
-from compare.engines.step import Bindable, BoundCall, Function, bound
+from compare.engines.reached import MISSING, ReachedCode, is_users_class
+from compare.engines.step import Bindable, BoundCall, Context, Function, bound, inside
 from compare.errors import is_users
 
 Inner = Callable[[Any], Function | None]
 """The function that a framework's compiled one was made of; None for any other value."""
+Maker = tuple[Any, str]
+"""A function that compiles: its module, and its name there."""
+Made = Callable[[Function, Function], Any]
+"""What code of the user's is given that asks a maker to compile: made of a function, and of what compiles one so."""
+
+
+class Entry(NamedTuple):
+    """A place, and what stands there where nothing is compiled."""
+
+    space: Any
+    name: Any
+    instead: Any
+
+    def read(self) -> Any:
+        """What is there."""
+        if isinstance(self.space, type):
+            return vars(self.space)[self.name]
+        return self.space[self.name]
+
+    def put(self, value: Any) -> None:
+        """Write to it."""
+        if isinstance(self.space, type):
+            type.__setattr__(self.space, self.name, value)
+        else:
+            self.space[self.name] = value
 
 
 class UncompiledFunction:
-    """A function whose compiled parts give way to what they compile, `within`. `met` is told where there are any."""
+    """A function whose compiled parts give way to what they compile, `within`. `met` is told where there are any.
 
-    def __init__(self, function: Function, inner: Inner, met: Callable[[], None]) -> None:
+    `makers` compile what they are given; `others` are further entries, of objects that compile by themselves.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        inner: Inner,
+        met: Callable[[], None],
+        makers: Sequence[Maker] = (),
+        others: Callable[[Any], Iterator[Entry]] = lambda _: iter(()),
+    ) -> None:
         code = ReachedCode(function)
-        self.met = met
+        self.met, self.inner, self.makers = met, inner, makers
+        self.written = [value for value in code.values if _of_users(value, inner)]
+        """What is compiled."""
         self.function: Function = _of_users(function, inner) or function
-        spaces = [(place.space, place.name, place.read()) for place in code.places]
-        self.places = [(space, name, held) for space, name, held in spaces if _of_users(held, inner)]
-        kinds = {kind for value in code.values for kind in _classes(value)}
-        methods = [(kind, name, held) for kind in kinds for name, held in vars(kind).items()]
-        self.methods = [(kind, name, held) for kind, name, held in methods if _of_users(held, inner)]
-        self.inner = inner
-        self.compiles = self.function is not function or bool(self.places or self.methods)
+        self.entries = [*self._entries(code), *(entry for value in code.values for entry in others(value))]
+
+    @property
+    def compiles(self) -> bool:
+        """Whether any part of the function is compiled before it is called."""
+        return bool(self.written or self.entries)
 
     def __call__(self, *args: Any) -> Any:
         """What the function gives, where nothing of the file is compiled."""
@@ -44,39 +82,113 @@ class UncompiledFunction:
         """Inside, nothing of the file is compiled."""
         if self.compiles:
             self.met()
-        try:
-            for space, name, held in self.places:
-                space[name] = _of_users(held, self.inner)
-            for kind, name, held in self.methods:
-                setattr(kind, name, _of_users(held, self.inner))
+        with put(self.entries), asked(self.makers, self._uncompiled):
             yield
-        finally:
-            for space, name, held in self.places:
-                space[name] = held
-            for kind, name, held in self.methods:
-                setattr(kind, name, held)
+
+    def _uncompiled(self, function: Function, _: Function) -> Function:
+        self.met()
+        return function
+
+    def _entries(self, code: ReachedCode) -> Iterator[Entry]:
+        for place in code.places:
+            yield from self._within(place.space, place.name, place.read())
+        for value in code.values:
+            for kind in filter(is_users_class, (value if isinstance(value, type) else type(value)).__mro__):
+                for name, held in vars(kind).items():
+                    yield from self._within(kind, name, held)
+            space = getattr(value, "__dict__", None)
+            if type(space) is dict and is_users_class(type(value)):
+                for name, held in space.items():
+                    yield from self._within(space, name, held)
+
+    def _within(self, space: Any, name: Any, held: Any) -> Iterator[Entry]:
+        """Of a place, and of the containers there."""
+        instead = self._instead(held)
+        if instead is not held:
+            yield Entry(space, name, instead)
+        elif type(held) in (dict, list):
+            for key, part in held.items() if isinstance(held, dict) else enumerate(held):
+                yield from self._within(held, key, part)
+
+    def _instead(self, value: Any) -> Any:
+        if type(value) is tuple:
+            parts = tuple(map(self._instead, value))
+            return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+        for module, name in self.makers:
+            if value is getattr(module, name):
+                return _Asked(value, self._uncompiled)
+        return _of_users(value, self.inner) or value
 
 
 class UncompiledStep(Bindable):
-    """A step that runs where nothing of the file is compiled."""
+    """A step that runs where nothing of the file is compiled, or `within` something else."""
 
-    def __init__(self, step: Function, around: UncompiledFunction) -> None:
-        self.step, self.around = step, around
+    def __init__(self, step: Function, within: Context) -> None:
+        self.step, self.within = step, within
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         call = bound(self.step, args)
-        return BoundCall(call.run, call.result, self.around.within)
+        return BoundCall(call.run, call.result, inside(self.within, call.within))
 
 
-def _classes(value: Any) -> Iterator[type]:
-    kind = value if isinstance(value, type) else type(value)
-    return filter(is_users_class, kind.__mro__)
+@contextmanager
+def put(entries: Sequence[Entry]) -> Iterator[None]:
+    """Inside, these places hold what stands there instead."""
+    before = [(entry, entry.read()) for entry in entries]
+    try:
+        for entry in entries:
+            entry.put(entry.instead)
+        yield
+    finally:
+        for entry, value in before:
+            entry.put(value)
+
+
+@contextmanager
+def asked(makers: Sequence[Maker], made: Made) -> Iterator[None]:
+    """Inside, where the user's code asks a maker, by the name of its module, it is given what `made` makes."""
+    before = [(module, name, getattr(module, name)) for module, name in makers]
+    try:
+        for module, name, maker in before:
+            setattr(module, name, _Asked(maker, made))
+        yield
+    finally:
+        for module, name, maker in before:
+            setattr(module, name, maker)
+
+
+class _Asked:
+    """A maker that knows who asks."""
+
+    def __init__(self, maker: Function, made: Made) -> None:
+        self.maker, self.made = maker, made
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if not is_users(sys._getframe(1).f_code.co_filename):
+            return self.maker(*args, **options)
+        if not args:  # as a decorator with options
+            return partial(self, **options)
+        function, *more = args
+        return self.made(function, lambda of: self.maker(of, *more, **options))
 
 
 def _of_users(value: Any, inner: Inner) -> Function | None:
-    """What a compiled function of the user's compiles."""
-    function = inner(value)
+    """What a compiled function of the user's compiles: of one that no library has by its name."""
+    try:
+        function = inner(value)
+    except Exception:  # noqa: BLE001  (whatever an object of the user's raises as it is asked)
+        return None
+    if function is None:
+        return None
     written = function.func if isinstance(function, partial) else function
     code = getattr(written, "__code__", None)
-    return function if code is not None and is_users(code.co_filename) else None
+    is_own = code is not None and is_users(code.co_filename)
+    return function if is_own or _named(value) is not value else None
+
+
+def _named(value: Any) -> Any:
+    """What its module has by the name of a function."""
+    module: Any = sys.modules.get(getattr(value, "__module__", None) or "")
+    path = str(getattr(value, "__qualname__", "?")).split(".")
+    return reduce(lambda holder, name: getattr(holder, name, MISSING), path, module)

@@ -566,9 +566,9 @@ def _changed(state: Snapshot, steps: Mapping[str, Step]) -> list[Piece]:
 
 
 def _size(call: Any) -> int:
-    """The elements of the arrays of a call."""
+    """The elements of the arrays of a call; an axis that is ragged has no size."""
     leaves = optree.tree_leaves(call, none_is_leaf=True)
-    return sum(prod(leaf.shape) for leaf in leaves if _is_array(leaf))
+    return sum(prod(size or 1 for size in leaf.shape) for leaf in leaves if _is_array(leaf))
 
 
 def _is_array(leaf: Any) -> bool:

@@ -182,6 +182,12 @@ def times(subject: Subject, job: Job) -> Time:
         except InputsError:
             _as_written(subject)
             raise
+        except CompareError:
+            raise
+        except Exception as error:
+            if (explained := _explained(subject, error)) is error:
+                raise
+            raise explained from error
         subject.differentiates = runnable.argnum is not None
         if is_first:
             trains = runnable.training is not None
@@ -196,6 +202,12 @@ def times(subject: Subject, job: Job) -> Time:
     return record
 
 
+def _explained(subject: Subject, error: Exception) -> Exception:
+    """The error as the framework tells it in a sentence, where it does."""
+    said = subject.engine.said(error)
+    return FunctionError(f"{subject.question.function}: {said}") if said else error
+
+
 def _as_written(subject: Subject) -> None:
     """Raise FunctionError where what the file compiles by itself is refused: that is what its user sees."""
     if not subject.engine.compiles:
@@ -203,8 +215,8 @@ def _as_written(subject: Subject) -> None:
     try:
         subject.function(*subject.calls[0])
     except Exception as error:
-        if said := subject.engine.said(error):
-            raise FunctionError(f"{subject.question.function}: {said}") from error
+        if (explained := _explained(subject, error)) is not error:
+            raise explained from error
 
 
 def _limits(question: Question) -> Limited:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from compare.engines import Engine
+from compare.engines import OWN, Engine, named
 from compare.engines.held import Kinds
-from compare.engines.reached import is_training
 from compare.engines.step import loss_in
+from compare.engines.switches import kept
 from compare.errors import InputsError
 from compare.instruments.runnables import FunctionRunnable
 
@@ -122,10 +122,21 @@ def references(folder: str) -> dict[int, Reference]:
     return {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
 
 
-def trains(folder: str, function: Any) -> bool:
-    """Whether the function is a whole training step: as the first engine has seen, or else by what its code calls."""
-    stored = _read(folder, _EXPECTED)
-    return "trains" in stored if stored else is_training(function)
+def trains(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether the function is a whole training step: as the first engine has seen, or as a call of it shows here.
+
+    It leaves gradients, or changes what is trained.
+    """
+    if stored := _read(folder, _EXPECTED):
+        return "trains" in stored
+    engine = named(OWN)
+    before = engine.snapshot(function, calls)
+    try:
+        with kept(engine.switches()):
+            function(*calls[0])
+        return any(getattr(piece.of, "requires_grad", False) for piece in before.changed())
+    finally:
+        before.restore()
 
 
 def draws(folder: str) -> list[list[np.ndarray]]:

@@ -44,7 +44,7 @@ def called(question: Question) -> tuple[Function, Calls]:
     replay = Replay(draws) if draws else None if question.numbers else Repeated(question.seed)
     start = StartState(engines.named(engines.OWN).snapshot(function, calls))
     as_brought = AsBrought(kinds, brought[0])
-    if numbers.trains(question.numbers, function):
+    if numbers.trains(question.numbers, function, brought):
         training = TrainingStep(function, calls, kinds, start, as_brought, replay)
         return training.made(), training.calls(calls)
     return _standing(function, start, as_brought, replay, loss=question.gradient is not False), calls

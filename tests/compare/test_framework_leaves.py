@@ -171,7 +171,8 @@ def twice(x):
     return 2 * x
 
 
-of_a_library = Compiled(np.linalg.norm)
+of_a_library = np.linalg.compiled_norm = Compiled(np.linalg.norm)
+of_a_library.__module__, of_a_library.__qualname__ = "numpy.linalg", "compiled_norm"
 
 
 class Holder:

@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 import compare
+import dynamic
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import conditions
 from compare.cli.command import graphduel
-from compare.engines.reached import is_training
 from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, compiled, origin, run, workers
+from compare.own import Result, compiled, numbers, origin, run, workers
 from compare.own.case import checked
 from compare.own.question import Question, arms_of, asked_of, calls_in
 from compare.own.verdict import verdict
@@ -157,30 +157,27 @@ def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch,
     assert "jit" not in found.verdict.refused or factor != 1.0
 
 
-def loses(x):
-    return differentiates_not(x)
+def test_a_training_step_of_our_engine_alone_is_seen_in_a_call():
+    """By the name `backward` it is not: a library's differentiates, and a module's attribute does not."""
+    net = dynamic.nn.Linear(4, 4)
+    net.backward = dynamic.nn.Linear(4, 4)
+    opt = dynamic.optim.SGD(net.parameters(), 0.1)
 
+    def by_a_library(x):
+        opt.zero_grad()
+        getattr(net(x).mean(), "back" + "ward")()
+        opt.step()
 
-def differentiates_not(x):
-    return x * x
+    def by_name(x):
+        return net.backward(net(x)).mean()
 
-
-def trains(x):
-    def closure():
-        helps(x)
-
-    return closure()
-
-
-def helps(x):
-    x.backward()
-
-
-def test_a_training_step_is_known_by_its_code():
-    assert not is_training(loses)
-    assert is_training(trains)
-    assert is_training(helps)
-    assert not is_training(len)
+    before = net.weight.numpy(force=True).copy()
+    calls = [(dynamic.ones((2, 4)),)]
+    assert numbers.trains("", by_a_library, calls)
+    assert not numbers.trains("", by_name, calls)
+    assert (net.weight.numpy(force=True) == before).all()
+    assert net.weight.grad is None
+    assert not any(opt.state.values())
 
 
 def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_not():

@@ -11,7 +11,7 @@ Pair = tuple[tuple[str, str], tuple[str, str]]
 
 AXES: dict[str, Values] = {
     "asked": ("loss", "step", "inference"),
-    "framework": ("torch", "stand-in", "graphduel", "jax", "autograd"),
+    "framework": ("torch", "stand-in", "graphduel", "jax", "tensorflow", "autograd"),
     "dtype": ("float32", "float64", "bfloat16 autocast", "float16"),
     "state": ("none", "buffer assigned", "buffer in place", "running statistics", "counter", "EMA"),
     "training": ("none", "AdamW", "schedule that ends", "clipping", "accumulation"),
@@ -45,6 +45,11 @@ ADMITS: dict[str, dict[str, Values]] = {
         "calls": ("list", "dict", "dataclass", "keywords"),
         "outputs": ("number", "tuple", "dict", "ModelOutput"),
         "form": ("plain", "compiled already", "regionally compiled", "checkpointed"),
+    },
+    "tensorflow": {
+        "state": ("none", "running statistics", "counter", "EMA"),
+        "calls": ("list", "DataLoader", "dict", "keywords"),
+        "form": ("plain", "compiled already", "regionally compiled"),
     },
     "graphduel": _PLAIN,
     "autograd": _PLAIN,

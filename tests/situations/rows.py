@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.situations import parts
 from tests.situations.axes import AXES
-from tests.situations.parts import states
+from tests.situations.parts import frameworks, states
 
-MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "autograd": 1}
+MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "tensorflow": 2, "autograd": 1}
 """How many modes of a framework are timed where all is well."""
 WRITTEN = ("compiled already", "regionally compiled")
 """What PyTorch times as it is written as well."""
@@ -20,6 +20,8 @@ WRITTEN = ("compiled already", "regionally compiled")
 class Right:
     """What is right: exit codes, words that are said, why modes are refused, how many at least are timed, who is the fastest.
 
+    `compiles` are how often a mode compiles.
+
     A run in one process of a framework has no interval, so that `cannot tell`, exit code 3, is as right as an answer.
     """
 
@@ -28,6 +30,7 @@ class Right:
     refused: Mapping[str, str] = field(default_factory=dict)
     timed: int = 0
     faster: str = ""
+    compiles: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ WRONG = Right(codes=(4,), refused={"aot-eager": "disagree"}, timed=1)
 ROWS = [
     special("torch-counter-that-is-divided-by", "torch", COUNTER, "f.py:loss", WRONG),
     *(_of_state(*file) for file in states.files()),
+    *(special(name, framework, text, "f.py:step", Right(**right)) for name, framework, text, right in frameworks.files()),
     special("torch-a_generator", "torch", states.HEAD + states.BATCHES + states.GENERATOR, "f.py:loss", Right(codes=(1,), says=("the global `rates` (f.py:", "which nothing brings back"), timed=0)),
     special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
     row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
@@ -177,6 +181,12 @@ ROWS = [
     row("step", "jax", "float16", "EMA", "clipping", "dataclass", "tuple", "regionally compiled", "closure"),
     row("inference", "jax", "bfloat16 autocast", "EMA", "none", "keywords", "number", "regionally compiled", "file"),
     row("inference", "jax", "float16", "running statistics", "none", "dict", "tuple", "plain", "package"),
+    row("loss", "tensorflow", "float64", "counter", "none", "dict", "number", "plain", "notebook"),
+    row("step", "tensorflow", "float32", "none", "AdamW", "list", "tuple", "compiled already", "file"),
+    row("step", "tensorflow", "float16", "running statistics", "schedule that ends", "list", "tuple", "regionally compiled", "method"),
+    row("step", "tensorflow", "float16", "EMA", "clipping", "keywords", "None", "regionally compiled", "closure"),
+    row("step", "tensorflow", "bfloat16 autocast", "none", "accumulation", "keywords", "ModelOutput", "regionally compiled", "installed"),
+    row("inference", "tensorflow", "bfloat16 autocast", "running statistics", "none", "DataLoader", "dict", "regionally compiled", "package"),
     row("loss", "autograd", "float32", "none", "none", "dict", "number", "plain", "method"),
     row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "file"),
     row("loss", "autograd", "float32", "none", "none", "list", "tuple", "plain", "package"),

@@ -52,6 +52,11 @@ class Outcome:
         return (verdict.get("steady") or {}).get("values", {})
 
     @property
+    def compiles(self) -> dict[str, int]:
+        """How often each mode compiled."""
+        return (self.answer.get("verdict") or {}).get("compiles", {})
+
+    @property
     def refused(self) -> dict[str, str]:
         """Why a mode was not timed."""
         return (self.answer.get("verdict") or {}).get("refused", {})
@@ -93,13 +98,20 @@ def faults(outcome: Outcome, right: Right) -> Iterator[str]:
     for words in RAW.findall(outcome.shown):
         yield f"shows {words!r}"
     yield from (f"does not say {words!r}" for words in right.says if words not in " ".join(outcome.shown.split()))
+    yield from _of_modes(outcome, right)
+    if len(outcome.times) < right.timed:
+        yield f"{sorted(outcome.times)} timed, and {right.timed} are right"
+    if right.faster and min(outcome.times, key=outcome.times.__getitem__, default="") != right.faster:
+        yield f"{right.faster} is not the fastest of {outcome.times}"
+
+
+def _of_modes(outcome: Outcome, right: Right) -> Iterator[str]:
     for mode, words in right.refused.items():
         if words not in outcome.refused.get(mode, ""):
             yield f"{mode} is refused with {outcome.refused.get(mode)!r}, and {words!r} is right"
     for mode, why in outcome.refused.items():
         if mode not in right.refused:
             yield f"{mode} is not timed: {why}"
-    if len(outcome.times) < right.timed:
-        yield f"{sorted(outcome.times)} timed, and {right.timed} are right"
-    if right.faster and min(outcome.times, key=outcome.times.__getitem__, default="") != right.faster:
-        yield f"{right.faster} is not the fastest of {outcome.times}"
+    for mode, times in right.compiles.items():
+        if outcome.compiles.get(mode) != times:
+            yield f"{mode} compiles {outcome.compiles.get(mode)} times, and {times} are right"

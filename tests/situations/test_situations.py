@@ -11,9 +11,9 @@ from tests.situations import axes
 from tests.situations.rows import ROWS, Right
 from tests.situations.running import Outcome, faults, run
 
-NEEDS = {"torch": "torch", "jax": "jax", "autograd": "autograd"}
+NEEDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow", "autograd": "autograd"}
 READY = [row for row in ROWS if not row.waits]
-HERE = [row for row in READY if row.framework not in ("torch", "jax")]
+HERE = [row for row in READY if row.framework not in ("torch", "jax", "tensorflow")]
 
 
 def cases():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,21 +23,23 @@ from compare.engines.step import (
     Bindable,
     BoundCall,
     Compilation,
+    Context,
     Function,
     Observed,
     StateReader,
     TrainingFunction,
     WholeStep,
-    bound,
     loss_in,
 )
 from compare.engines.switches import Switch
+from compare.engines.tensorflow import told
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.state import TensorFlowTraining, is_trained, kept, making, state_reader, switches
-from compare.engines.uncompiled import UncompiledFunction, UncompiledStep
+from compare.engines.tensorflow.state import is_trained, kept, making, state_reader, switches
+from compare.engines.uncompiled import Entry, UncompiledFunction, UncompiledStep, asked
 from compare.errors import NoGradientsError, without_folders
 from compare.records.device import Device
 from compare.records.record import WRITTEN
+from compare.words import text
 
 EAGER = Mode("eager")
 FUNCTION = Mode("function", traces=True)
@@ -136,36 +139,49 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        around = UncompiledFunction(loss, python_function, self._met) if self.mode(arm) is EAGER else None
-        run = around.function if around else loss
-        step = (lambda *args: (run(*args), ())) if argnum is None else TapeStep(run, argnum)
+        around = self._uncompiled(loss)
+        run = around.function if self.mode(arm) is EAGER else loss
+        step = (lambda *args: (run(*args), ())) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
         if self.mode(arm) is AS_WRITTEN:
-            return WrittenStep(step, [value for value in (loss, *ReachedCode(loss).values) if python_function(value)])
-        if around is None:
-            return self.compiled(arm, step)
-        return UncompiledStep(step, around) if around.compiles else step
+            return WrittenStep(step, around)
+        if self.mode(arm) is EAGER:
+            return UncompiledStep(step, around.within)
+        return self._specialised(arm, step, loss)
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return UncompiledFunction(function, python_function, self._met).within()
+        return self._uncompiled(function).within()
+
+    def _uncompiled(self, function: Function) -> UncompiledFunction:
+        import tensorflow as tf
+
+        return UncompiledFunction(function, python_function, self._met, [(tf, "function")], keras_models)
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
+        return self._specialised(arm, function, function)
+
+    def _specialised(self, arm: str, step: Function, written: Function) -> Function:
+        """A step compiled for the signatures that its author has written, or for each that it meets."""
         import tensorflow as tf
 
-        return Specialised(function, lambda f: tf.function(f, **_OPTIONS[self.mode(arm)]), Everything())
+        options = dict(_OPTIONS[self.mode(arm)])
+        if signature := getattr(written, "input_signature", None):
+            options["input_signature"] = signature
+        return Specialised(step, lambda f: tf.function(f, **options), Everything(), written)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to change variables that are trained."""
-        around = UncompiledFunction(function, python_function, self._met)
+        around = self._uncompiled(function)
         around(*calls[0])
         if not is_trained(changed()):
             return None
-        eager = around if around.compiles else function
-        plain = {EAGER: eager, AS_WRITTEN: function}
-        return TensorFlowTraining(lambda arm: plain.get(self.mode(arm)) or self.compiled(arm, function))
+        written = WrittenStep(function, around)
+        plain: dict[Mode, tuple[Function, Context]]
+        plain = {EAGER: (around.function, around.within), AS_WRITTEN: (written, written.within)}
+        return TrainingFunction(lambda arm: plain.get(self.mode(arm)) or (self.compiled(arm, function), nullcontext))
 
     def state(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
@@ -202,7 +218,7 @@ class TensorFlow(Framework):
 
         seen = set[str]()
 
-        def note(op: Any, inputs: Any, attributes: Any, outputs: Any, name: Any = None, graph: Any = None) -> None:
+        def note(op: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
             seen.update(output.dtype.name for output in outputs if hasattr(output, "dtype"))
 
         op_callbacks.add_op_callback(note)
@@ -211,6 +227,11 @@ class TensorFlow(Framework):
         finally:
             op_callbacks.remove_op_callback(note)
         return seen
+
+    def gradients_in(self, built: Function) -> str:
+        """What the step has found."""
+        step = built.step if isinstance(built, UncompiledStep) else built
+        return step.gradients_in if isinstance(step, TapeStep) else ""
 
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
@@ -237,6 +258,10 @@ class TensorFlow(Framework):
         said = str(error)
         return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
 
+    def said(self, error: BaseException) -> str | None:
+        """Of what a trace or a graph raises."""
+        return told.sentence(error)
+
     def reason(self, error: BaseException) -> str:
         """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
@@ -251,45 +276,79 @@ def python_function(value: Any) -> Function | None:
     return value.python_function if isinstance(value, tf.types.experimental.PolymorphicFunction) else None
 
 
-class WrittenStep(Bindable):
+class WrittenStep(UncompiledStep):
     """A step whose file compiles by itself, and the functions that it compiles."""
 
-    def __init__(self, step: Function, functions: Sequence[Any]) -> None:
-        self.step, self.functions = step, list({id(each): each for each in functions}.values())
+    def __init__(self, step: Function, around: UncompiledFunction) -> None:
+        super().__init__(step, lambda: asked(around.makers, self._noted))
+        self.around, self.made = around, list[Any]()
 
-    def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
-        return bound(self.step, args)
+    def __call__(self, *args: Any) -> Any:
+        """What the step gives, where it is `within`."""
+        return self.step(*args)
+
+    def _noted(self, function: Function, maker: Function) -> Any:
+        self.made.append(maker(function))
+        return self.made[-1]
 
     def observed(self) -> Observed:
         """A compilation for each trace."""
+        held = [entry.space.get(entry.name) for entry in self.around.entries if isinstance(entry.space, dict)]
+        functions = {id(each): each for each in (*self.around.written, *held, *self.made) if python_function(each)}
         return Observed(
             [
                 Compilation(f"{function.python_function.__name__} was traced")
-                for function in self.functions
-                for _ in range(function.experimental_get_tracing_count())
+                for function in functions.values()
+                for _ in range(traces(function))
             ]
         )
 
 
-class TapeStep(Bindable):
-    """`step(*args) -> (what the loss returns, gradients)`; a tape watches the floats of one argument alone.
+def traces(function: Any) -> int:
+    """How often a function of `tf.function` was traced; a method is one for each object."""
+    of_objects = getattr(function, "_descriptor_cache", {}).values()
+    return sum(each.experimental_get_tracing_count() for each in (function, *of_objects))
 
-    Those of a model are its trainable variables. The step raises NoGradientsError where there is no loss, or no float.
+
+RUNNERS = ("train_function", "test_function", "predict_function")
+"""What a Keras model has compiled of its own steps."""
+
+
+def keras_models(value: Any) -> Iterator[Entry]:
+    """Of a Keras model that was compiled, what has its steps run without that."""
+    keras = sys.modules.get("keras")
+    if keras is None or not isinstance(value, keras.Model) or not value.compiled or value.run_eagerly:
+        return
+    space = vars(value)
+    yield Entry(space, "_run_eagerly", True)
+    yield from (Entry(space, name, None) for name in RUNNERS if name in space)
+
+
+class TapeStep(Bindable):
+    """`step(*args) -> (what the loss returns, gradients)`; a tape watches what is differentiated, and nothing else.
+
+    That are the variables that are trained of what the loss reaches by itself, `reached`, if there are any, or else the
+    floats of one argument; those of a model are its variables. The step raises NoGradientsError where there is no loss,
+    or no float.
     """
 
-    def __init__(self, loss: Function, argnum: int) -> None:
-        self.loss, self.argnum = loss, argnum
+    def __init__(self, loss: Function, argnum: int, reached: Sequence[Any] = ()) -> None:
+        self.loss, self.argnum, self.reached = loss, argnum, reached
+        self.gradients_in = ""
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base; gradients that are none become zeros afterwards."""
         import tensorflow as tf
 
-        loss, argument = self.loss, args[self.argnum]
+        loss, argument = self.loss, args[self.argnum] if args else ()
+        outer = _floats([*{id(each): each for holder in self.reached for each in _variables(holder)}.values()])
+        if outer and not hasattr(argument, "trainable_variables"):
+            argument = list(outer.values())
         named = _floats(argument)
         leaves = list(named.values())
         if not leaves:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
+        self.gradients_in = text.counted(len(leaves), "variable") + " that are trained" if outer else ""
         watched = leaves[0] if leaves[0] is argument else leaves
 
         def run() -> tuple[Any, Any]:
@@ -310,6 +369,25 @@ class TapeStep(Bindable):
         return BoundCall(run, result)
 
 
+def trainables_in(function: Any) -> list[Any]:
+    """What a function reaches by itself that may be trained: variables, and what holds them."""
+    import tensorflow as tf
+
+    values = ReachedCode(function).values
+    return [value for value in values if isinstance(value, (tf.Variable, tf.Module)) or _is_layer(value)]
+
+
+def _is_layer(value: Any) -> bool:
+    keras = sys.modules.get("keras")
+    return keras is not None and isinstance(value, (keras.Layer, keras.Variable))
+
+
+def _variables(holder: Any) -> list[Any]:
+    """The variables of what may be trained."""
+    inside = getattr(holder, "trainable_variables", None)
+    return list(inside) if inside is not None else [holder] if holder.trainable else []
+
+
 def _floats(argument: Any) -> dict[int, Any]:
     """What is differentiated in an argument, by the place of its leaf, or of a variable of a model."""
     import tensorflow as tf
@@ -317,7 +395,9 @@ def _floats(argument: Any) -> dict[int, Any]:
     model = getattr(argument, "trainable_variables", None)
     leaves = list(model) if model is not None else optree.tree_leaves(argument)
     are = (tf.Tensor, tf.Variable)
-    tensors = {i: leaf.value if model is not None and hasattr(leaf, "path") else leaf for i, leaf in enumerate(leaves)}
+    tensors = {
+        i: leaf.value if hasattr(leaf, "path") and hasattr(leaf, "value") else leaf for i, leaf in enumerate(leaves)
+    }
     return {i: x for i, x in tensors.items() if isinstance(x, are) and (x.dtype.is_floating or x.dtype.is_complex)}
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from compare.engines.state import Piece
-from compare.engines.step import Function, StateReader, TrainingFunction, WholeStep
+from compare.engines.step import StateReader
 from compare.engines.switches import Switch
 
 
@@ -59,20 +59,9 @@ def switches() -> Sequence[Switch]:
     return drawn if generator is None else [*drawn, Switch(generator.state.numpy, generator.state.assign)]
 
 
-class TensorFlowTraining(TrainingFunction):
-    """A step that trains; `run` makes the function that an arm runs."""
-
-    def __init__(self, run: Callable[[str], Function]) -> None:
-        self.run = run
-
-    def build(self, arm: str) -> Function:
-        """See the base."""
-        return WholeStep(self.run(arm))
-
-
 def is_trained(changed: Sequence[Piece]) -> bool:
-    """Whether something that is trained is among what a call has changed."""
-    return any(variable.trainable for variable in _variables(changed))
+    """Whether floats that are trained are among what a call has changed."""
+    return any(variable.trainable and variable.dtype.is_floating for variable in _variables(changed))
 
 
 def state_reader(changed: Sequence[Piece]) -> StateReader:

@@ -25,7 +25,7 @@ from compare.engines.torch.functions import functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped, trainable
 from compare.engines.torch.switches import switches
-from compare.engines.torch.training import TorchTraining, holders_in, trains
+from compare.engines.torch.training import holders_in, trains
 from compare.records.device import Device
 from compare.records.work import RanOp
 
@@ -154,7 +154,7 @@ class Torch(Framework):
         with self.eagerly(function):
             if not trains(function, calls[0], changed):
                 return None
-        return TorchTraining(self._arm_of(function))
+        return TrainingFunction(self._arm_of(function))
 
     def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
         return lambda arm: (self._run(arm, function), self._within(arm, function))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compare.engines.reached import ReachedCode, outermost
-from compare.engines.step import Context, Function, TrainingFunction, WholeStep, loss_in
+from compare.engines.step import Function, loss_in
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -64,14 +64,3 @@ def _requires(value: Any) -> bool:
     import torch
 
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-class TorchTraining(TrainingFunction):
-    """A step that trains; `run` makes the function that an arm runs, and where."""
-
-    def __init__(self, run: Callable[[str], tuple[Function, Context]]) -> None:
-        self.run = run
-
-    def build(self, arm: str) -> Function:
-        """See the base."""
-        return WholeStep(*self.run(arm))

@@ -235,5 +235,9 @@ def test_a_file_that_imports_keras_alone_runs_in_its_backend(monkeypatch, tmp_pa
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert engines.of_imports("import keras, numpy") == "jax"
     assert engines.of_imports("import keras, torch") == "torch"
+    for line in ('os.environ["KERAS_BACKEND"] = "torch"', "os.environ.setdefault('KERAS_BACKEND', 'torch')"):
+        assert engines.of_imports(f"import os\n{line}\nimport keras") == "torch"
+        assert engines.said_of_imports(f"{line}\nimport keras") == "imports keras, whose backend is torch"
+    assert engines.said_of_imports("import jax") == "imports jax"
     monkeypatch.setenv("KERAS_BACKEND", "numpy")
     assert engines.of_imports("import keras") is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.situations.parts import arrays, modules
+from tests.situations.parts import arrays, modules, tensors
 from tests.situations.parts.source import shifted
 
 MAKERS = {
@@ -13,6 +13,7 @@ MAKERS = {
     "graphduel": arrays.source,
     "jax": arrays.source,
     "autograd": arrays.source,
+    "tensorflow": tensors.source,
 }
 NAMES = {"loss": "loss", "step": "step", "inference": "infer"}
 PACKAGE = "situation"

@@ -1,0 +1,40 @@
+"""What TensorFlow raises, in a sentence: what it cannot do, the line of the user's, and what it has in its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from compare.errors import is_users, place_of
+
+_FILE = re.compile(r'File "([^"]+)", line (\d+), in ')
+_NOISE = re.compile(r"\s*\[Op:\w+\]( name: ?\S*)?|\s*\[\[\{\{.*|^\s*\*?\s*File .*", re.MULTILINE)
+_REMEDIES = {
+    "has no attribute 'numpy'": "compute with tf, or call NumPy by tf.numpy_function",
+    "to a NumPy array": "compute with tf, or call NumPy by tf.numpy_function",
+    "as a Python `bool`": "choose by tf.cond or tf.where, or let AutoGraph read the function's source",
+    "singleton tf.Variable": "make variables once, outside of the function",
+    "XLA": "leave jit_compile to what XLA has kernels for",
+}
+"""What TensorFlow has for what its words say that it cannot do."""
+
+
+def sentence(error: BaseException) -> str | None:
+    """`no attribute 'numpy'; compute with tf (mine.py:4)` of what a trace or a graph raises; None of any other error."""
+    text = str(error)
+    if not any(words in text for words in ("in user code", "Graph execution error", "[Op:", "XLA")):
+        return None
+    places = [f"{Path(file).name}:{line}" for file, line in _FILE.findall(text) if is_users(file)]
+    lines = [
+        line.strip() for line in _NOISE.sub("", text).splitlines() if line.strip() and "(most recent call" not in line
+    ]
+    said = lines[-1] if "in user code" in text else next((line for line in lines if _tells(line)), lines[0])
+    words = re.sub(r"^\w+(Error|Exception): ", "", said).partition(". ")[0].rstrip(".")
+    remedy = next((f"; {remedy}" for signs, remedy in _REMEDIES.items() if signs in text), "")
+    place = places[-1] if places else place_of(error)
+    return f"{words}{remedy}" + (f" ({place})" if place else "")
+
+
+def _tells(line: str) -> bool:
+    """Whether a line says what went wrong, and not where."""
+    return not line.startswith(("Graph execution error", "Detected at node", "File ", "Stack trace"))
