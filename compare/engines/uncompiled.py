@@ -25,7 +25,7 @@ Made = Callable[[Function, Function], Any]
 """What code of the user's is given that asks a maker to compile: made of a function, and of what compiles one so."""
 
 
-class Entry(NamedTuple):
+class Substitution(NamedTuple):
     """A place, and what stands there where nothing is compiled."""
 
     space: Any
@@ -58,7 +58,7 @@ class UncompiledFunction:
         inner: Inner,
         met: Callable[[], None],
         makers: Sequence[Maker] = (),
-        others: Callable[[Any], Iterator[Entry]] = lambda _: iter(()),
+        others: Callable[[Any], Iterator[Substitution]] = lambda _: iter(()),
     ) -> None:
         code = ReachedCode(function)
         self.met, self.inner, self.makers = met, inner, makers
@@ -89,7 +89,7 @@ class UncompiledFunction:
         self.met()
         return function
 
-    def _entries(self, code: ReachedCode) -> Iterator[Entry]:
+    def _entries(self, code: ReachedCode) -> Iterator[Substitution]:
         for place in code.places:
             yield from self._within(place.space, place.name, place.read())
         for value in code.values:
@@ -101,11 +101,11 @@ class UncompiledFunction:
                 for name, held in space.items():
                     yield from self._within(space, name, held)
 
-    def _within(self, space: Any, name: Any, held: Any) -> Iterator[Entry]:
+    def _within(self, space: Any, name: Any, held: Any) -> Iterator[Substitution]:
         """Of a place, and of the containers there."""
         instead = self._instead(held)
         if instead is not held:
-            yield Entry(space, name, instead)
+            yield Substitution(space, name, instead)
         elif type(held) in (dict, list):
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
                 yield from self._within(held, key, part)
@@ -133,7 +133,7 @@ class UncompiledStep(Bindable):
 
 
 @contextmanager
-def put(entries: Sequence[Entry]) -> Iterator[None]:
+def put(entries: Sequence[Substitution]) -> Iterator[None]:
     """Inside, these places hold what stands there instead."""
     before = [(entry, entry.read()) for entry in entries]
     try:

@@ -35,7 +35,7 @@ from compare.engines.switches import Switch
 from compare.engines.tensorflow import told
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import is_trained, kept, making, state_reader, switches
-from compare.engines.uncompiled import Entry, UncompiledFunction, UncompiledStep, asked
+from compare.engines.uncompiled import Substitution, UncompiledFunction, UncompiledStep, asked
 from compare.errors import NoGradientsError, without_folders
 from compare.records.device import Device
 from compare.records.record import WRITTEN
@@ -314,14 +314,14 @@ RUNNERS = ("train_function", "test_function", "predict_function")
 """What a Keras model has compiled of its own steps."""
 
 
-def keras_models(value: Any) -> Iterator[Entry]:
+def keras_models(value: Any) -> Iterator[Substitution]:
     """Of a Keras model that was compiled, what has its steps run without that."""
     keras = sys.modules.get("keras")
     if keras is None or not isinstance(value, keras.Model) or not value.compiled or value.run_eagerly:
         return
     space = vars(value)
-    yield Entry(space, "_run_eagerly", True)
-    yield from (Entry(space, name, None) for name in RUNNERS if name in space)
+    yield Substitution(space, "_run_eagerly", True)
+    yield from (Substitution(space, name, None) for name in RUNNERS if name in space)
 
 
 class TapeStep(Bindable):

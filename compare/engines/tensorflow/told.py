@@ -20,7 +20,7 @@ _REMEDIES = {
 
 
 def sentence(error: BaseException) -> str | None:
-    """`no attribute 'numpy'; compute with tf (mine.py:4)` of what a trace or a graph raises; None of any other error."""
+    """`no attribute 'numpy'; compute with tf (mine.py:4)` of what a trace or a graph raises; else None."""
     text = str(error)
     if not any(words in text for words in ("in user code", "Graph execution error", "[Op:", "XLA")):
         return None
