@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import threading
 from collections.abc import Callable
@@ -28,6 +30,8 @@ class Mode(NamedTuple):
 
 class _Thread(threading.local):
     follow: Callable[[Any], object] | None = None  # how the compiled tape comes to read the blocks of a thread
+
+    lasting: Any = None
 
     def __init__(self) -> None:
         self.blocks: Table[Mode] = {}  # those that this thread is in, the innermost last
@@ -83,11 +87,76 @@ class _Recording(Block, ContextDecorator):
         return outer._replace(recording=recording) if outer.batch else _kinds[recording, outer.inference]
 
 
-class set_grad_enabled(_Recording):  # noqa: N801  (a context manager, named as PyTorch names it)
-    """Record, or do not record, inside the block; also a decorator."""
+    def _recreate_cm(self) -> _Recording:
+        """The block around one call of a function that this one decorates."""
+        block = recording(self._mode.recording)
+        block._mode, block._within = self._mode, self._within  # type: ignore[method-assign]
+        return block
 
-    def __init__(self, recording: bool) -> None:
-        self._mode = _kinds[bool(recording), False]
+    def __call__(self, function: Any) -> Any:
+        """A function with such a block around each call; of a generator, around each of its steps."""
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @functools.wraps(function)
+        def stepped(*args: Any, **options: Any) -> Any:
+            steps = function(*args, **options)
+            step: Callable[[], Any] = functools.partial(next, steps)
+            while True:
+                try:
+                    with self._recreate_cm():
+                        value = step()
+                except StopIteration as end:
+                    return end.value
+                try:
+                    step = functools.partial(steps.send, (yield value))
+                except GeneratorExit:
+                    with self._recreate_cm():
+                        steps.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001  (what was thrown in goes on to the generator)
+                    step = functools.partial(steps.throw, error)
+
+        return stepped
+
+
+class recording(_Recording):  # noqa: N801
+    """Record, or do not record, inside the block."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = _kinds[bool(mode), False]
+
+
+class set_grad_enabled(recording):  # noqa: N801  (a context manager, named as PyTorch names it)
+    """Record, or do not record: from here on, until the block around ends, or inside a `with`; also a decorator."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        blocks = thread.blocks
+        if not blocks:
+            thread.lasting = _Lasting()
+            blocks[ref(thread.lasting, blocks.pop)] = _outside
+        here = next(reversed(blocks))
+        self._before: tuple[Any, Mode] | None = (here, blocks[here])
+        blocks[here] = self._within(blocks[here])
+
+    def _take_back(self) -> None:
+        before, self._before = self._before, None
+        if before is not None and before[0] in thread.blocks:
+            thread.blocks[before[0]] = before[1]
+
+    def __enter__(self) -> None:
+        self._take_back()
+        super().__enter__()
+
+    def __call__(self, function: Any) -> Any:
+        """A function with such a block around each call."""
+        self._take_back()
+        return super().__call__(function)
+
+
+class _Lasting:
+    """What holds the mode of a thread outside of any block, once a statement has set it."""
 
 
 class _Bare(_Recording):

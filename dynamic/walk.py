@@ -87,7 +87,7 @@ def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     recorded = isinstance(cotangent, Tensor)
     gradient = cotangent if recorded else wrap(cotangent)
-    with grad_mode.set_grad_enabled(recorded):
+    with grad_mode.recording(recorded):
         for hook in list(edge.hooks or ()):
             replaced = hook(gradient)
             if replaced is not None:

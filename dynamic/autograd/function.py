@@ -125,7 +125,7 @@ class _Call:
         again = any(isinstance(part, Tensor) for part in parts.values())
         held = [t.data for t in self.saved if isinstance(t, _Saved)]
         inplace.check_unchanged(self.kind.__name__, held, self.time)
-        with grad_mode.set_grad_enabled(again and grad_mode.is_grad_enabled()):
+        with grad_mode.recording(again and grad_mode.is_grad_enabled()):
             saved = tuple([t.tensor(self) if isinstance(t, _Saved) else t for t in self.saved])
             tensors = {i: part if again else wrap(np.asarray(part)) for i, part in parts.items()}
             gradients = self.gradients({"_saved": saved}, tensors, _zeros)

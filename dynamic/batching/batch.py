@@ -237,7 +237,7 @@ class Batch:
             if signature.bundle.recording is recording:
                 groups.run(group)
             else:
-                with grad_mode.set_grad_enabled(signature.bundle.recording):
+                with grad_mode.recording(signature.bundle.recording):
                     groups.run(group)
         except Exception:
             self._failed = True

@@ -211,7 +211,7 @@ def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
     if join.rows is not None:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
-    with grad_mode.set_grad_enabled(join.recording):
+    with grad_mode.recording(join.recording):
         return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
 
 
@@ -270,7 +270,7 @@ class CellPlan:
             compiled = self._compiled[stacked] = _Compiler(self, stacked)
         values = [*singles, *others]
         for recording, actions in compiled.actions:
-            with grad_mode.set_grad_enabled(recording):
+            with grad_mode.recording(recording):
                 for run, reads, number in actions:
                     values.append(run([values[i] for i in reads], count if number is None else rows[number]))
         return [full(values[i], form, count) for i, form in compiled.outputs]
