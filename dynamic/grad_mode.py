@@ -86,7 +86,6 @@ class _Recording(Block, ContextDecorator):
         recording = mode.recording and not outer.inference
         return outer._replace(recording=recording) if outer.batch else _kinds[recording, outer.inference]
 
-
     def _recreate_cm(self) -> _Recording:
         """The block around one call of a function that this one decorates."""
         block = recording(self._mode.recording)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, final
 
@@ -314,10 +315,13 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
             return getitem(self, key)
         return super().__getitem__(key)
 
+    def __reversed__(self) -> Any:
+        return functions.flip(self, 0) if self.ndim else self
+
     # Copies: a history belongs to the run that recorded it, and is never copied ------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tensor, (self._data, None, self.requires_grad)
+        return _copied, (self._data, self.requires_grad, id(self) in parameters)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -326,8 +330,9 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
                     "deepcopy of a tensor that an op has made; detach() it first, or clone() it to stay in the graph"
                 )
             )
-        made = Tensor(copy.deepcopy(self._data, memo), requires_grad=self.requires_grad)
-        made.grad = copy.deepcopy(self.grad, memo)
+        is_parameter = id(self) in parameters
+        made = _copied(copy.deepcopy(self._data, memo), self.requires_grad, is_parameter)
+        made.grad = None if is_parameter else copy.deepcopy(self.grad, memo)
         return made
 
     # In place -----------------------------------------------------------------------------------------------
@@ -342,6 +347,17 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, key))
+
+
+parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+"""The tensors that are parameters of modules, by their ids: a copy of one is one, too."""
+
+
+def _copied(data: Array, requires_grad: bool, is_parameter: bool) -> Tensor:
+    made = Tensor(data, requires_grad=requires_grad)
+    if is_parameter:
+        parameters[id(made)] = made
+    return made
 
 
 _backward: list[Callable[..., None]] = []

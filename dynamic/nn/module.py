@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dynamic.nn import state, structure
 from dynamic.nn.hooks import Hooks
-from dynamic.nn.parameter import is_parameter, marked
+from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import captured
 from graphs.errors import GraphError, located
@@ -343,9 +343,35 @@ class Module:
 
     # State -----------------------------------------------------------------------------------------------------
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """All parameters and persistent buffers by name; they share memory with the module."""
-        return state.state_dict(self, prefix, keep_vars)
+        return state.state_dict(self, prefix, keep_vars, destination)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Put what this module saves into a state dict; what a class does here instead is its own."""
+        state.save_own(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take what this module has saved out of a state dict; what a class does here instead is its own."""
+        del strict
+        state.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
+
+    def get_extra_state(self) -> Any:
+        """What a class saves besides its tensors, where it defines this and `set_extra_state`."""
+        raise NotImplementedError("define get_extra_state beside set_extra_state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what `get_extra_state` has given."""
+        raise NotImplementedError("define set_extra_state beside get_extra_state")
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy values into parameters and buffers of the same names; returns what was missing or unexpected.
@@ -363,9 +389,6 @@ class Module:
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         vars(self).update(values)
-        for _, param in self._of(PARAMETER):
-            if type(param) is Tensor:
-                marked(param)
 
     def extra_repr(self) -> str:
         """What `repr` says besides the modules inside."""

@@ -90,13 +90,14 @@ class _BatchNorm(_Tracking):
             )
         training = self.training
         share = self.momentum or 0.0
-        if training and self.running_mean is not None and isinstance(input, (Tensor, np.ndarray)):
+        means, variances = self.running_mean, self.running_var
+        if training and not self.track_running_stats:
+            means = variances = None
+        if training and means is not None and isinstance(input, (Tensor, np.ndarray)):
             self.num_batches_tracked._data[...] += 1
             share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        by_batch = training or self.running_mean is None
-        return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, by_batch, share, self.eps
-        )
+        by_batch = training or means is None
+        return F.batch_norm(input, means, variances, self.weight, self.bias, by_batch, share, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -268,7 +269,7 @@ class _InstanceNorm(_Tracking):
         return self._normed(input)
 
     def _normed(self, input: Any) -> Any:
-        by_instance = self.training or self.running_mean is None
+        by_instance = self.training or not self.track_running_stats
         return F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, by_instance, self.momentum or 0.0,
             self.eps,

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
-from dynamic.tensor import Tensor
-
-_known: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+from dynamic.tensor import Tensor, parameters
 
 
 def marked(tensor: Tensor) -> Tensor:
     """The tensor, which is a parameter from now on."""
-    _known[id(tensor)] = tensor
+    parameters[id(tensor)] = tensor
     return tensor
 
 
 def is_parameter(value: Any) -> bool:
     """Whether a value was made by `Parameter`."""
-    return type(value) is Tensor and _known.get(id(value)) is value
+    return type(value) is Tensor and parameters.get(id(value)) is value
 
 
 class _Kind(type):

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -382,3 +383,91 @@ def test_the_older_words_for_a_reduction(size_average, reduce, reduction):
     old = F.mse_loss(x, y, size_average, reduce, "sum")
     np.testing.assert_array_equal(old.detach(), F.mse_loss(x, y, reduction=reduction).detach())
     assert float(nn.L1Loss(size_average=False)(x, y).detach()) == float(F.l1_loss(x, y, reduction="sum").detach())
+
+
+# What a module keeps -------------------------------------------------------------------------------------------------
+
+
+class Counting(nn.Module):
+    """Saves its parameter one larger, and a number beside it."""
+
+    def __init__(self, number: int = 0) -> None:
+        super().__init__()
+        self.weight, self.number = nn.Parameter(dynamic.tensor(5.0)), number
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "weight"] = self.weight.data + 1
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        state_dict = {**state_dict, prefix + "weight": state_dict[prefix + "weight"] - 1}
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def get_extra_state(self) -> Any:
+        return {"number": self.number}
+
+    def set_extra_state(self, state: Any) -> None:
+        self.number = state["number"]
+
+
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),  # noqa: S301  (its own bytes)
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_of_a_parameter_is_a_parameter(copied: Any) -> None:
+    original = nn.Parameter(dynamic.ones(2))
+    original.sum().backward()
+    for made in (copied(original), copied([original])[0], copied({"a": nn.ParameterList([original])})["a"][0]):
+        assert isinstance(made, nn.Parameter)
+        assert made is not original
+        assert made.grad is None
+        module = nn.Module()
+        module.w = made
+        assert [name for name, _ in module.named_parameters()] == ["w"]
+    frozen = copied(nn.Parameter(dynamic.ones(1), requires_grad=False))
+    assert (isinstance(frozen, nn.Parameter), frozen.requires_grad) == (True, False)
+    plain = copied(dynamic.ones(2, requires_grad=True))
+    assert (isinstance(plain, nn.Parameter), plain.requires_grad) == (False, True)
+
+
+def test_what_a_class_saves_itself_comes_back() -> None:
+    one = nn.Sequential(Counting(7), nn.Linear(1, 1))
+    saved = one.state_dict()
+    assert list(saved) == ["0.weight", "0._extra_state", "1.weight", "1.bias"]
+    assert (saved["0.weight"].item(), saved["0._extra_state"]) == (6.0, {"number": 7})
+    other = nn.Sequential(Counting(), nn.Linear(1, 1))
+    other[0].weight.data.zero_()
+    assert other.load_state_dict(saved) == ([], [])
+    assert (other[0].weight.item(), other[0].number) == (5.0, 7)
+    assert other[1].weight.item() == one[1].weight.item()
+    del saved["0._extra_state"], saved["1.bias"]
+    saved["0.more"] = saved["2.weight"] = saved["1.bias.x"] = dynamic.ones(1)
+    assert other.load_state_dict(saved, strict=False) == (
+        ["0._extra_state", "1.bias"],
+        ["2.weight", "0.more", "1.bias.x"],
+    )
+
+
+def test_nothing_is_loaded_where_something_does_not_fit() -> None:
+    module = nn.Sequential(Counting(1), nn.Linear(2, 1))
+    saved = {**module.state_dict(), "0._extra_state": {"number": 9}, "1.bias": dynamic.ones(3)}
+    saved["1.weight"] = dynamic.full((1, 2), 9.0)
+    with pytest.raises(RuntimeError, match=r"size mismatch for 1\.bias: \(3,\)"):
+        module.load_state_dict(saved)
+    assert module[0].number == 1
+    assert 9.0 not in module[1].weight.tolist()[0]
+
+
+def test_statistics_that_are_no_longer_tracked_stay() -> None:
+    x = dynamic.arange(8.0).reshape(4, 2)
+    norm = nn.BatchNorm1d(2)
+    norm.track_running_stats = False
+    assert abs(norm(x).mean().item()) < 1e-6
+    assert (norm.num_batches_tracked.item(), norm.running_mean.tolist()) == (0, [0, 0])
+    np.testing.assert_allclose(norm.eval()(x).numpy(force=True), x.numpy(), rtol=1e-4)
+    instance = nn.InstanceNorm1d(2, track_running_stats=True)
+    instance.track_running_stats = False
+    assert abs(instance.eval()(x[None].transpose(1, 2)).mean().item()) < 1e-6

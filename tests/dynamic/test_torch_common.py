@@ -209,3 +209,73 @@ def test_small_functions() -> None:
     assert static.jit(lambda a: linalg.lu_factor(a).pivots)(A[0]).dtype == np.int32
     with pytest.raises(OptionError, match="does not broadcast"):
         torch.ones(2, 3).sum_to_size(2)
+
+
+def test_the_mode_that_a_statement_sets_lasts() -> None:
+    x = torch.ones(1, requires_grad=True)
+
+    def records() -> bool:
+        return (x * 1).requires_grad
+
+    def noted(gen: bool) -> Any:
+        @torch.set_grad_enabled(gen)
+        def called() -> bool:
+            return records()
+
+        return called
+
+    with torch.no_grad():
+        torch.set_grad_enabled(True)
+        assert records()
+        with torch.set_grad_enabled(False):
+            assert not records()
+        assert records()
+    assert records()
+    assert not noted(False)()
+    torch.set_grad_enabled(mode=False)
+    try:
+        assert not records()
+        assert noted(True)()
+        with torch.enable_grad():
+            assert records()
+        assert not records()
+        other: list[bool] = []
+        thread = threading.Thread(target=lambda: other.append(records()))
+        thread.start()
+        thread.join()
+        assert other == [True]  # a mode is that of a thread
+    finally:
+        torch.set_grad_enabled(True)
+    assert records()
+
+
+@pytest.mark.parametrize("decorate", [torch.no_grad(), torch.no_grad, torch.inference_mode(), torch.set_grad_enabled(False)])
+def test_a_generator_runs_under_its_mode_step_by_step(decorate: Any) -> None:
+    seen: list[Any] = []
+
+    @decorate
+    def steps() -> Any:
+        try:
+            sent = yield torch.is_grad_enabled()
+            seen.append((sent, torch.is_grad_enabled()))
+            try:
+                yield 1
+            except ValueError:
+                yield torch.is_grad_enabled()
+        finally:
+            seen.append(torch.is_grad_enabled())
+        return "end"
+
+    made = steps()
+    assert next(made) is False
+    assert torch.is_grad_enabled()
+    assert made.send("sent") == 1
+    assert made.throw(ValueError()) is False
+    with pytest.raises(StopIteration, match="end"):
+        next(made)
+    assert seen == [("sent", False), False]
+    other = steps()
+    next(other)
+    other.close()
+    assert seen[2:] == [False]
+    assert torch.is_grad_enabled()
