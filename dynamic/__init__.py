@@ -8,17 +8,12 @@ from typing import Any as _Any
 
 from graphs import interpreter as _interpreter  # isort: skip  # noqa: F401  (first: it may refuse to load the others)
 
-from numpy import bool_ as bool  # the names PyTorch gives its dtypes
-from numpy import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
-from numpy import float16 as half
-from numpy import float32 as float  # noqa: F401  (not for `import *`)
-from numpy import float64 as double
-from numpy import int16 as short
-from numpy import int32 as int  # noqa: F401  (not for `import *`)
-from numpy import int64 as long
-
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
 from graphs.ops import public as _ops
+
+from graphs.torch.dtypes import (  # isort: skip
+    bool, double, dtype, float, float16, float32, float64, half, int, int8, int16, int32, int64, long, short, uint8,  # noqa: F401  (`float` and `int` not for `import *`)
+)  # fmt: skip
 
 # These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
 from graphs.torch import linalg  # isort: skip

@@ -17,7 +17,7 @@ from graphs import ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
-from graphs.torch import devices
+from graphs.torch import devices, dtypes
 from graphs.torch.guard import guard, guarded
 from graphs.torch.words import as_dtype, sizes
 
@@ -327,9 +327,9 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
-def get_default_dtype() -> type[np.float32]:
+def get_default_dtype() -> Any:
     """The dtype of Python floats: float32."""
-    return np.float32
+    return dtypes.float32
 
 
 def set_default_device(device: Any) -> None:
@@ -354,14 +354,14 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype of a result of two tensors or numbers."""
     from graphs.torch.promotion import result_dtype
 
-    return result_dtype((tensor1, tensor2))
+    return dtypes.dtype(result_dtype((tensor1, tensor2)))
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype that holds what two dtypes hold."""
     from graphs.torch.promotion import widest
 
-    return widest(as_dtype(type1), as_dtype(type2))
+    return dtypes.dtype(widest(as_dtype(type1), as_dtype(type2)))
 
 
 def can_cast(from_: Any, to: Any) -> bool:

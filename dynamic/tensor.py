@@ -19,7 +19,9 @@ from graphs.errors import DTypeError, GraphError, NotDifferentiableError, locate
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
 from graphs.torch import arithmetic, comparing, devices, functions, pointwise, printing, products
+from graphs.torch.dtypes import by_number
 from graphs.torch.methods import Count, TorchNames
+from graphs.torch.parts import mask_of
 
 
 def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,9 +87,10 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return self._data.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+    def dtype(self) -> Any:
         """The type of the elements."""
-        return self._data.dtype
+        held = self._data.dtype
+        return by_number.get(held.num, held)
 
     @property
     def ndim(self) -> int:
@@ -313,7 +316,7 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         # and what loops over a first axis are made of; one slice is the next.
         if type(key) is int or (type(key) is slice and self.ndim):
             return getitem(self, key)
-        return super().__getitem__(key)
+        return super().__getitem__(_as_pytorch_reads(key))
 
     def __reversed__(self) -> Any:
         return functions.flip(self, 0) if self.ndim else self
@@ -346,7 +349,7 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return self
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._assign(ops.setitem(self, value, key))
+        self._assign(ops.setitem(self, value, _as_pytorch_reads(key)))
 
 
 parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
@@ -382,6 +385,16 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     except DTypeError as error:
         raise DTypeError(located(str(error))) from None
     return array
+
+
+def _as_pytorch_reads(key: Any) -> Any:
+    """A key as NumPy reads it: a list of lists is a tuple in PyTorch, and a tensor of bytes is a mask."""
+    if isinstance(key, list) and any(part is None or part is ... or isinstance(part, _PARTS) for part in key):
+        key = tuple(key)
+    return tuple(map(mask_of, key)) if isinstance(key, tuple) else mask_of(key)
+
+
+_PARTS = (list, tuple, slice, Tensor)
 
 
 def _plain(data: Any) -> Any:

@@ -62,7 +62,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
     return TensorSpec((), value.dtype if holds_values else value).dtype
 
 
-def finfo(type: Any, /) -> FloatInfo:
+def finfo(type: Any) -> FloatInfo:
     """The limits of a floating point dtype, or of the dtype of an array. Raises DTypeError for any other."""
     dtype = _dtype(type)
     if dtype.kind != "f":
@@ -71,7 +71,7 @@ def finfo(type: Any, /) -> FloatInfo:
     return FloatInfo(info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), dtype)
 
 
-def iinfo(type: Any, /) -> IntInfo:
+def iinfo(type: Any) -> IntInfo:
     """The limits of an integer dtype, or of the dtype of an array. Raises DTypeError for any other."""
     dtype = _dtype(type)
     if dtype.kind not in "iu":

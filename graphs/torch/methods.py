@@ -10,10 +10,11 @@ import numpy as np
 from graphs import ops
 from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
-from graphs.torch import devices, functions, shapes
+from graphs.torch import devices, dtypes, functions, shapes
 from graphs.torch.function_methods import FunctionMethods
 from graphs.torch.words import as_dtype, cast, ndim_of, place
 
+_DTYPES = (type, np.dtype, dtypes.dtype)
 NAMES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
     "int8": "Char", "uint8": "Byte", "bool": "Bool",
@@ -77,7 +78,7 @@ class TorchNames(FunctionMethods, Conversions):
         for target in args:
             if isinstance(target, str):
                 devices.check(target)
-            elif isinstance(target, (type, np.dtype)):
+            elif isinstance(target, _DTYPES):
                 dtype = target
             elif hasattr(target, "shape"):
                 dtype = dtype_of(target)
@@ -92,7 +93,7 @@ class TorchNames(FunctionMethods, Conversions):
         """The name of the kind of tensor, or the values in a dtype."""
         if dtype is None:
             return f"torch.{NAMES[dtype_of(self).name]}Tensor"
-        return self.to(dtype if isinstance(dtype, (type, np.dtype)) else dtype.dtype)
+        return self.to(dtype if isinstance(dtype, _DTYPES) else dtype.dtype)
 
     def type_as(self, other: Any) -> Self:
         """The values in the dtype of another tensor."""

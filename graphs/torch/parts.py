@@ -67,11 +67,17 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     return ops.reshape(result, shape_of(input))
 
 
+def mask_of(index: Any) -> Any:
+    """An index; bools for one of bytes, which PyTorch takes for a mask."""
+    is_mask = hasattr(index, "dtype") and index.dtype == np.uint8
+    return ops.astype(index, np.bool_) if is_mask else index
+
+
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """With `values` at the places that a tuple of indices or masks names, or added there."""
     if not hasattr(values, "dtype") or dtype_of(values) != dtype_of(input):
         raise DTypeError(f"index_put writes tensors of {dtype_of(input)} here; convert the values with .to(dtype)")
-    key = tuple([slice(None) if index is None else index for index in indices])
+    key = tuple([slice(None) if index is None else mask_of(index) for index in indices])
     if not accumulate:
         return ops.setitem(input, values, key)
     places = ops.index(np.arange(ops.reshape(input, (-1,)).shape[0]).reshape(shape_of(input)), key)

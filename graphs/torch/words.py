@@ -50,8 +50,8 @@ def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype as NumPy has it; Python's `float` is the default dtype, as in PyTorch."""
-    return np.dtype(np.float32) if dtype is float else np.dtype(dtype)
+    """A dtype as NumPy has it; Python's `float` is float64, as in PyTorch."""
+    return np.dtype(dtype)
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -412,7 +412,7 @@ class Counting(nn.Module):
 
 COPIES = {
     "deepcopy": copy.deepcopy,
-    "pickle": lambda value: pickle.loads(pickle.dumps(value)),  # noqa: S301  (its own bytes)
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
 }
 
 

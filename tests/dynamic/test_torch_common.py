@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -249,11 +251,14 @@ def test_the_mode_that_a_statement_sets_lasts() -> None:
     assert records()
 
 
-@pytest.mark.parametrize("decorate", [torch.no_grad(), torch.no_grad, torch.inference_mode(), torch.set_grad_enabled(False)])
-def test_a_generator_runs_under_its_mode_step_by_step(decorate: Any) -> None:
+@pytest.mark.parametrize(
+    "decorator",
+    [torch.no_grad, torch.inference_mode, partial(torch.set_grad_enabled, False), partial(lambda: torch.no_grad)],
+)
+def test_a_generator_runs_under_its_mode_step_by_step(decorator: Any) -> None:
     seen: list[Any] = []
 
-    @decorate
+    @decorator()
     def steps() -> Any:
         try:
             sent = yield torch.is_grad_enabled()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import operator
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import dynamic as torch
 import graphs as g
 from graphs.errors import ArtifactError, DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError
+from tests.helpers.together import together
 
 X = [[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]]
 
@@ -258,3 +261,78 @@ def test_densities() -> None:
     normal = torch.distributions.Normal(torch.tensor(1.0), torch.tensor(2.0))
     assert normal.log_prob(torch.tensor(2.0)).item() == pytest.approx(-1.7370857)
     assert normal.entropy().item() == pytest.approx(2.1120857)
+
+
+KEYS: dict[str, tuple[Any, Any]] = {
+    "a mask of bytes": (lambda t: t.tensor([1, 0, 0, 1], dtype=t.uint8), [[0, 1, 2, 3], [12, 13, 14, 15]]),
+    "a mask of bytes beside a slice": (
+        lambda t: (slice(0, 1), t.tensor([1, 0, 0, 1], dtype=t.uint8)),
+        [[0, 3]],
+    ),
+    "a comparison in bytes": (lambda t: (t.arange(16).reshape(4, 4) > 13).byte(), [14, 15]),
+    "a list of lists": (lambda t: [[1, 1, 3], [0]], [4, 4, 12]),
+    "a list of one list": (lambda t: [[0, 1]], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+    "a list of tensors": (lambda t: [t.tensor([0, 1]), t.tensor([2, 3])], [2, 7]),
+    "a list with a slice": (lambda t: [slice(0, 2), 1], [1, 5]),
+    "a list of ints": (lambda t: [0, 2], [[0, 1, 2, 3], [8, 9, 10, 11]]),
+    "a list of bools": (lambda t: [True, False, False, False], [[0, 1, 2, 3]]),
+}
+
+
+@together("key,wanted", KEYS.values(), KEYS)
+def test_a_key_means_what_it_does_in_pytorch(key: Any, wanted: Any) -> None:
+    x = torch.arange(16).reshape(4, 4)
+    assert x[key(torch)].tolist() == wanted
+    x[key(torch)] = -1
+    assert (x == -1).sum().item() == len({*np.ravel(wanted).tolist()})
+
+
+def test_index_put_takes_a_mask_of_bytes() -> None:
+    x = torch.zeros(3)
+    x.index_put_((torch.tensor([1, 0, 1], dtype=torch.uint8),), torch.tensor(7.0))
+    assert x.tolist() == [7, 0, 7]
+
+
+# Dtypes --------------------------------------------------------------------------------------------------------------
+
+NUMPYS = {
+    "bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+}  # fmt: skip
+
+
+@together("name,numpys", NUMPYS.items(), NUMPYS)
+def test_a_dtype_is_pytorchs_and_numpys_at_once(name: str, numpys: Any) -> None:
+    dtype = getattr(torch, name)
+    x = torch.zeros(2, dtype=dtype)
+    assert x.dtype is dtype
+    assert str(dtype) == repr(dtype) == f"torch.{name}"
+    assert isinstance(dtype, torch.dtype)
+    for other in (numpys, np.dtype(numpys)):
+        assert dtype == other
+        assert other == dtype
+        assert {dtype: 1}[np.dtype(numpys)] == {np.dtype(numpys): 1}[dtype] == 1
+        assert np.zeros(1, dtype).dtype == np.dtype(dtype) == torch.zeros(1, dtype=other).dtype
+    assert [other for other in NUMPYS if getattr(torch, other) == dtype] == [name]
+    assert dtype not in (None, "no dtype", 3)
+    assert (dtype.itemsize, dtype.is_floating_point) == (x.itemsize, x.is_floating_point())
+    assert dtype.is_signed is (name[0] in "fi")
+    assert not dtype.is_complex
+    assert pickle.loads(pickle.dumps(dtype)) is copy.deepcopy(dtype) is dtype
+
+
+def test_pythons_types_are_dtypes_as_in_pytorch() -> None:
+    x = torch.ones(2)
+    makers = [torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn]
+    made = [make(2, dtype=float) for make in makers] + [
+        torch.tensor([1], dtype=float), torch.full((2,), 1, dtype=float), torch.arange(3, dtype=float),
+        torch.eye(2, dtype=float), torch.zeros_like(x, dtype=float), torch.linspace(0, 1, 3, dtype=float),
+        x.new_zeros(2, dtype=float), torch.as_tensor([1.0], dtype=float), torch.asarray([1], dtype=float),
+        x.to(float), x.to(dtype=float), x.sum(dtype=float), x.mean(dtype=float), x.cumsum(0, dtype=float),
+        x.prod(dtype=float), torch.softmax(x, 0, dtype=float), x.type(float),
+    ]  # fmt: skip
+    assert {t.dtype for t in made} == {torch.float64}
+    assert {torch.zeros(2, dtype=int).dtype, x.to(int).dtype, x.sum(dtype=int).dtype} == {torch.int64}
+    assert torch.zeros(2, dtype=bool).dtype is torch.bool
+    assert x.dtype in {torch.float16, torch.float32}
+    assert torch.get_default_dtype() is torch.float32

@@ -1,0 +1,76 @@
+"""PyTorch's dtypes: NumPy's, with PyTorch's names and questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "bool",
+    "double",
+    "dtype",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "half",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "long",
+    "short",
+    "uint8",
+]  # fmt: skip
+
+
+class dtype:  # noqa: N801  (PyTorch's name)
+    """The dtype of tensors: equal to NumPy's, with its hash, and taken by NumPy in its place. There is one of each."""
+
+    __slots__ = ("_hash", "dtype", "is_floating_point", "is_signed", "itemsize", "kind", "name")
+
+    is_complex = False
+
+    def __new__(cls, of: Any) -> dtype:  # noqa: PYI034  (nobody derives from it)
+        """Of anything that NumPy takes for a dtype."""
+        held: np.dtype[Any] = np.dtype(of)
+        return by_number.get(held.num) or cls._made(held)
+
+    @classmethod
+    def _made(cls, held: np.dtype[Any]) -> dtype:
+        made = object.__new__(cls)
+        made.dtype, made.kind, made.itemsize, made.name = held, held.kind, held.itemsize, held.name
+        made.is_floating_point, made.is_signed = held.kind == "f", held.kind in "fi"
+        made._hash = hash(held)
+        return by_number.setdefault(held.num, made)
+
+    def __eq__(self, other: object) -> Any:
+        return other is self or (other is not None and self.dtype == other)
+
+    def __hash__(self) -> Any:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dtype, name)  # what NumPy's has besides
+
+    def __reduce__(self) -> Any:
+        return dtype, (self.name,)
+
+
+by_number: dict[Any, dtype] = {}
+"""Each by the number of NumPy's, which is found sooner than NumPy's itself."""
+
+bool = dtype(np.bool_)
+float16 = half = dtype(np.float16)
+float32 = float = dtype(np.float32)
+float64 = double = dtype(np.float64)
+int8 = dtype(np.int8)
+int16 = short = dtype(np.int16)
+int32 = int = dtype(np.int32)
+int64 = long = dtype(np.int64)
+uint8 = dtype(np.uint8)
