@@ -31,11 +31,15 @@ def origin(value: Any, dtype: str) -> str:
         if name in read or isinstance(made, ast.AugAssign):
             latest, name = " at the latest", None
             break
-        name = next((key for key in read if str(getattr(frame.f_locals.get(key), "dtype", "")) == dtype), None)
+        name = next((key for key in read if _name_of(frame.f_locals.get(key)) == dtype), None)
     if made is None or name is not None:  # or it is an argument: then the caller made it so
         return ""
     file = frame.f_code.co_filename
     return f"{dtype} since {Path(file).name}:{made.lineno}{latest}, {linecache.getline(file, made.lineno).strip()}"
+
+
+def _name_of(value: Any) -> str:
+    return getattr(getattr(value, "dtype", None), "name", "")
 
 
 Assignment = ast.Assign | ast.AugAssign | ast.AnnAssign

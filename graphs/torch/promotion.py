@@ -47,9 +47,8 @@ def promoted(*operands: Any) -> Sequence[Any]:
 
 def compared(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
-    if all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands):
-        return operands
-    return promoted(*operands)
+    is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
+    return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promoted(*operands)
 
 
 def of_floats(function: Function) -> Function:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from static.call.reasons import difference, remedy
 from static.call.widening import Widening
 from static.convert import converted
 from static.padding.proof import Names, Specialisation
+from static.trace.converting import callee
 from static.trace.tracing import is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default
@@ -53,6 +55,11 @@ class Jitted:
         else:  # an object that is called, such as a module: its attributes are its own
             self.__name__ = type(f).__name__
         self.f, self.limit, self.strict = f, limit, strict
+        self._again = functools.partial(
+            Jitted, shapes=shapes, limit=limit, strict=strict, dims=dims, buckets=buckets, check=check, backend=backend,
+            threads=threads, convert=convert,
+        )  # fmt: skip
+        self._by_words: dict[tuple[str, ...], Jitted] = {}
         self._shapes, self._has_warned = shapes, False
         self._compile = functools.partial(compile, backend=backend, threads=threads, convert=convert)
         self.convert = convert
@@ -68,15 +75,32 @@ class Jitted:
         self._guards: Guards = {}  # of all that was compiled
         self._guarded: tuple[Any, ...] = ()  # their values at the call seen last
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **words: Any) -> Any:
         """Run, compiling first when these arguments are of a new kind.
 
         Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
         """
+        if words:
+            return self._with_words(args, words)
         if self._guards:
             self._look()
         result = self._cache(args)
         return self._closely(args) if result is NotImplemented else result
+
+    def _with_words(self, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
+        """A call with keywords: one by places, or where the function takes some by name alone, of a function that does.
+
+        Raises TypeError for keywords that the function does not take.
+        """
+        bound = inspect.signature(self.f).bind(*args, **words)
+        bound.apply_defaults()
+        by_name = {name: value for name, value in bound.kwargs.items() if name in words}
+        if not by_name:
+            return self(*bound.args)
+        names = tuple(by_name)
+        if names not in self._by_words:
+            self._by_words[names] = self._again(_by_places(self.f, names))
+        return self._by_words[names](*bound.args, *by_name.values())
 
     @property
     def stats(self) -> Stats:
@@ -237,3 +261,14 @@ def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | No
     if isinstance(buckets, int) or lengths is not None:
         raise ValueError("buckets are as many as you say for the lengths you expect: give both, buckets=4, lengths=...")
     return buckets
+
+
+def _by_places(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """The function with its last arguments for these keywords."""
+
+    @functools.wraps(f)
+    def called(*args: Any) -> Any:
+        first = len(args) - len(names)
+        return callee(f)(*args[:first], **dict(zip(names, args[first:], strict=True)))
+
+    return called

@@ -175,7 +175,7 @@ def test_older_ways_of_making_a_tensor():
     for data in (True, 1.5):
         with pytest.raises(ArgumentError, match="say new_empty or new_tensor"):
             x.new(data)
-    with pytest.raises(DTypeError, match="in its dtype int64"):
+    with pytest.raises(DTypeError, match=r"in its dtype torch\.int64"):
         x.new(torch.tensor([1, 2]))
     with pytest.raises(TypeError, match="new_empty or new_tensor"):
         x.new(x.shape)

@@ -176,3 +176,38 @@ def test_what_a_policy_has_learnt_counts_at_once_even_if_the_call_then_fails():
         with pytest.raises(GraphError):
             jitted(ones(n))
     assert (jitted.stats.hits, jitted.stats.misses) == (1, 3)
+
+
+def scaled(x: Any, w: Any = 2.0, *, by: Any = 1.0, negate: bool = False) -> Any:
+    total = (x * w * by).sum()
+    return -total if negate else total
+
+
+def chosen(x: Any, *, above: Any) -> Any:
+    if x.sum() > above:
+        return x
+    return -x
+
+
+def test_arguments_go_by_their_names() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    calls: list[dict[str, Any]] = [
+        {"x": x}, {"x": x, "w": x}, {"x": x, "w": 3.0}, {"x": x, "by": x}, {"x": x, "w": x, "by": 2.0, "negate": True},
+        {"negate": True, "x": x},
+    ]  # fmt: skip
+    for options in ({}, {"backend": "native"}, {"convert": True}, {"shapes": "exact"}):
+        compiled = static.jit(scaled, **options)
+        for words in calls:
+            assert compiled(**words) == pytest.approx(scaled(**words))
+    assert compiled(x, by=x) == scaled(x, by=x)
+    compiles = compiled.stats.compiles
+    compiled(w=x, x=x)
+    compiled(x, x)
+    assert compiled.stats.compiles == compiles
+    assert static.jit(static.grad(scaled))(x, w=3.0).tolist() == [3, 3, 3]
+    either = static.jit(chosen, convert=True)
+    assert [either(x, above=np.float64(limit)).tolist() for limit in (5, 7)] == [x.tolist(), (-x).tolist()]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'much'"):
+        compiled(x, much=2.0)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        compiled(w=x)

@@ -8,6 +8,7 @@ import functools
 import heapq
 import inspect
 import itertools
+import operator
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -24,7 +25,17 @@ from static.convert.stage.branches import choose
 from static.convert.stage.iterators import check_takes
 from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import born, is_conditional
-from static.convert.stage.sorting import heapify, heappop, heappush, ordered
+from static.convert.stage.sorting import (
+    heapify,
+    heappop,
+    heappush,
+    heappushpop,
+    heapreplace,
+    holds_symbols,
+    nlargest,
+    nsmallest,
+    ordered,
+)
 from static.convert.stage.streams import (
     Streamed,
     TakenWhile,
@@ -37,7 +48,7 @@ from static.convert.stage.streams import (
     zipped,
 )
 from static.convert.stage.trees import leaves
-from static.convert.stage.unknown import is_symbol, refuse, truth, weak
+from static.convert.stage.unknown import is_number, is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
 
 
@@ -93,8 +104,10 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
         items = args[0] if len(args) == 1 else args
         check_takes(items)
         pairs = [(item, item if key is None else key(item)) for item in items]
-        if not any(is_symbol(key) for _, key in pairs):
+        if not holds_symbols([key for _, key in pairs]):
             return plain(pairs, key=lambda pair: pair[1], **_in_pair(options))[0]
+        if not all(is_symbol(key) or is_number(key) for _, key in pairs):  # tuples: part by part
+            return ordered(pairs, key=operator.itemgetter(1), reverse=plain is max)[0][0]
         best = pairs[0]
         for pair in pairs[1:]:
             best = choose(better(pair[1], best[1]), lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
@@ -214,6 +227,10 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     heapq.heapify: heapify,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
+    heapq.heappushpop: heappushpop,
+    heapq.heapreplace: heapreplace,
+    heapq.nlargest: nlargest,
+    heapq.nsmallest: nsmallest,
     map: mapped,
     filter: filtered,
     zip: zipped,
@@ -232,5 +249,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
 }
 """What is called in place of a function of Python's."""
 
-CALLING = frozenset([max, min, sorted, map, filter, itertools.takewhile, functools.reduce])
+CALLING = frozenset(
+    [max, min, sorted, heapq.nlargest, heapq.nsmallest, map, filter, itertools.takewhile, functools.reduce]
+)
 """Those that call functions which they are given."""

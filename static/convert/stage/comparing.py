@@ -20,11 +20,25 @@ from static.convert.stage.unknown import is_symbol, negated
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 
 
+_STRICT = {"lt": operator.lt, "le": operator.lt, "gt": operator.gt, "ge": operator.gt}
+
+
+def _in_turn(plain: Callable[[Any, Any], Any], strict: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Sequences compared: by the first parts that differ, or by length where none do."""
+    result: Any = plain(len(left), len(right))
+    for one, other in reversed(list(zip(left, right, strict=False))):
+        compared = _ORDERS[strict](one, other)
+        result = any_of(compared, lambda one=one, other=other, rest=result: both(equal(one, other), lambda: rest))  # type: ignore[misc]
+    return result
+
+
 def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
     def compare(left: Any, right: Any) -> Any:
         if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):  # Python compares what they hold
             check_read(left)
             check_read(right)
+            if type(left) is type(right) and isinstance(left, (list, tuple)) and method in _STRICT:
+                return _in_turn(plain, _STRICT[method], left, right)
         returned = by_method(method, left, right)
         if returned is NotImplemented and type(right) is not type(left):
             returned = by_method(reflected, right, left)
@@ -37,6 +51,7 @@ less = _comparison(operator.lt, "lt", "gt")
 less_equal = _comparison(operator.le, "le", "ge")
 greater = _comparison(operator.gt, "gt", "lt")
 greater_equal = _comparison(operator.ge, "ge", "le")
+_ORDERS = {operator.lt: less, operator.gt: greater}
 _equal = _comparison(operator.eq, "eq", "eq")
 _not_equal = _comparison(operator.ne, "ne", "ne")
 

@@ -314,6 +314,52 @@ def a_heap_of_values(x):
     return heapq.heappop(heap) * 2
 
 
+@right
+def pairs_that_are_sorted(x):
+    ranked = sorted([(value > 0, value, i) for i, value in enumerate(x)], reverse=True)
+    ranked.sort()
+    return ranked[0][1] + 10 * ranked[0][2] + 100 * ranked[-1][2]
+
+
+@right
+def a_heap_of_pairs(x):
+    heap = []
+    for i in range(4):
+        heapq.heappush(heap, (x[i] > 0, i))
+    first, last = heapq.heappop(heap), heapq.heappushpop(heap, (x[0] > 1, 7))
+    again = heapq.heapreplace(heap, (x[1] > 1, 8))
+    return first[1] + 10 * last[1] + 100 * again[1] + x[0]
+
+
+@right
+def the_largest_of_pairs(x):
+    best, least = max((x[i] > 0, i) for i in range(4)), min([[x[i] > 1, -i] for i in range(4)])
+    top, low = heapq.nlargest(2, [(v, i) for i, v in enumerate(x)]), heapq.nsmallest(1, range(4), key=lambda i: -x[i])
+    return best[1] + 10 * least[1] + 100 * top[1][1] + 1000 * low[0] + x[0]
+
+
+@right
+def pairs_that_are_compared(x):
+    first = 1.0 if (x[0] > 0, x[1]) < (x[2] > 0, x[3]) else 2.0
+    second = 10.0 if [x[1], 2] >= [x[1], x[2]] else 20.0
+    return x[0] + first + second + (100.0 if (x[0], 1) > (x[0],) else 200.0)
+
+
+@right
+def beams(x):
+    kept = [(0.0, [0])]
+    for k in range(3):
+        grown = [(score + x[k] * (j + 1), [*path, j]) for score, path in kept for j in range(2)]
+        kept = sorted(grown, key=lambda beam: beam[0], reverse=True)[:2]
+    return kept[0][0] + 10 * kept[0][1][-1] + 100 * kept[1][1][1]
+
+
+@refused
+def pairs_with_a_text_that_differs(x):
+    ranked = sorted([(x[i], "abcd"[i]) for i in range(4)])
+    return ranked[0][0]
+
+
 @refused
 def a_numpy_array_written_in_a_branch(x):
     kept = np.zeros(3)
