@@ -109,10 +109,9 @@ from graphs.ops.creation import (
     from_dlpack as from_dlpack,
 )
 from graphs.ops.dtypes import (
-    __array_api_version__ as __array_api_version__, __array_namespace_info__ as __array_namespace_info__, bool as bool,
-    e as e, finfo as finfo, float16 as float16, float32 as float32, float64 as float64, iinfo as iinfo, inf as inf,
-    int16 as int16, int32 as int32, int64 as int64, int8 as int8, isdtype as isdtype, nan as nan, newaxis as newaxis,
-    pi as pi, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
+    __array_api_version__ as __array_api_version__, __array_namespace_info__ as __array_namespace_info__, e as e,
+    finfo as finfo, iinfo as iinfo, inf as inf, isdtype as isdtype, nan as nan, newaxis as newaxis, pi as pi,
+    uint16 as uint16, uint32 as uint32, uint64 as uint64,
 )
 from graphs.ops.effects import (
     breakpoint as breakpoint, print as print,
@@ -210,6 +209,11 @@ from graphs.torch.comparing import (
 from graphs.torch.devices import (
     device as device,
 )
+from graphs.torch.dtypes import (
+    bool as bool, double as double, dtype as dtype, float as float, float16 as float16, float32 as float32,
+    float64 as float64, half as half, int as int, int16 as int16, int32 as int32, int64 as int64, int8 as int8,
+    long as long, short as short, uint8 as uint8,
+)
 from graphs.torch.joining import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
     cartesian_prod as cartesian_prod, cat as cat, column_stack as column_stack, combinations as combinations,
@@ -281,9 +285,6 @@ from graphs.torch.shapes import (
     select as select, split as split, split_with_sizes as split_with_sizes, squeeze as squeeze, swapaxes as swapaxes,
     swapdims as swapdims, t as t, tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind,
     unflatten as unflatten, unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
-)
-from numpy import (
-    dtype as dtype, float16 as half, float32 as float, float64 as double, int16 as short, int32 as int, int64 as long,
 )
 
 Entry = Node

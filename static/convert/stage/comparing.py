@@ -26,9 +26,9 @@ _STRICT = {"lt": operator.lt, "le": operator.lt, "gt": operator.gt, "ge": operat
 def _in_turn(plain: Callable[[Any, Any], Any], strict: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Sequences compared: by the first parts that differ, or by length where none do."""
     result: Any = plain(len(left), len(right))
-    for one, other in reversed(list(zip(left, right, strict=False))):
-        compared = _ORDERS[strict](one, other)
-        result = any_of(compared, lambda one=one, other=other, rest=result: both(equal(one, other), lambda: rest))  # type: ignore[misc]
+    for part, other in reversed(list(zip(left, right, strict=False))):
+        compared = _ORDERS[strict](part, other)
+        result = any_of(compared, lambda part=part, other=other, rest=result: both(equal(part, other), lambda: rest))  # type: ignore[misc]
     return result
 
 

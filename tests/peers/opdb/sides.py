@@ -16,6 +16,7 @@ import torch
 
 from dynamic.pytorch import formats
 from graphs.errors import GraphError
+from graphs.torch import dtypes
 from tests.peers.opdb.samples import Call, retold
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -167,7 +168,7 @@ class Side:
             return tuple([(word, self.plain(item)) for word, item in sorted(value.items())])
         if isinstance(value, (list, tuple)):
             return tuple(map(self.plain, value))
-        if isinstance(value, (*_WORDS, formats.memory_format, np.dtype, type)):
+        if isinstance(value, (*_WORDS, formats.memory_format, np.dtype, type, dtypes.dtype)):
             return "a dtype, layout or device"
         return value
 
