@@ -80,9 +80,9 @@ class Node:
         return grad_fn_name(self.op.name, {**self.attrs, **ndims})
 
     @property
-    def next_functions(self) -> Sequence[Edge]:
-        """What the inputs came from."""
-        return self.edges
+    def next_functions(self) -> tuple[tuple[Edge, int], ...]:
+        """What each input came from, and which of its results it is: nodes have one."""
+        return tuple([(edge, 0) for edge in self.edges])
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -121,9 +121,9 @@ class Leaf:
         return "AccumulateGrad"
 
     @property
-    def next_functions(self) -> Sequence[Edge]:
+    def next_functions(self) -> tuple[tuple[Edge, int], ...]:
         """Nothing: here a gradient stays."""
-        return self.edges
+        return ()
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"

@@ -16,7 +16,7 @@ from dynamic.nn.linear import Linear
 from dynamic.nn.making import empty, full
 from dynamic.nn.module import Module
 from graphs import ops
-from graphs.errors import GraphError, OptionError, located
+from graphs.errors import GraphError, OptionError, ShapeError, located
 from graphs.ops.shapes import check_groups, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
@@ -113,7 +113,10 @@ class MultiheadAttention(Module):
         """
         if is_causal and attn_mask is None:
             raise GraphError(located("MultiheadAttention: is_causal is a hint about attn_mask; give that too"))
-        single = len(shape_of(query)) == 2
+        axes = [len(shape_of(x)) for x in (query, key, value)]
+        if axes[0] not in (2, 3) or set(axes) != {axes[0]}:
+            raise ShapeError(located(f"MultiheadAttention: query, key and value have 2 or 3 axes alike, not {axes}"))
+        single = axes[0] == 2
         inputs = [self._by_batch(x, single) for x in (query, key, value)]
         q, k, v = map(self._heads, self._projected(*inputs))
         mask = _allowed(attn_mask, key_padding_mask, self.num_heads, single, q)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import dispatch, ops
 from graphs.errors import ShapeError
 from graphs.op import Array
 from graphs.ops.shapes import as_operand, positive_axis, shape_of
@@ -91,7 +91,8 @@ def _diagflat(v: Array, k: int = 0) -> Array:
 def _delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     x = ops.reshape(arr, (-1,)) if axis is None else arr
     at = positive_axis(axis or 0, len(shape_of(x)))
-    return ops.take(x, np.delete(np.arange(int(shape_of(x)[at])), obj), axis=at)
+    places = np.asarray(obj) if dispatch.interpreter_of(obj) else obj  # NumPy would hand a tensor back to this function
+    return ops.take(x, np.delete(np.arange(int(shape_of(x)[at])), places), axis=at)
 
 
 def _along(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:

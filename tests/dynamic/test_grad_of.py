@@ -298,7 +298,7 @@ def test_printing_a_tape_loads_no_plotting() -> None:
 
 def test_next_functions_lead_to_the_leaves() -> None:
     x = leaf(1)
-    (end,) = [e for e in (x * 2).grad_fn.next_functions if e is not None]
+    (end,) = [e for e, _ in (x * 2).grad_fn.next_functions if e is not None]
     assert repr(end).startswith("<AccumulateGrad object at 0x")
     assert end.next_functions == ()
     assert x.grad_fn is None

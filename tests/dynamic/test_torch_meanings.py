@@ -336,3 +336,31 @@ def test_pythons_types_are_dtypes_as_in_pytorch() -> None:
     assert torch.zeros(2, dtype=bool).dtype is torch.bool
     assert x.dtype in {torch.float16, torch.float32}
     assert torch.get_default_dtype() is torch.float32
+
+
+def test_what_is_no_call_of_pytorchs_says_so() -> None:
+    with pytest.raises(TypeError, match=r"eq: takes tensors, got \(2, 3\), write one of them as torch\.tensor"):
+        torch.eq(2, 3)
+    attend = torch.nn.MultiheadAttention(4, 2)
+    with pytest.raises(ShapeError, match=r"query, key and value have 2 or 3 axes alike, not \[2, 3, 3\]"):
+        attend(torch.ones(4, 4), torch.ones(4, 4, 4), torch.ones(4, 4, 4))
+
+
+def test_numpys_delete_takes_a_tensor_of_places() -> None:
+    x, places = torch.arange(5.0), torch.tensor([1, 2])
+    assert np.delete(x, places).tolist() == np.delete(x.numpy(), places.numpy()).tolist() == [0, 3, 4]
+    assert np.delete(np.arange(5), places).tolist() == [0, 3, 4]
+
+
+def test_pools_of_infinite_norms_are_extremes() -> None:
+    x = torch.tensor([[[-0.5, 0.25, -0.125, 0.75, -1.0]]])
+    pool = torch.nn.functional.lp_pool1d
+    assert pool(x, math.inf, 3, 2).tolist() == [[[0.5, 1.0]]]
+    assert pool(x, -math.inf, 3, 2).tolist() == [[[0.125, 0.125]]]
+    assert torch.nn.LPPool1d(math.inf, 2, ceil_mode=True)(x).tolist() == [[[0.5, 0.75, 1.0]]]
+    assert torch.nn.functional.lp_pool2d(x[None], math.inf, (1, 5)).tolist() == [[[[1.0]]]]
+
+
+def test_nothing_in_three_parts_is_three_times_nothing() -> None:
+    assert [part.shape for part in torch.zeros(0, 2).chunk(3)] == [(0, 2)] * 3
+    assert [part.shape for part in torch.zeros(5, 2).chunk(3)] == [(2, 2), (2, 2), (1, 2)]

@@ -36,7 +36,7 @@ def content(alias):
         return np.asarray(alias).tobytes()
     if isinstance(alias, dynamic.Tensor):
         if alias.requires_grad:
-            return alias.grad_fn.next_functions[0].saved[0].tobytes()
+            return alias.grad_fn.next_functions[0][0].saved[0].tobytes()
         return alias.numpy().tobytes()
     if isinstance(alias, np.nditer):
         return alias.operands[0].tobytes()
