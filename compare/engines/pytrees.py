@@ -90,7 +90,7 @@ def differentiated(loss: Function, argnum: int) -> Function:
 
     def step(*args: Any) -> tuple[Any, Any]:
         leaves, structure = jax.tree_util.tree_flatten(args[argnum])
-        at = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
+        at = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not at:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
 
@@ -113,6 +113,17 @@ def _is_float(leaf: Any) -> bool:
     import jax.numpy as jnp
 
     return isinstance(leaf, float) or (hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.floating)))
+
+
+def _is_inexact(leaf: Any) -> bool:
+    """Whether a loss may be differentiated in it: a float, or a complex number."""
+    import jax.numpy as jnp
+
+    return (
+        isinstance(leaf, complex)
+        or _is_float(leaf)
+        or (hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.complexfloating)))
+    )
 
 
 def _scalar(value: Any, structure: Any) -> Any:
