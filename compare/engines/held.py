@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import optree
 
-from compare.engines.reached import ReachedCode, outermost
+from compare.engines.reached import ReachedCode, is_users_class, outermost
 
 PLAIN = ":plain"
 """Ends the name of a tensor that is an attribute of a module, and neither a parameter nor a buffer."""
+
+
+def names_in(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], code: ReachedCode) -> dict[int, str]:
+    """What the code calls its values: globals and outer variables, attributes of the user's objects, parameters."""
+    names: dict[int, str] = {}
+    for value in code.values:
+        if is_users_class(type(value)):
+            names |= {id(inner): name for name, inner in getattr(value, "__dict__", {}).items()}
+    names |= {id(place.read()): place.name for place in code.places}
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return names
+    return {**{id(value): name for name, value in zip(parameters, calls[0], strict=False)}, **names}
 
 
 @dataclass(frozen=True)
@@ -39,8 +54,7 @@ class Kinds:
     def held(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
         """The tensors of the modules that function and calls reach, and those that the function reaches by itself."""
         reached = ReachedCode(function).values
-        values = [*self.leaves(list(calls)), *reached]
-        modules = outermost([value for value in values if isinstance(value, self.module)])
+        modules = self._outermost(calls, reached)
         inside = {f"{i}.{name}": tensor for i, module in enumerate(modules) for name, tensor in self._of(module)}
         theirs = {id(tensor) for tensor in inside.values()}
         alone = {id(value): value for value in reached if isinstance(value, self.tensor) and id(value) not in theirs}
@@ -55,6 +69,24 @@ class Kinds:
             for name, tensor in held.items()
             if tensor.dtype.kind == "f" and (name in registered or tensor.requires_grad)
         }
+
+    def labels(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+        """What messages call that state, by its keys: ``the parameter `net.fc.weight` ``."""
+        code = ReachedCode(function)
+        names = names_in(function, calls, code)
+        modules = self._outermost(calls, code.values)
+        labels = {}
+        for key, tensor in self.state(function, calls).items():
+            place, _, path = key.partition(".")
+            if not path:
+                labels[key] = f"the tensor `{names.get(id(tensor), key)}`"
+                continue
+            whole = ".".join(filter(None, (names.get(id(modules[int(place)])), path.removesuffix(PLAIN))))
+            labels[key] = f"the {'parameter' if tensor.requires_grad else 'buffer'} `{whole}`"
+        return labels
+
+    def _outermost(self, calls: Sequence[tuple[Any, ...]], reached: Sequence[Any]) -> list[Any]:
+        return outermost([value for value in (*self.leaves(list(calls)), *reached) if isinstance(value, self.module)])
 
     def _of(self, module: Any) -> Iterator[tuple[str, Any]]:
         """Parameters, buffers, and tensors that are plain attributes of a module or of one inside it."""

@@ -211,6 +211,8 @@ def difference(result: Any, expected: Any, example: Expected | None = None) -> s
 
     What rounding alone moves in the `example` may be further off.
     """
+    if example:
+        result, expected = (parity.parted(example.case, each) for each in (result, expected))
     tape = Standard(expected, None, lowest(np.asarray(leaf).dtype for leaf in optree.tree_leaves(expected)))
     row = judged({0: tape.less(result)}, {0: tape}, lambda _, nudges: example.moves(nudges) if example else Moves())
     return row.fault and f"off from the tape's result: {row.fault}"

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
@@ -28,7 +28,18 @@ from compare.engines.limit import within
 from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import thin
-from compare.instruments.judge import TOLERANCES, Judged, Result, Standard, judged, lowest
+from compare.instruments.judge import (
+    AWAY,
+    TOLERANCES,
+    Again,
+    Judged,
+    Result,
+    Standard,
+    judged,
+    lowest,
+    right_nearby,
+    unit_of,
+)
 from compare.instruments.rounding import Moves
 from compare.records.cells import Parity, ParityArm
 from compare.records.job import Job
@@ -40,18 +51,25 @@ MOST_EXAMPLES = 8
 
 @dataclass(frozen=True)
 class Expected:
-    """What an example of a case must give: `exact` is what the reference gives, `dynamic` what the dynamic engine."""
+    """What an example of a case must give: `exact` is what the reference gives, `dynamic` what the dynamic engine.
+
+    A reference that is `foreign` was computed by another engine, elsewhere.
+    """
 
     case: Case
     example: int
     exact: Result
     dynamic: Result
+    foreign: bool = False
     _moves: dict[int, Moves] = field(default_factory=dict)
 
     @cached_property
     def reference(self) -> Standard:
         """Both; the dynamic engine is judged as well."""
-        return Standard(self.dynamic, self.exact, lowest_of(self.case), judged=True)
+        return self._standard(self.dynamic, self.exact)
+
+    def _standard(self, dynamic: Result, exact: Result) -> Standard:
+        return Standard(parted(self.case, dynamic), parted(self.case, exact), lowest_of(self.case), judged=True)
 
     def moves(self, nudges: int) -> Moves:
         """What rounding alone does to what the dynamic engine gives, by so many nudges.
@@ -63,9 +81,25 @@ class Expected:
         return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
+        return parted(self.case, _given(DYNAMIC, self.case, self.example, *self._arguments(seed)))
+
+    def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
-        params, example = engines.named(engines.OWN).nudged(arguments, seed)
-        return _dynamic(self.case, self.example, params, example)
+        params, example = engines.named(engines.OWN).nudged(arguments, seed, unit)
+        return params, example
+
+    def is_right_nearby(self, arm: str) -> bool:
+        """Whether an arm that is off here is off here again, and right from numbers nearby (`judge.NEARBY`)."""
+        return not self.foreign and right_nearby(partial(self._is_right, arm))
+
+    def _is_right(self, arm: str, seed: int) -> bool:
+        """From its own numbers, of seed 0, or others."""
+        unit = AWAY * unit_of(lowest_of(self.case))
+        numbers = self._arguments(seed, unit) if seed else (self.case.params, self.case.examples[self.example])
+        wide, own = exact(self.case, self.example, *numbers), _given(DYNAMIC, self.case, self.example, *numbers)
+        reference = self._standard(own, wide)
+        result = parted(self.case, _given(arm, self.case, self.example, *numbers))
+        return judged({0: reference.less(result)}, {0: reference}).fault is None
 
 
 def measure(job: Job) -> Parity:
@@ -98,7 +132,7 @@ def check_arm(arm: str, case: Case, expected: Sequence[Expected], limit: float |
     try:
         with within(limit) if limit else nullcontext():
             step = engines.step(arm, case)
-            row = check_step(step, expected)
+            row = check_step(step, expected, lambda place: expected[place].is_right_nearby(arm))
             step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
         return ParityArm(status_of(arm, error), described(error), None, None, TOLERANCES[lowest_of(case)])
@@ -110,11 +144,12 @@ def status_of(arm: str, error: Exception) -> Status:
     return "unsupported" if engines.refuses(arm, error) else "failed"
 
 
-def check_step(step: Step, expected: Sequence[Expected]) -> ParityArm:
+def check_step(step: Step, expected: Sequence[Expected], nearby: Again = lambda _: False) -> ParityArm:
     """A step against both references, over the examples expected."""
     references = {place: each.reference for place, each in enumerate(expected)}
-    calls = {k: each.less(step(*step.examples[expected[k].example])) for k, each in references.items()}
-    return parity_arm(judged(calls, references, lambda place, nudges: expected[place].moves(nudges)))
+    results = {k: parted(each.case, step(*step.examples[each.example])) for k, each in enumerate(expected)}
+    calls = {k: each.less(results.pop(k)) for k, each in references.items()}
+    return parity_arm(judged(calls, references, lambda place, nudges: expected[place].moves(nudges), nearby))
 
 
 def parity_arm(row: Judged) -> ParityArm:
@@ -131,17 +166,24 @@ def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     return [Expected(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 
-def exact(case: Case, index: int = 0) -> Result:
-    """The loss and the gradients of an example in float64, by the dynamic engine."""
+def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -> Result:
+    """The loss and the gradients of an example in float64, by the dynamic engine; also from other numbers."""
     own = engines.named(engines.OWN)
+    numbers = (case.params, case.examples[index]) if example is None else (params, example)
     with own.doubles():
-        return _dynamic(case, index, *own.doubled((case.params, case.examples[index])))
+        return _given(DYNAMIC, case, index, *own.doubled(numbers))
 
 
-def _dynamic(case: Case, index: int, params: Any, example: Any) -> Result:
-    """What the dynamic engine gives for an example of a case in other numbers."""
+def _given(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:
+    """What an arm gives for an example of a case in other numbers."""
     other = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-    return engines.step(DYNAMIC, other)(*example)
+    return engines.step(arm, other)(*example)
+
+
+def parted(case: Case, result: Result) -> Result:
+    """A result with the state as a part of its own, by what messages call it, where a training step gives it."""
+    parts = getattr(case.loss, functions.PARTS, None)
+    return parts(result) if parts else result
 
 
 def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import zip_longest
 from math import prod
 from types import MappingProxyType
@@ -71,6 +71,10 @@ class Runnable(ABC):
     def moves(self, index: int, nudges: int) -> Moves:
         """What rounding alone does to what a call gives, by so many nudges; none where that is not measured."""
         return Moves()
+
+    def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
+        """Whether a mode that is off in a call is off there again, and right from numbers nearby (`judge.NEARBY`)."""
+        return False
 
     @abstractmethod
     def step(self, arm: str) -> Step:
@@ -182,6 +186,7 @@ class FunctionRunnable(Runnable):
         self.uncompared: str | None = None
         self._begin = engine.snapshot(function, calls)
         self._moves: dict[int, list[Moves]] = {}
+        self._nearby: dict[str, dict[int, list[bool]]] = {}
 
     @cached_property
     def training(self) -> TrainingFunction | None:
@@ -270,6 +275,31 @@ class FunctionRunnable(Runnable):
         if nudges not in self._moves:
             self._moves[nudges] = self._moved(list(self.expected.values()), nudges)
         return self._moves[nudges][index]
+
+    def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
+        """See the base."""
+        found: dict[int, list[bool]] = self._nearby.setdefault(arm, {})
+
+        def is_right(seed: int) -> bool:
+            if seed not in found:
+                with self.checked(arm):
+                    found[seed] = self._rights(step.built, seed)
+            return found[seed][index]
+
+        return judge.right_nearby(is_right)
+
+    def _rights(self, built: Callable[..., Any], seed: int) -> list[bool]:
+        """In which calls a mode is right from its own numbers, of seed 0, or from others."""
+        unit = judge.AWAY * judge.unit_of(self._dtype) if seed else None
+        try:
+            given, plain = self._from(seed, unit, built), self._from(seed, unit)
+            wider = any(each.wider for each in self.expected.values())
+            exact = self._from(seed, unit, exact=True) if wider else [None] * len(plain)
+        except Exception:  # noqa: BLE001  (what does not run nearby tells nothing)
+            return [False] * len(self.calls)
+        references = [Standard(*pair, self._dtype) for pair in zip(plain, exact, strict=True)]
+        pairs = enumerate(zip(references, given, strict=True))
+        return [judge.judged({k: each.less(result)}, {k: each}).fault is None for k, (each, result) in pairs]
 
     def _moved(self, references: Sequence[Standard], nudges: int) -> list[Moves]:
         off = [[each.less_exact(each.plain, each.exact)] if each.wider and each.exact else [] for each in references]
@@ -477,14 +507,24 @@ class FunctionRunnable(Runnable):
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
-        engine, held = self.engine, self._held
-        unit = judge.UNITS.get(self._dtype, 0.0)
-        nudged, doubles = partial(engine.nudged, seed=seed, unit=unit), [engine.doubles(held)] if exact else []
         try:
-            with self._otherwise(engine.nudges(held, seed, unit), *doubles):
-                return self._results((lambda call: engine.doubled(nudged(call))) if exact else nudged)
+            return self._from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
             return [NOTHING] * len(self.calls)
+
+    def _from(
+        self, seed: int, unit: float | None, built: Callable[..., Any] | None = None, *, exact: bool = False
+    ) -> list[Result]:
+        """What eager or another mode gives from numbers nudged by a unit, None for its own; in float64 if `exact`."""
+        engine, held = self.engine, self._held
+        nudges = [] if unit is None else [engine.nudges(held, seed, unit)]
+
+        def made(call: Any) -> Any:
+            moved = call if unit is None else engine.nudged(call, seed, unit)
+            return engine.doubled(moved) if exact else moved
+
+        with self._otherwise(*nudges, *([engine.doubles(held)] if exact else [])):
+            return self._results(made, built)
 
     @contextmanager
     def _otherwise(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
@@ -509,11 +549,19 @@ class FunctionRunnable(Runnable):
     def _eager(self) -> list[Result]:
         return self._results()
 
-    def _results(self, made: Callable[[Any], Any] = lambda call: call) -> list[Result]:
-        return [self._result(index, SEEDS[0], made) for index in range(len(self.calls))]
+    def _results(
+        self, made: Callable[[Any], Any] = lambda call: call, built: Callable[..., Any] | None = None
+    ) -> list[Result]:
+        return [self._result(index, SEEDS[0], made, built) for index in range(len(self.calls))]
 
-    def _result(self, index: int, seed: int, made: Callable[[Any], Any] = lambda call: call) -> Result:
-        run = self._run
+    def _result(
+        self,
+        index: int,
+        seed: int,
+        made: Callable[[Any], Any] = lambda call: call,
+        built: Callable[..., Any] | None = None,
+    ) -> Result:
+        run = built or self._run
         now(f"made call {index + 1} in {self.eager}")
         with self.called(index, seed):
             return self.taken(run(*made(self.calls[index])))

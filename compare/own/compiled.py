@@ -14,6 +14,7 @@ from compare.words import text
 MOST_REASONS = 4
 COMPILED, BROKE = "compiled", "broke the graph"
 MOST_ULPS = 1000
+_PARTS = ("outputs", "gradients", "the state after each call")
 _UNITS = {"float32": 2**-23, "float64": 2**-52}
 _PLACE = re.compile(r" \((?P<at>[^():]+:\d+): .*\)$")
 """The line of a reason: ` (step.py:12: x = x * scale)`."""
@@ -24,6 +25,11 @@ _PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
 def sentences(records: Records) -> list[str]:
     """How far the modes agree, and the reasons, the modes that share one in a line; nothing of our own engines."""
     return [said for record in of(records, Compilations) for said in _sentences(record, records)]
+
+
+def agreement(records: Records) -> list[str]:
+    """How far the modes agree, and what was compared; nothing of our own engines."""
+    return [said for record in of(records, Compilations) for said in _compared(record, records)]
 
 
 def reasons(records: Records) -> Section | None:
@@ -39,6 +45,15 @@ def reasons(records: Records) -> Section | None:
 
 
 def _sentences(record: Compilations, records: Records) -> Iterator[str]:
+    yield from _compared(record, records)
+    yield from _coverage(record)
+    for limit, by in grouped(_limits(record)).items():
+        yield f"{_by(by)} ran eager what was new after {limit}"
+    for what, counts in _counts(record):
+        yield from _each(what, counts)
+
+
+def _compared(record: Compilations, records: Records) -> Iterator[str]:
     yield from _agreement(record, records)
     if record.gradients:
         yield f"Gradients are of {record.gradients}."
@@ -46,11 +61,6 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
         yield f"The value alone is compared: {record.undifferentiated}."
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
-    yield from _coverage(record)
-    for limit, by in grouped(_limits(record)).items():
-        yield f"{_by(by)} ran eager what was new after {limit}"
-    for what, counts in _counts(record):
-        yield from _each(what, counts)
 
 
 def _coverage(record: Compilations) -> Iterator[str]:
@@ -78,15 +88,21 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     gate = {mode: row for parity in of(records, Parity) for mode, row in parity.arms.items()}
     base = next((parity.base for parity in of(records, Parity)), "")
     wrong = any(row.status == "disagree" for row in gate.values())
-    right = {mode: row for mode, row in gate.items() if row.status == "ok" and not (wrong and mode == base)}
-    rows = [row for row in right.values() if _errors(row)]
-    against = "float64 and eager"
+    right = {mode: row for mode, row in gate.items() if row.status == "ok" and _errors(row)}
+    against, alone = "float64 and eager", "float64"
     if record.random or record.undoubled or record.dtype == "float64":
-        against = "eager with the same random numbers" if record.random else "eager"
-    whose = f" of {text.listed(list(right))}" if wrong else ""
-    if rows:
-        off = max(error for row in rows for error in _errors(row))
-        yield f"Outputs and gradients{whose} agree with {against} to {_error(off, record.dtype)}."
+        against, alone = "eager with the same random numbers" if record.random else "eager", ""
+    if list(right) == [base]:  # beside itself it tells nothing of other modes
+        against, right = alone, {} if wrong else right
+    elif wrong:
+        right.pop(base, None)
+    errors = [_errors(row) for row in right.values()]
+    parts = [part for part in _PARTS if any(part in each for each in errors)]
+    if parts and against:
+        off = max(error for each in errors for error in each.values())
+        whose = f" of {text.listed(list(right))}" if wrong or against == alone else ""
+        said, verb = text.listed(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
+        yield f"{said[0].upper()}{said[1:]}{whose} {verb} with {against} to {_error(off, record.dtype)}."
     allowed = max((row.tolerance for row in gate.values()), default=0.0)
     tolerance = TOLERANCES.get(record.dtype, TOLERANCES["float32"])
     if record.conditioning > tolerance:
@@ -99,9 +115,10 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
         yield f"It computes in {record.dtype}{own}: errors below {allowed:.2g} of an array's size are not seen."
 
 
-def _errors(row: ParityArm) -> list[float]:
-    each = (row.output_error, row.gradient_error, row.state_error)
-    return [error for error in each if error is not None]
+def _errors(row: ParityArm) -> dict[str, float]:
+    """How far each part of what a mode gives is off, where it was compared."""
+    each = zip(_PARTS, (row.output_error, row.gradient_error, row.state_error), strict=True)
+    return {part: error for part, error in each if error is not None}
 
 
 def _error(scaled: float, dtype: str) -> str:

@@ -38,7 +38,7 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     measured = _measured(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
-    notes = tuple(show.notes_of(measured))
+    notes = (*compiled.agreement(records), *show.notes_of(measured))
     first = (*show.answer(measured), table, suite.claims(judged))
     further = (show.heading(measured), suite.EXPLAINED, _roles(measured), Bullets(notes) if notes else None)
     return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)

@@ -92,7 +92,7 @@ def references(case: Case, question: Question) -> list[Expected]:
     for index in thin.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
-        expected.append(Expected(case, index, reference, ours))
+        expected.append(Expected(case, index, reference, ours, foreign=index in theirs))
     return expected
 
 

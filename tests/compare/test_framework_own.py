@@ -485,7 +485,7 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
     done = CliRunner().invoke(graphduel, [*asked, "--out", str(tmp_path / "out"), "--junit", str(tmp_path / "j.xml")])
     assert done.exit_code == 0, done.output
     assert "in HIPS autograd" in done.output
-    assert "agree with eager to 0.0 units in the last place of float64" in " ".join(done.output.split())
+    assert "agree" not in done.output  # beside itself it tells nothing
     assert (tmp_path / "out" / "report.html").exists()
     assert 'name="parity of eager"' in (tmp_path / "j.xml").read_text("utf-8")
 

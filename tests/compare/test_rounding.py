@@ -262,16 +262,62 @@ def test_what_rounding_moves_by_more_than_its_size_excuses_nothing():
     assert verdict(wrong, Moves([reference.less_plain((1.0, x * 1.06))]), reference).fault is None
 
 
+LARGE, SMALL = np.full(4, 0.3, np.float32), np.full(4, 2e-8, np.float32)
+
+
 @pytest.mark.parametrize(
-    ("dtype", "wrong", "faulty"),
-    [("float32", 5e-8, False), ("float32", 1e-5, True), ("float64", 5e-8, True)],
-    ids=["rounding", "more than rounding", "a size that wider numbers confirm"],
+    ("wide", "nudged", "wrong", "faulty"),
+    [
+        ("float32", 3e-8, 5e-8, False),
+        ("float32", 3e-8, 1e-5, True),
+        ("float32", 0, 2e-10, True),
+        ("float64", 0, 2e-10, True),
+        ("float64", 0, 1e-12, False),
+    ],
+    ids=["rounding", "more than rounding", "1% of what is no rounding", "1% that wider numbers confirm", "0.01%"],
 )
-def test_a_reference_that_is_the_plain_mode_again_does_not_confirm_the_size_of_an_array(dtype, wrong, faulty):
-    """A gradient that is zero but for rounding, beside one that is not: of a bias before a BatchNorm."""
-    large, small = np.full(4, 0.3, np.float32), np.full(4, 2e-8, np.float32)
-    reference = Standard((1.0, [large, small]), (1.0, [large.astype(dtype), small.astype(dtype)]), judged=True)
-    assert bool(verdict((1.0, [large, small + np.float32(wrong)]), Moves(), reference).fault) is faulty
+def test_an_array_is_judged_by_its_own_size_unless_it_is_zero_but_for_rounding(wide, nudged, wrong, faulty):
+    """A gradient beside one that is much larger, as that of a bias before a BatchNorm, or a sum of Adam's."""
+    exact = (1.0, [LARGE.astype(wide), SMALL.astype(wide)])
+    reference = Standard((1.0, [LARGE, SMALL]), exact, judged=True)
+    rng = np.random.default_rng(0)
+    runs = [(1.0, [LARGE, SMALL + rng.choice([-1, 1], 4).astype("f4") * np.float32(nudged)]) for _ in range(8)]
+    measured = Moves([reference.less_plain(run) for run in runs])
+    assert bool(verdict((1.0, [LARGE, SMALL + np.float32(wrong)]), measured, reference).fault) is faulty
+
+
+def test_wider_numbers_show_what_is_zero_but_for_rounding():
+    reference = Standard((1.0, [LARGE, SMALL]), (1.0, [LARGE.astype("f8"), np.full(4, 1e-17)]))
+    assert verdict((1.0, [LARGE, -SMALL]), Moves(), reference).fault is None
+    assert verdict((1.0, [LARGE, -1000 * SMALL]), Moves(), reference).fault
+
+
+def test_where_the_plain_mode_is_infinite_any_number_may_stand_and_the_answer_says_it():
+    plain, exact = np.float32([1, np.inf, np.nan, 2]), np.array([1.0, 3, 4, 2])
+    reference = Standard((plain, ()), (exact, ()), "float16")
+    row = verdict((np.float32([1, 5, np.nan, 2]), ()), Moves(), reference)
+    assert row.fault is None
+    assert row.warning == (
+        "the output in call 1 is NaN or infinite in 2 of 4 elements in the plain mode too: "
+        "there only NaN and infinity were compared"
+    )
+    for wrong in ([1, 5, 4, 2.1], [np.nan, 5, 4, 2]):
+        assert verdict((np.float32(wrong), ()), Moves(), reference).fault
+
+
+def test_a_mode_that_is_off_here_and_right_nearby_stands_on_the_other_side_of_a_jump():
+    def judged(places):
+        """A mode that is off from these numbers."""
+        return judge.judged(
+            {0: REFERENCE.less(moved(C))},
+            {0: REFERENCE},
+            nearby=lambda _: judge.right_nearby(lambda k: k not in places),
+        )
+
+    assert judged({0}).fault is None
+    assert "so that the step jumps here" in judged({0, 1, 3}).warning
+    assert judged({0, 1, 2, 3}).fault
+    assert judged(set()).fault  # and yet it was off
 
 
 def test_without_moves_nothing_is_excused():

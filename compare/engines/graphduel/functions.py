@@ -21,6 +21,8 @@ INSIDE = "differentiates_inside"
 """An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
 START = "state_of_the_start"
 """An attribute of a function: the `StartState` that each of its calls begins with."""
+PARTS = "parts_of_a_result"
+"""An attribute of a function that gives its state with its value: it makes a value, gradients and a state of these."""
 
 
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:

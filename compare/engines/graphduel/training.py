@@ -17,7 +17,7 @@ import numpy as np
 
 import dynamic
 import graphs as g
-from compare.engines.graphduel.functions import START
+from compare.engines.graphduel.functions import PARTS, START
 from compare.engines.graphduel.replayed import Replay, replaying
 from compare.engines.graphduel.tensors import as_tensors, pulled
 from compare.engines.held import Kinds
@@ -79,6 +79,7 @@ class TrainingStep:
         code = ReachedCode(function)
         values = [*kinds.leaves(list(calls)), *code.values]
         self.tensors = kinds.state(function, calls)
+        self.labels = kinds.labels(function, calls)
         start.others = list(self.tensors.values())
         self.optimizers = _optimizers(values)
         stateful = (kinds.module, Optimizer, LRScheduler)
@@ -114,6 +115,23 @@ class TrainingStep:
         groups = [(group, _trained(group)) for group in optimizer.param_groups]
         return [optimizer.rule(group).init([p.numpy(force=True) for p in params]) for group, params in groups]
 
+    def parts(self, result: tuple[Any, Any]) -> tuple[Any, ...]:
+        """What a call gives: a value, its gradients, and the state by what messages call it."""
+        (value, state), gradients = result
+        named = {self.labels[name]: array for name, array in state["tensors"].items()}
+        names = {id(tensor): label for tensor, label in zip(self.tensors.values(), self.labels.values(), strict=True)}
+        for place, (optimizer, groups) in enumerate(zip(self.optimizers, state["sums"], strict=True)):
+            of = f" in optimizer {place + 1}" if place else ""
+            slots: Mapping[str, str] = getattr(optimizer, "slots", {})
+            for group, sums in zip(optimizer.param_groups, groups, strict=False):
+                trained = [names[id(param)] for param in _trained(group)]
+                for slot, kept in sums.items():
+                    each = (
+                        zip(trained, kept, strict=False) if isinstance(kept, list) else [(f"group {len(named)}", kept)]
+                    )
+                    named |= {f"`{slots.get(slot, slot)}` of {label}{of}": array for label, array in each}
+        return value, gradients, named
+
     def calls(self, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The calls, with the state for what holds it."""
         state = self.state
@@ -129,7 +147,7 @@ class TrainingStep:
             with replaying(self.replay):
                 return (_Traced(self, state) if traced else _Recorded(self, state)).run(self.as_brought(call))
 
-        vars(step)[START] = self.start
+        vars(step).update({START: self.start, PARTS: self.parts})
         step.__name__ = getattr(self.function, "__name__", "step")
         return step
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import optree
 
+from compare.engines.held import names_in
 from compare.engines.reached import ReachedCode, is_users_class
 from compare.engines.step import Function, StateReader
 
@@ -32,7 +32,7 @@ def state_reader(
     code = ReachedCode(function)
     arguments: Any = list(calls)
     values: list[Any] = [*optree.tree_leaves(arguments), *code.values]
-    modules = _modules(values, _names(function, calls, code))
+    modules = _modules(values, names_in(function, calls, code))
     loose = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
     loose += [piece.of for piece in changed if not piece.is_argument and isinstance(piece.of, torch.Tensor)]
     names = {id(place.read()): place.name for place in code.places}
@@ -46,20 +46,6 @@ def state_reader(
         return {**now, **(_left(now) if trains else {}), **kept}
 
     return StateReader({place.label: place.space[place.name] for place in places}, read)
-
-
-def _names(function: Function, calls: Sequence[tuple[Any, ...]], code: ReachedCode) -> dict[int, str]:
-    """What the code calls its values: globals and outer variables, attributes of the user's objects, parameters."""
-    names: dict[int, str] = {}
-    for value in code.values:
-        if is_users_class(type(value)):
-            names |= {id(inner): name for name, inner in getattr(value, "__dict__", {}).items()}
-    names |= {id(place.read()): place.name for place in code.places}
-    try:
-        parameters = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return names
-    return {**{id(value): name for name, value in zip(parameters, calls[0], strict=False)}, **names}
 
 
 def _modules(values: Sequence[Any], names: Mapping[int, str]) -> list[tuple[str, Any]]:

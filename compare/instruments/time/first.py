@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from compare.engines.limit import LimitError, within
@@ -90,11 +91,12 @@ class FirstEpoch:
         if reference:
             self.differences[index] = reference.less(result)
 
-    def judge(self, runnable: Runnable) -> None:
+    def judge(self, runnable: Runnable, arm: str) -> None:
         """Note whether the errors are within what is allowed, and how far off the arm is at most."""
-        if not self.differences:
+        if not self.differences or self.step is None:
             return  # it was ended before there was anything to compare
-        row = self.judged = judged(self.differences, runnable.expected, runnable.moves)
+        nearby = partial(runnable.is_right_nearby, self.step, arm)
+        row = self.judged = judged(self.differences, runnable.expected, runnable.moves, nearby)
         self.differences.clear()  # bytes that are held are counted next
         if row.fault:
             self.status, self.reason = "disagree", row.fault
@@ -182,7 +184,7 @@ def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
     if epoch.step:
         epoch.observed = epoch.step.observed
     if epoch.status == "ok":
-        epoch.judge(runnable)
+        epoch.judge(runnable, arm)
     return epoch
 
 

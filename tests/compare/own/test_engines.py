@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -307,6 +308,36 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
         command = [sys.executable, "-c", program, f"{file}:loss", str(tmp_path), factor]
         ran = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
         assert ran.stdout.split() == [status, status], ran.stderr
+
+
+@pytest.mark.slow
+def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
+    """Sums of Adam's are much smaller than parameters, and judged by their own size."""
+    program = (
+        "import sys, optree; from compare import engines\n"
+        "from compare.own import several, standing; from compare.own.case import case_of\n"
+        "from compare.instruments import parity; from tests.helpers.mutants import altered\n"
+        "question, = several.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "question.started()\n"
+        "case = case_of(*standing.called(question), None, None)\n"
+        "expected, honest = parity.expectations(case, 1), engines.step\n"
+        "for part in ('tensors', 'sums'):\n"
+        "    def change(value, gradients):\n"
+        "        wrong = optree.tree_map(lambda x: x * x.dtype.type(1.01), value[1][part])\n"
+        "        return (value[0], {**value[1], part: wrong}), gradients\n"
+        "    def step(arm, case):\n"
+        "        made = honest(arm, case)\n"
+        "        made.built = altered(made.built, change) if arm == 'static-exact' else made.built\n"
+        "        return made\n"
+        "    engines.step = step\n"
+        "    print(parity.check_arm('static-exact', case, expected).reason)\n"
+    )
+    command = [sys.executable, "-c", program, f"{file}:step"]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
+    tensors, sums = ran.stdout.splitlines()
+    off = r"`model\.[a-z._0-9]+` after call 1 is off by 0\.01, allowed 0\.0001"
+    assert re.fullmatch(f"the (parameter|buffer) {off}", tensors), ran.stderr
+    assert re.fullmatch(f"`exp_avg(_sq)?` of the parameter {off}", sums), ran.stderr
 
 
 @pytest.mark.slow
