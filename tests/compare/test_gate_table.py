@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.helpers import gates
+import pytest
+
+from tests.helpers import gates, kinks
 from tests.helpers.together import together
 
 ROWS = gates.rows(gates.HERE)
@@ -19,3 +21,14 @@ def test_what_a_mode_has_wrong_is_found_or_the_answer_says_that_it_is_not_seen(r
 def test_a_mode_that_is_right_is_admitted(row):
     status, said = gates.gated(gates.HERE[row.framework], row)
     assert status == "ok", said
+
+
+@pytest.mark.parametrize("gate", [kinks.by_framework, kinks.by_ours])
+@together(("kink", "seed"), [(kink, seed) for seed in range(6) for kink in kinks.KINKS], quick=2)
+def test_a_mode_on_the_other_side_of_a_jump_is_right_and_one_that_is_off_beside_it_is_not(gate, kink, seed):
+    depth = 1 + seed % 3
+    network = kinks.network(kink, seed, depth, width=(4, 16, 48)[(seed + depth) % 3])
+    status, said = gate(network)
+    assert status == "ok", said
+    status, said = gate(network, kinks.scaled(seed))
+    assert status == "disagree", said

@@ -6,11 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import optree
+import pytest
 
 import graphs as g
+from compare import engines
+from compare.instruments import parity
+from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.time.first import first_epoch, unlimited
+from compare.own.case import case_of
+from tests.helpers.mutants import altered
+from tests.helpers.toy_framework import Toy
 
 Layer = tuple[Any, Any]
 ROWS = 24
@@ -69,3 +79,63 @@ def network(kink: str, seed: int, depth: int, width: int) -> Network:
 def _other_order(x: Any, w: Any) -> Any:
     """The same sums, odd terms first."""
     return x[:, 1::2] @ w[1::2] + x[:, ::2] @ w[::2]
+
+
+# Both gates -----------------------------------------------------------------------------------------------------------
+
+Change = Callable[[Any, Any], Any]
+"""What a mode makes of the value and the gradients."""
+
+
+def honest(value: Any, gradients: Any) -> Any:
+    """As they are."""
+    return value, gradients
+
+
+def scaled(place: int) -> Change:
+    """One gradient a hundredth too large."""
+
+    def change(value: Any, gradients: Any) -> Any:
+        leaves, structure = optree.tree_flatten(gradients)
+        leaves[place % len(leaves)] = leaves[place % len(leaves)] * np.float32(1.01)
+        return value, optree.tree_unflatten(structure, leaves)
+
+    return change
+
+
+class _Reordered(FunctionRunnable):
+    """A function whose other mode sums in another order."""
+
+    other: Any
+    change: Change
+
+    def _built(self, arm: str) -> Callable[..., Any]:
+        if arm == self.eager:
+            return super()._built(arm)
+        return altered(self.engine.owning(self.engine.build(self.eager, self.other, 0)), self.change)
+
+
+def by_framework(network: Network, change: Change = honest) -> tuple[str, str | None]:
+    """How the gate of frameworks takes the other order."""
+    calls = [(network.params, network.x)]
+    runnable = _Reordered(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
+    runnable.other, runnable.change = network.reordered, change
+    _, epoch = (first_epoch(runnable, arm, unlimited) for arm in ("toy-eager", "toy-jit"))
+    return epoch.status, epoch.reason
+
+
+def by_ours(network: Network, change: Change = honest) -> tuple[str, str | None]:
+    """How the gate of our own engines takes it."""
+    case, own = case_of(network.loss, [(network.params, network.x)], True, None), engines.step
+
+    def built(arm: str, case: Any) -> Any:
+        if arm != "static-exact":
+            return own(arm, case)
+        made = own("dynamic", replace(case, loss=network.reordered))
+        made.built = altered(made.built, change)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "step", built)
+        row = parity.check_arm("static-exact", case, parity.expectations(case))
+    return row.status, row.reason
