@@ -254,14 +254,15 @@ class Standard:
         return Difference([math.inf if place in faults else 0.0 for place in range(len(leaves))], faults=faults)
 
 
-def _nearer(one: Difference, other: Difference) -> Difference:
+def _nearer(from_exact: Difference, from_plain: Difference) -> Difference:
     """Of each array the smaller of two differences."""
-    chosen = [one if pair[0] <= pair[1] else other for pair in zip(one.errors, other.errors, strict=True)]
+    pairs = zip(from_exact.errors, from_plain.errors, strict=True)
+    nearest = [from_exact if wider <= plain else from_plain for wider, plain in pairs]
     return Difference(
-        [each.errors[k] for k, each in enumerate(chosen)],
-        [each.arrays[k] for k, each in enumerate(chosen)],
-        {k: each.faults[k] for k, each in enumerate(chosen) if k in each.faults},
-        {k: each.whole[k] for k, each in enumerate(chosen) if k in each.whole},
+        [each.errors[k] for k, each in enumerate(nearest)],
+        [each.arrays[k] for k, each in enumerate(nearest)],
+        {k: each.faults[k] for k, each in enumerate(nearest) if k in each.faults},
+        {k: each.whole[k] for k, each in enumerate(nearest) if k in each.whole},
     )
 
 

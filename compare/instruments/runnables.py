@@ -278,13 +278,13 @@ class FunctionRunnable(Runnable):
 
     def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
         """See the base."""
-        found: dict[int, list[bool]] = self._nearby.setdefault(arm, {})
+        rights: dict[int, list[bool]] = self._nearby.setdefault(arm, {})
 
         def is_right(seed: int) -> bool:
-            if seed not in found:
+            if seed not in rights:
                 with self.checked(arm):
-                    found[seed] = self._rights(step.built, seed)
-            return found[seed][index]
+                    rights[seed] = self._rights(step.built, seed)
+            return rights[seed][index]
 
         return judge.right_nearby(is_right)
 
@@ -292,13 +292,13 @@ class FunctionRunnable(Runnable):
         """In which calls a mode is right from its own numbers, of seed 0, or from others."""
         unit = judge.AWAY * judge.unit_of(self._dtype) if seed else None
         try:
-            given, plain = self._from(seed, unit, built), self._from(seed, unit)
+            results, plain = self._from(seed, unit, built), self._from(seed, unit)
             wider = any(each.wider for each in self.expected.values())
             exact = self._from(seed, unit, exact=True) if wider else [None] * len(plain)
         except Exception:  # noqa: BLE001  (what does not run nearby tells nothing)
             return [False] * len(self.calls)
         references = [Standard(*pair, self._dtype) for pair in zip(plain, exact, strict=True)]
-        pairs = enumerate(zip(references, given, strict=True))
+        pairs = enumerate(zip(references, results, strict=True))
         return [judge.judged({k: each.less(result)}, {k: each}).fault is None for k, (each, result) in pairs]
 
     def _moved(self, references: Sequence[Standard], nudges: int) -> list[Moves]:
