@@ -12,7 +12,7 @@ import numpy as np
 from graphs import promotion
 from graphs.dims import Size
 from graphs.errors import ShapeError
-from graphs.op import Array, Op, Prepared, Vjp
+from graphs.op import OUT, Array, Op, Prepared, Residual, Rule, of_input, of_option
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
 Function = Callable[..., Any]
@@ -22,7 +22,7 @@ def custom_op(
     name: str,
     forward: Function,
     spec: Callable[..., TensorSpec] | None = None,
-    vjp: Vjp | Sequence[Vjp] = None,
+    vjp: Function | Sequence[Function | None] | None = None,
     *,
     cost: Callable[..., Size] | None = None,
     doc: str = "",
@@ -44,7 +44,7 @@ def custom_op(
     for a rule that names something unknown.
     """
     inputs, options = _parameters(name, forward)
-    gradients = [vjp] if vjp is None or callable(vjp) else list(vjp)
+    gradients: Sequence[Any] = list(vjp) if isinstance(vjp, Sequence) else [vjp]
     rules = gradients if any(gradients) else []
     if rules and len(rules) != len(inputs):
         raise TypeError(f"{name}: {len(rules)} gradient rules for {len(inputs)} inputs; give one each, or None")
@@ -53,7 +53,7 @@ def custom_op(
         name,
         _kernel(name, forward, infer),
         infer,
-        rules=[rule and _renamed(name, rule, inputs, options) for rule in rules],
+        rules=[rule and _rule(name, rule, inputs, options) for rule in rules],
         prepare=functools.partial(_prepare, forward, len(inputs)),
         cost=cost or 1,
         family="custom",
@@ -105,23 +105,24 @@ def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> F
     return kernel
 
 
-def _renamed(name: str, rule: Function, inputs: list[str], options: list[str]) -> Function:
-    """The rule with forward's names of the inputs replaced by those the engines know, `input0`, `input1`, ..."""
-    places = {"out": "out", **{option: option for option in options}}
+def _rule(name: str, rule: Function, inputs: list[str], options: list[str]) -> Rule:
+    """The rule with what its parameters stand for, by forward's names of the inputs and options."""
+    known: dict[str, Residual] = {"out": OUT}
     for i, own in enumerate(inputs):
-        places |= {own: f"input{i}", f"{own}_shape": f"input{i}_shape", f"{own}_dtype": f"input{i}_dtype"}
+        known |= {own: of_input(i), f"{own}_shape": of_input(i, "shape"), f"{own}_dtype": of_input(i, "dtype")}
+    twice = [option for option in options if option in known]
+    if twice:
+        raise TypeError(f"{name}: a gradient rule takes {twice[0]} for what an input has; rename the option")
+    known |= {option: of_option(option) for option in options}
     free = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     asked = [p for p in inspect.signature(rule).parameters.values() if p.kind not in free][1:]
-    asked = [p for p in asked if p.name in places or p.default is p.empty]
-    unknown = [p.name for p in asked if p.name not in places]
+    names = [p.name for p in asked if p.name in known or p.default is p.empty]
+    unknown = [own for own in names if own not in known]
     if unknown:
-        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(places)}")
+        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(known)}")
 
-    def apply(*args: Any) -> Any:
-        return rule(*args)
+    @functools.wraps(rule)
+    def apply(g: Array, *values: Any) -> Any:
+        return rule(g, **dict(zip(names, values, strict=True)))
 
-    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    names = ["g", *(places[p.name] for p in asked)]
-    apply.__module__ = getattr(rule, "__module__", None) or ""
-    vars(apply)["__signature__"] = inspect.Signature([inspect.Parameter(n, positional) for n in names])
-    return apply
+    return Rule(apply, [known[own] for own in names])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy import ndarray
 
@@ -36,7 +36,6 @@ Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
-Vjp = Callable[..., Any] | None  # a gradient rule as it is written; None where there is no gradient
 Shortcut = Callable[..., Any]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
@@ -52,35 +51,62 @@ def is_ours(function: Any) -> bool:
 _PACKAGES = {"graphs", "static", "dynamic"}
 
 
+class Residual(NamedTuple):
+    """What a rule reads: an `expression` in `inputs`, `out` and `attrs`, made of parameter names and nothing else.
+
+    `source` is the number of the input that it is, `OUTPUT` for the output, and None when it is no tensor value.
+    """
+
+    expression: str
+    source: int | None = None
+
+
+OUT = Residual("out", OUTPUT)
+_INDEX = Residual("index")
+
+
+def of_input(number: int, field: str = "") -> Residual:
+    """An input, or its "shape" or "dtype"."""
+    return Residual(f"inputs[{number}].{field}") if field else Residual(f"inputs[{number}]", number)
+
+
+def of_option(name: str) -> Residual:
+    """An option of a call, whatever its name is."""
+    return Residual(f"attrs[{name!r}]")
+
+
+def _word(name: str) -> Residual | None:
+    """What a word of rules stands for; None where a name is none, and so that of an option."""
+    stem, _, field = name.partition("_")
+    if stem in _INPUTS and field in ("", "shape", "dtype"):
+        return of_input(_INPUTS[stem], field)
+    return {"out": OUT, "index": _INDEX, "shapes": Residual(SHAPES)}.get(name)
+
+
 class Rule:
     """The VJP of one input: `apply(g, *residuals)`.
 
-    `sources[i]` is the number of the input that residual `i` is, `OUTPUT` for the output, and None when it is no
-    tensor value. `is_ours` tells whether what it calls depends on its arguments alone.
+    Its parameters are words, or names of options, unless it is said what they are. `is_ours` tells whether what it
+    calls depends on its arguments alone.
     """
 
-    __slots__ = ("apply", "is_ours", "names", "sources")
+    __slots__ = ("apply", "is_ours", "residuals")
 
-    def __init__(self, apply: Callable[..., Any]) -> None:
+    def __init__(self, apply: Callable[..., Any], residuals: Sequence[Residual] | None = None) -> None:
         self.apply = apply
         self.is_ours = is_ours(apply)
-        self.names = tuple(inspect.signature(apply).parameters)[1:]
-        self.sources = tuple(OUTPUT if n == "out" else _INPUTS.get(n) for n in self.names)
+        if residuals is None:
+            residuals = [_word(name) or of_option(name) for name in list(inspect.signature(apply).parameters)[1:]]
+        self.residuals = tuple(residuals)
+
+    @property
+    def reads_values(self) -> bool:
+        """Whether it reads the value of an input or of the output."""
+        return any(residual.source is not None for residual in self.residuals)
 
     def fields(self, index: str) -> tuple[str, ...]:
-        """The expression of each residual in `inputs`, `out` and `attrs`, for the input numbered `index`.
-
-        Made of parameter names, and nothing else.
-        """
-        return tuple([_expression(name, index) for name in self.names])
-
-
-def _expression(name: str, index: str) -> str:
-    stem, _, field = name.partition("_")
-    if stem in _INPUTS and field in ("", "shape", "dtype"):
-        return f"inputs[{_INPUTS[stem]}]" + (f".{field}" if field else "")
-    expressions = {"out": "out", "index": index, "shapes": SHAPES}
-    return expressions.get(name, f"attrs[{name!r}]")
+        """The expression of each residual, for the input numbered `index`."""
+        return tuple([index if residual is _INDEX else residual.expression for residual in self.residuals])
 
 
 OF_INFER = -1
@@ -139,6 +165,20 @@ def _for_each_element(flops: int) -> Cost:
     return lambda *_, out, **__: out.size * flops
 
 
+Vjp = Callable[..., Any] | Rule | None  # a gradient rule as it is written, or made; None where there is no gradient
+
+
+def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
+    """A rule as it is written, made a Rule. Raises ValueError where `infer` takes an option that is a word of rules."""
+    if rule is None or isinstance(rule, Rule):
+        return rule
+    parameters = inspect.signature(infer).parameters.values()
+    words = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and _word(p.name)]
+    if words:
+        raise ValueError(f"{name}: {words[0]!r} is a word of gradient rules, not an option; give it another name")
+    return Rule(rule)
+
+
 class Op:
     """One operation. Call it on arrays, tensors or symbols: the value decides what happens.
 
@@ -156,6 +196,9 @@ class Op:
     arity     the number of inputs, None when it varies; `infer` tells where it is not given
     effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
     parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
+    zero_safe   the rules make zeros of a zero cotangent, whatever the values are; the library's own do so where they
+              read no value, which need not be said
+    rule_fails  a rule may raise for values that the kernel takes; what is not said is said of rules of a user's alone
     listed    it is found by its name; what an engine has for itself is not
     """
 
@@ -177,14 +220,16 @@ class Op:
         infix: str = ", ",
         effect: bool = False,
         parts: Callable[..., Any] | None = None,
+        zero_safe: bool = False,
+        rule_fails: bool | None = None,
         listed: bool = True,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
         self.kernel = kernel
         self.infer = infer if family == "control" else _checked_infer(name, infer, again or prepare)
-        self.rules = tuple(rule and Rule(rule) for rule in rules)
-        self.common = common and Rule(common)
+        self.rules = tuple(_rule(name, rule, infer) for rule in rules)
+        self.common = _rule(name, common, infer)
         self.prepare = prepare
         self.cost = cost if callable(cost) else _for_each_element(cost)
         self.family = family
@@ -194,6 +239,12 @@ class Op:
         self.infix = infix
         self.effect = effect
         self.parts = parts
+        written = [rule for rule in (*self.rules, self.common) if rule]
+        is_ours_alone = all(rule.is_ours for rule in written)
+        self.zero_safe = zero_safe or (
+            bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
+        )
+        self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__
         # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.

@@ -53,8 +53,9 @@ class Pullback:
         ]
         final = self.steps[-1]
         self.steps[-1] = final._replace(last=(*final.last, -1))  # the cotangent
-        source = {field: s for i, rule in rules.items() for field, s in zip(fields_of[i], rule.sources, strict=True)}
-        self.sources = [None if field.endswith((".shape", ".dtype")) else source[field] for field in fields]
+        residuals = [(f, r) for i, rule in rules.items() for f, r in zip(fields_of[i], rule.residuals, strict=True)]
+        source = {field: residual.source for field, residual in residuals}
+        self.sources = [source[field] for field in fields]
         text = "".join(field + ", " for field in fields)
         # One compiled expression, because this runs for every recorded op.
         self.save: Callable[[Sequence[Value], Value, Attrs], tuple[Value, ...]] = eval(  # noqa: S307

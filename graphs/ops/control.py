@@ -182,6 +182,7 @@ ruled_op: Op = Op(
     cost=0,
     family="control",
     arity=None,
+    rule_fails=True,
     listed=False,
     doc="The first `count` operands, with a gradient rule of the user's own: it pulls back to the next `inputs`.",
 )

@@ -207,6 +207,7 @@ maximum: Op = elementwise(
     np.maximum,
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
+    zero_safe=True,
     doc="The larger of x and y; a tie gives half of the gradient to each.",
 )
 minimum: Op = elementwise(
@@ -214,6 +215,7 @@ minimum: Op = elementwise(
     np.minimum,
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
+    zero_safe=True,
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
 )
 fmax: Op = elementwise(
@@ -221,6 +223,7 @@ fmax: Op = elementwise(
     np.fmax,
     lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), g, 0),
     lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), 0, g),
+    zero_safe=True,
     doc="The larger of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
 )
 fmin: Op = elementwise(
@@ -228,6 +231,7 @@ fmin: Op = elementwise(
     np.fmin,
     lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), g, 0),
     lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), 0, g),
+    zero_safe=True,
     doc="The smaller of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
 )
 
@@ -270,6 +274,7 @@ clip: Op = elementwise(
     dtype=lambda *dtypes: np.result_type(*dtypes),
     prepare=_limits,
     flops=2,
+    zero_safe=True,
     doc="x limited to the range from `min` to `max`, either of which may be None; gradient 1 in x at the limits.",
 )
 
@@ -294,7 +299,7 @@ def _relu_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
 
 
 # What comes out is 0, positive or NaN, and a mask of what to keep spares `where` to turn one of the others round.
-relu: Op = elementwise("relu", _relu, lambda g, out: where(not_equal(out, 0), g, 0), dtype=_relu_dtype)
+relu: Op = elementwise("relu", _relu, lambda g, out: where(not_equal(out, 0), g, 0), dtype=_relu_dtype, zero_safe=True)
 sigmoid: Op = elementwise(
     "sigmoid",
     _sigmoid,
@@ -311,6 +316,7 @@ where: Op = elementwise(
     lambda g, x: where(x, g, 0),
     lambda g, x: where(x, 0, g),
     dtype=lambda _, x, y: np.result_type(x, y),
+    zero_safe=True,
 )
 
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------

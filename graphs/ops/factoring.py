@@ -295,6 +295,7 @@ packed_qr: Op = solver(
     _infer_qr,
     _qr_rule,
     flops=lambda x: x.size * x.shape[-1] * 4,
+    rule_fails=True,
     doc="The factors of matrices with at least as many rows as columns: R, and below it Q.",
 )
 

@@ -55,6 +55,7 @@ def elementwise(
     arity: int = 0,
     flops: int = 1,
     infix: str = ", ",
+    zero_safe: bool = False,
 ) -> Op:
     """An op that works element by element, with broadcasting.
 
@@ -70,7 +71,7 @@ def elementwise(
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=flops, family="elementwise",
-        arity=count, broadcasts=count > 1, infix=infix, doc=doc,
+        arity=count, broadcasts=count > 1, infix=infix, zero_safe=zero_safe, doc=doc,
     )  # fmt: skip
 
 
@@ -146,9 +147,10 @@ def movement(
     broadcasts: bool = False,
     parts: Callable[..., Any] | None = None,
     again: Prepare | None = None,
+    zero_safe: bool = False,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
-        parts=parts, again=again, doc=doc,
+        parts=parts, again=again, zero_safe=zero_safe, doc=doc,
     )  # fmt: skip

@@ -103,6 +103,7 @@ packed_lu: Op = solver(
     _infer,
     _rule,
     flops=lambda x: x.size * dims.minimum(*x.shape[-2:]),
+    rule_fails=True,
     doc="Where the rows of matrices were swapped, in a first row; below it U, and L without the ones on its diagonal.",
 )
 

@@ -123,6 +123,7 @@ take: Op = movement(
     None,
     prepare=checked(_prepare_take, _infer_take),
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
+    zero_safe=True,
 )
 
 
@@ -147,6 +148,7 @@ scatter_add: Op = movement(
         ),
         _infer_scatter_add,
     ),
+    zero_safe=True,
 )
 
 
@@ -178,6 +180,7 @@ scatter: Op = movement(
     lambda g, y, axis: _of_the_last(g, y, axis),
     prepare=checked(_prepare_scatter, _infer_scatter),
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
+    zero_safe=True,
 )
 
 
@@ -273,6 +276,7 @@ take_along_axis: Op = movement(
     lambda g, y, x_shape, axis: add_along_axis(g, y, x_shape, axis),
     None,
     prepare=_prepare_along,
+    zero_safe=True,
 )
 add_along_axis: Op = movement(
     "add_along_axis",
@@ -281,4 +285,5 @@ add_along_axis: Op = movement(
     lambda g, y, axis: take_along_axis(g, y, axis),
     None,
     prepare=checked(_prepare_add_along, _infer_add_along),
+    zero_safe=True,
 )

@@ -163,7 +163,9 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
     def cost(*_: TensorSpec, out: TensorSpec, window: Window) -> Size:
         return out.size * math.prod(part[0] for part in window)
 
-    return Op(name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window")
+    return Op(
+        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", zero_safe=True
+    )
 
 
 def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
@@ -183,8 +185,9 @@ def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
         return g.size * math.prod(part[0] for part in window)
 
     return Op(
-        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", arity=len(rules)
-    )
+        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", arity=len(rules),
+        zero_safe=True,
+    )  # fmt: skip
 
 
 def _sizes_of(shape: Shape, window: Window) -> Shape:

@@ -223,5 +223,6 @@ nll_loss: Op = Op(
     rules=(_nll_gradient, None),
     cost=lambda x, labels, *, out: labels.size,
     family="composed",
+    zero_safe=True,
     parts=lambda x, labels: negative(mean(take_along_axis(x, expand_dims(labels, -1), axis=-1))),
 )

@@ -43,12 +43,13 @@ def solver(
     prepare: Prepare | None = None,
     arity: int = 1,
     whole: bool = False,
+    rule_fails: bool = False,
     doc: str,
 ) -> Op:
     """An op on matrices that numpy.linalg works out: `kernel(*arrays, out, **attrs)` fills `out` and returns it.
 
     `out` is an array of the spec that `infer` gives; where the kernel makes `whole` results, it may be None too.
-    `flops(*specs, **attrs)` counts.
+    `flops(*specs, **attrs)` counts. `rule_fails` where a rule solves with a matrix that may be singular.
     """
 
     def run(*arrays: Array, out: Array = None, **attrs: Any) -> Array:
@@ -71,7 +72,7 @@ def solver(
 
     return Op(
         name, run, inferred, rules=rules, prepare=prepare or (one_operand if arity == 1 else two_operands), cost=cost,
-        family="solver", arity=arity, broadcasts=arity > 1, doc=doc,
+        family="solver", arity=arity, broadcasts=arity > 1, rule_fails=rule_fails, doc=doc,
     )  # fmt: skip
 
 
@@ -272,6 +273,7 @@ cofactor: Op = solver(
     lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
     _cofactor_rule,
     flops=lambda x: cubed(x) * 3,
+    rule_fails=True,
     doc="The gradient of det, for singular matrices found from singular values.",
 )
 det: Op = solver(
@@ -301,6 +303,7 @@ signed_log_det: Op = solver(
     _infer_slogdet,
     lambda g, x: multiply(expand_dims(getitem(g, (..., slice(1, None))), -1), transposed(inv(x))),
     flops=lambda x: cubed(x) * 2 // 3,
+    rule_fails=True,
     doc="The sign of the determinant and the logarithm of its absolute value, on a last axis of two.",
 )
 

@@ -69,6 +69,7 @@ sort: Op = Op(
     prepare=_prepare_sort,
     cost=_sort_cost,
     family="sorting",
+    zero_safe=True,
 )
 argsort: Op = Op(
     "argsort",

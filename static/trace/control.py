@@ -290,12 +290,8 @@ class Tracer:
 
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
         """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
-        sequences, body = Operands(xs), callee(body)
-        slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
-        start, step = Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
-        parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
-        after, ys = tree.unflatten(step.structure, parts)
-        return start.filled(after), ys
+        sequences = Operands(xs)
+        return scanned(*traced_scan(callee(body), state, sequences), sequences, length, reverse)
 
     callee = staticmethod(callee)
 
@@ -307,6 +303,19 @@ class Tracer:
         with reading_all():  # where forward has changed an input, it is a value now
             sources = nodes_of([*values, *inputs, *rule.symbols])
         return emit(ruled_op, sources, {"count": len(values), "rule": rule}, len(values))
+
+
+def traced_scan(body: Body, state: Any, sequences: Operands) -> tuple[Operands, Subgraph]:
+    """The state at the start of a scan and its traced body. Raises ShapeError as `Tracer.scan` does."""
+    slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
+    return Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
+
+
+def scanned(start: Operands, step: Subgraph, sequences: Operands, length: Size, reverse: bool) -> tuple[Any, Any]:
+    """A scan node of a traced body: the state after it, and its ys."""
+    parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
+    after, ys = tree.unflatten(step.structure, parts)
+    return start.filled(after), ys
 
 
 Pull = Callable[..., Sequence[Any]]

@@ -8,12 +8,11 @@ while_loop keeps the state of each iteration in storage that grows, and its grad
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache as cached
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,12 +27,26 @@ from graphs.ops.reductions import any as any_op
 from graphs.spec import TensorSpec
 from static.rebuild import replaced
 from static.trace.choice import choice, chosen_by
-from static.trace.control import Subgraph, Tracer, appended, building, emit, finished, nodes_of, part_of
+from static.trace.control import (
+    Operands,
+    Subgraph,
+    Tracer,
+    appended,
+    building,
+    emit,
+    finished,
+    nodes_of,
+    part_of,
+    scanned,
+    traced_scan,
+)
 from static.trace.differentiate import Cotangent, OpCall, joint_rules, recording
 from static.trace.lowering import is_choice
-from static.trace.marks import marks_of, there_at
-from static.trace.reach import Partial, Reach, either
+from static.trace.marks import Marks, there_at
+from static.trace.reach import Partial, Reach
 from static.trace.symbol import Symbol
+
+Traced = TypeVar("Traced")
 
 
 def inline(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
@@ -176,7 +189,7 @@ def _by_branch(index: Symbol, cotangents: Sequence[Cotangent]) -> Reach:
         return None
     if not any(is_read):
         return _known(np.asarray(False))
-    return Partial(lambda: greater(index, 0) if is_read[1] else less_equal(index, 0))
+    return Partial(lambda: greater(index, 0) if is_read[1] else less_equal(index, 0), (index.node, is_read[1]))
 
 
 def _flags_of(cotangents: Sequence[Cotangent], asked: Sequence[bool]) -> list[Any]:
@@ -191,8 +204,10 @@ def _choice_rule(call: OpCall) -> list[Any]:
     """The cotangent goes to what was chosen."""
     g, test = call.cotangents[0], chosen_by(call.inputs[0])
     _, then, otherwise = call.wanted
-    of_then = Cotangent(choice(test, g, zeros_like(g)), Partial(lambda: test)) if then else None
-    of_otherwise = Cotangent(choice(test, zeros_like(g), g), Partial(lambda: logical_not(test))) if otherwise else None
+    if_then = Partial(lambda: test, (call.inputs[0].node, True))
+    if_not = Partial(lambda: logical_not(test), (call.inputs[0].node, False))
+    of_then = Cotangent(choice(test, g, zeros_like(g)), if_then) if then else None
+    of_otherwise = Cotangent(choice(test, zeros_like(g), g), if_not) if otherwise else None
     return [None, of_then, of_otherwise]
 
 
@@ -207,28 +222,30 @@ def _scan_rule(call: OpCall) -> list[Any]:
     of_ys = _given(call, carry, ys)
     # What was saved for a gradient is itself read by that gradient, and so has a cotangent at second order.
     of_saved = _given(call, carry + ys, carry)
-    is_partial: list[bool] = []
-    marks, marks_of_saved = marks_of(call, carry)
+    partly: list[Cotangent] = []
+    marks = Marks(call, carry)
 
     def step(state: Any, x: Any) -> Any:
         (of_after, of_outer, marked), (before, after, slices, of_y, of_before) = state, x
-        cotangents = [*_placed(_with(of_after, marked), of_state), *_placed(of_y, of_ys)]
+        cotangents = [*_placed(_with(of_after, marked, marks), of_state), *_placed(of_y, of_ys)]
         values, all_wanted = [*before, *slices, *outer], [*floats, *wanted_xs, *wanted_outer]
-        partly = pulled(body, values, cotangents, all_wanted, after)
-        is_partial[:] = map(_is_partial, partly)
+        partly[:] = pulled(body, values, cotangents, all_wanted, after)
         reaching = filled(partly, values, all_wanted)
         into, of_slices, more = _split(reaching, sum(floats), sum(wanted_xs))
         read = [g for g, is_float in zip(_placed(of_before, of_saved), floats, strict=True) if is_float]
-        marks_before = _merged(_flags(partly[: len(marks)]), marks_of_saved) if marks else []
+        marks_before = _merged(_flags(marks.of_marked(partly)), marks.saved)
         return (_added(into, read), _added(of_outer, more), marks_before), of_slices
 
     saved = [part_of(call.out, carry + ys + i) for i in range(carry)]
     sums = [zeros_like(value) for value, want in zip(outer, wanted_outer, strict=True) if want]
-    start, steps = (_there(of_state), sums, marks), (saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved))
-    (of_start, of_outer, _), of_xs = Tracer().scan(step, start, steps, attrs["length"], not attrs["reverse"])
-    reached = cached(lambda: _reached_by_scan(call, saved))
-    results = zip([*of_start, *of_xs, *of_outer], is_partial, strict=True)
-    told = [Cotangent(g, Partial(lambda i=i: reached()[i]) if p else None) for i, (g, p) in enumerate(results)]  # type: ignore[misc]
+    steps = Operands((saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved)))
+    start, traced = _steady(marks, partly, lambda: traced_scan(step, (_there(of_state), sums, marks.ends), steps))
+    (of_start, of_outer, marked), of_xs = scanned(start, traced, steps, attrs["length"], not attrs["reverse"])
+    makes_a_step = isinstance(attrs["length"], int) and attrs["length"] > 0
+    is_read = zip(marks.reads(body.inputs[carry:], call.wanted[carry:]), partly[sum(floats) :], strict=True)
+    others = [makes_a_step and always and not _is_partial(cotangent) for always, cotangent in is_read]
+    reaches = _reaches(marks, marked, others, cached(lambda: _reached_by_scan(call, saved)))
+    told = [Cotangent(g, reach) for g, reach in zip([*of_start, *of_xs, *of_outer], reaches, strict=True)]
     return _placed(told, [*floats, *wanted_xs, *wanted_outer])
 
 
@@ -273,21 +290,25 @@ def _while_rule(call: OpCall) -> list[Any]:
     of_state = _zeros_for(specs, _given(call, 0, carry))
     outer = call.inputs[carry:]
     sums = [zeros_like(v) for v, want in zip(outer, wanted_outer, strict=True) if want]
-    marks, _ = marks_of(call, carry)
-    start = [*_there(of_state), *sums, *marks]
+    marks = Marks(call, carry)
+    partly: list[Cotangent] = []
 
     def step(values: list[Any]) -> list[Any]:
-        of_after, of_outer, marked, before = _split(values, sum(floats), sum(wanted_outer), len(marks))
+        of_after, of_outer, marked, before = _split(values, sum(floats), len(sums), sum(marks.is_marked))
         all_wanted = [*floats, *wanted_outer]
-        partly = pulled(body, before, _placed(_with(of_after, marked), of_state), all_wanted)
+        partly[:] = pulled(body, before, _placed(_with(of_after, marked, marks), of_state), all_wanted)
         into, more = _split(filled(partly, before, all_wanted), sum(floats))
-        return [*into, *_added(of_outer, more), *_flags(partly[: len(marks)])]
+        return [*into, *_added(of_outer, more), *_flags(marks.of_marked(partly))]
 
-    traced = Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
-    carried_back = _through(part_of(call.out, carry), traced, start, outer, reverse=True)
-    reached = cached(lambda: _reached_by_while(call))  # there may be no round at all
-    results = carried_back[: len(carried_back) - len(marks)]
-    told = [Cotangent(g, Partial(lambda i=i: reached()[i])) for i, g in enumerate(results)]  # type: ignore[misc]
+    def traced() -> tuple[list[Any], Subgraph]:
+        start = [*_there(of_state), *sums, *marks.ends]
+        return start, Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
+
+    carried_back = _through(part_of(call.out, carry), *_steady(marks, partly, traced), outer, reverse=True)
+    of_start, of_outer, marked = _split(carried_back, sum(floats), len(sums))
+    others = [False] * len(sums)  # there may be no round at all
+    reaches = _reaches(marks, marked, others, cached(lambda: _reached_by_while(call)))
+    told = [Cotangent(g, reach) for g, reach in zip([*of_start, *of_outer], reaches, strict=True)]
     return _placed(told, [*floats, *wanted_outer])
 
 
@@ -304,14 +325,38 @@ def _reached_by_while(call: OpCall) -> list[Any]:
         return [*flags[:count], *_merged(of_outer, flags[count:])]
 
     traced = Subgraph("reached", step, [node.spec for node in nodes_of([*start, *call.inputs])])
-    return _through(part_of(call.out, carry), traced, start, call.inputs[carry:], reverse=True)
+    return _through(part_of(call.out, carry), start, traced, call.inputs[carry:], reverse=True)
 
 
-def _with(cotangents: Sequence[Any], marks: Sequence[Any]) -> list[Any]:
-    """The cotangents with where they are there, if that is told."""
-    if not marks:
-        return list(cotangents)
-    return [Cotangent(g, _known(mark)) for g, mark in zip(cotangents, marks, strict=True)]
+def _reaches(
+    marks: Marks, marked: Sequence[Any], others: Iterable[bool], reached: Callable[[], list[Any]]
+) -> list[Reach]:
+    """Where the inputs of a loop that want a cotangent have one: the floats of its state, and the others.
+
+    Of `marked` floats that is what the marks are before the loop; of those that have one for certain nobody asks, and
+    of the rest `reached()` tells.
+    """
+    flags = _placed(marked, marks.is_marked)
+    states = zip(marks.is_certain, flags, strict=True)
+    asked = [(is_certain, flag) for is_certain, flag in states] + [(is_certain, None) for is_certain in others]
+    return [
+        None if is_certain else Partial(lambda i=i, flag=flag: reached()[i] if flag is None else flag)  # type: ignore[misc]
+        for i, (is_certain, flag) in enumerate(asked)
+    ]
+
+
+def _steady(marks: Marks, before: Sequence[Cotangent], traced: Callable[[], Traced]) -> Traced:
+    """A round that is differentiated, by marks that hold after it too; `before` is what it gives, by then."""
+    result = traced()
+    while not marks.hold(before):
+        result = traced()
+    return result
+
+
+def _with(cotangents: Sequence[Any], marked: Sequence[Any], marks: Marks) -> list[Any]:
+    """The cotangents with where they are there, of those that have a mark."""
+    flags = _placed(marked, marks.is_marked)
+    return [Cotangent(g, _known(flag)) for g, flag in zip(cotangents, flags, strict=True)]
 
 
 def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
@@ -354,11 +399,11 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
 
     kept = [node for i, node in enumerate(graph.inputs) if i >= count or floats[i]]
     traced = Subgraph("step", step, [node.spec for node in kept])
-    carried_back = _through(history, traced, start, outer, reverse=not call.attrs["reverse"])
+    carried_back = _through(history, start, traced, outer, reverse=not call.attrs["reverse"])
     return [None, *_placed(carried_back, floats), *(None for _ in outer)]
 
 
-def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Sequence[Any], reverse: bool) -> list[Any]:
+def _through(history: Symbol, start: Sequence[Any], step: Subgraph, outer: Sequence[Any], reverse: bool) -> list[Any]:
     """A node that carries cotangents through the states a loop has saved; `step` captures nothing."""
     (graph,), _ = finished(step)
     attrs = {"step": graph, "carry": len(start), "reverse": reverse}
@@ -366,15 +411,9 @@ def _through(history: Symbol, step: Subgraph, start: Sequence[Any], outer: Seque
 
 
 def _ruled_rule(call: OpCall) -> list[Any]:
-    """What the user's rule gives, where some result has a cotangent: it may make NaN of zeros."""
+    """What the user's rule gives."""
     rule = call.attrs["rule"]
-    gradients = rule(call.inputs, call.out, call.cotangents)
-    reach = functools.reduce(either, [call.parts.get(number) for number in call.cotangents])
-    reaching = [
-        None if g is None else Cotangent(g if reach is None else choice(reach.flag(), g, zeros_like(g)), reach)
-        for g in gradients
-    ]
-    return [*([None] * rule.values), *reaching, *(None for _ in rule.symbols)]
+    return [*([None] * rule.values), *rule(call.inputs, call.out, call.cotangents), *(None for _ in rule.symbols)]
 
 
 joint_rules.update(

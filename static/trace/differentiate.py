@@ -16,15 +16,17 @@ from graphs.ir import GradientLine, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import part, switch_op
 from graphs.ops.creation import zeros_like
+from graphs.ops.elementwise import logical_not
 from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.choice import choice
+from static.trace.control import Tracer
 from static.trace.converting import callee
 from static.trace.lowering import is_choice
-from static.trace.reach import Reach, Reached, both, may_poison
+from static.trace.reach import Partial, Reach, Reached, both
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, node_of, reading_all
 
@@ -151,7 +153,7 @@ def _pulled_back(
     recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
     here = _builder()  # the graph itself, or the body of a loop in it
     line = here.line
-    pull = _Pull(builder, active, computed, reached, may_poison(here))
+    pull = _Pull(builder, active, computed, reached)
     try:
         reverse.accumulate(reversed(recorded), cotangents, pull.back)
     finally:
@@ -176,23 +178,25 @@ class _Pull(NamedTuple):
     """Carries a cotangent back through a node.
 
     One that is a zero because no branch that was taken reads the value would be none on a tape. What a rule makes of it
-    by other values may be NaN, so a choice takes it only where a tape would.
+    by other values may be NaN, so a choice takes it only where a tape would; and a rule that may raise runs only there.
     """
 
     builder: Builder
     active: set[Node]
     computed: Known
     reached: Reached
-    is_told: bool
 
     def back(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
         """The inputs that want a cotangent, each with its contribution."""
         _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
         own = self.reached.of(node)
-        for source, contributed, is_linear in self._contributions(node, cotangent):
+        contributions: Iterable[tuple[Node, Any]] = self._contributions(node, cotangent)
+        if own is not None and node.op.rule_fails:
+            contributions = self._where(own, contributions)
+        is_safe = node.op.zero_safe or node.op.rule_fails or (node.op is switch_op and is_choice(node.attrs))
+        for source, contributed in contributions:
             contribution, reach = contributed if isinstance(contributed, Cotangent) else (contributed, None)
-            reach = reach if self.is_told else None
-            if own is not None and not is_linear:
+            if own is not None and not is_safe:
                 contribution = choice(own.flag(), contribution, zeros_like(contribution))
             if node.op is part:
                 self.reached.add_part(source, node.attrs["number"], own)
@@ -200,23 +204,36 @@ class _Pull(NamedTuple):
                 self.reached.add(source, both(own, reach))
             yield source, contribution
 
-    def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any, bool]]:
-        """Each input with its contribution, and whether a zero cotangent gives a zero whatever the values are."""
+    def _where(self, reach: Partial, contributions: Iterable[tuple[Node, Any]]) -> Iterable[tuple[Node, Any]]:
+        """The contributions, made in a branch that is taken where a tape would make them; zeros elsewhere."""
+        given: list[Node] = []
+
+        def applied() -> list[Any]:
+            pairs = list(contributions)
+            given[:] = [source for source, _ in pairs]
+            return [g for _, g in pairs]
+
+        def zeros() -> list[Any]:
+            return [zeros_like(Symbol(self.builder, source)) for source in given]
+
+        made = Tracer().switch(logical_not(reach.flag()), (applied, zeros), ())
+        return zip(given, made, strict=True)
+
+    def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
+        """Each input that wants a cotangent, with its contribution."""
         *inputs, out = [Symbol(self.builder, self.computed.get(value, value)) for value in (*node.inputs, node)]
         if node.op in joint_rules:
             wanted = [source in self.active for source in node.inputs]
             parts = self.reached.of_parts(node)
             contributions = joint_rules[node.op](OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
-            is_linear = node.op is switch_op and is_choice(node.attrs)
             for source, g in zip(node.inputs, contributions, strict=True):
                 if source in self.active and g is not None and not (isinstance(g, Cotangent) and g.value is None):
-                    yield source, g, is_linear
+                    yield source, g
             return
         bits = sum(1 << i for i, s in enumerate(node.inputs) if s in self.active and node.op.rule(i) is not None)
         rules = pullback(node.op, bits, len(inputs))
-        is_linear = all(source is None for source in rules.sources)
         for source, g in rules.pull(node.inputs, [*rules.save(inputs, out, node.attrs), cotangent]):
-            yield source, reverse.whole(g), is_linear
+            yield source, reverse.whole(g)
 
 
 class OpCall(NamedTuple):

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from graphs.builder import Builder
 from graphs.ir import Graph, Node
 from graphs.ops.elementwise import logical_and, logical_or
 
 
 class Partial:
-    """A bool of the graph, made when it is first asked for: most are never."""
+    """A bool of the graph, made when it is first asked for: most are never.
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    One that holds in one `branch` of a switch of two says in which: the node of the index, and whether it is the later.
+    """
+
+    def __init__(self, make: Callable[[], Any], branch: tuple[Node, bool] | None = None) -> None:
         self._make = make
         self._flag: Any = None
+        self.branch = branch
 
     def flag(self) -> Any:
         """The bool."""
@@ -32,12 +33,16 @@ Reach = Partial | None
 
 def either(first: Reach, second: Reach) -> Reach:
     """Where one of two contributions is there."""
-    return None if first is None or second is None else Partial(lambda: logical_or(first.flag(), second.flag()))
+    if first is None or second is None or first is second:
+        return first and second
+    if first.branch and second.branch and first.branch[0] is second.branch[0]:
+        return first if first.branch == second.branch else None
+    return Partial(lambda: logical_or(first.flag(), second.flag()))
 
 
 def both(first: Reach, second: Reach) -> Reach:
     """Where what a contribution is made of is there, and what it goes through is reached."""
-    if first is None or second is None:
+    if first is None or second is None or first is second:
         return first or second
     return Partial(lambda: logical_and(first.flag(), second.flag()))
 
@@ -68,40 +73,7 @@ class Reached:
         self.add(node, reach)
 
 
-# Where it matters ----------------------------------------------------------------------------------------------------
-
-_TEXT = """
-    exp expm1 sinh cosh
-    sqrt log log1p log2 log10 divide reciprocal pow acos acosh asin atanh atan2 hypot logaddexp gammaln polygamma
-    ruled betainc gammainc gammaincc stdtr prod cumulative_prod cholesky det slogdet inv pinv solve eigh svd qr
-"""
-_SINGULAR = frozenset(_TEXT.split())
-"""Ops whose value or derivative is infinite, or none, somewhere in what is usual."""
-_scanned: WeakKeyDictionary[Builder, tuple[int, bool]] = WeakKeyDictionary()
-
-
 def graphs_in(node: Node) -> list[Graph]:
     """The graphs that a node of control flow holds."""
     held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
     return [part for part in held if isinstance(part, Graph)]
-
-
-def is_singular(graph: Graph) -> bool:
-    """Whether a graph may compute a value or a derivative that is not finite."""
-    return any(map(_is_singular_node, graph.nodes))
-
-
-def _is_singular_node(node: Node) -> bool:
-    return node.op.name in _SINGULAR or any(map(is_singular, graphs_in(node)))
-
-
-def may_poison(builder: Builder | None) -> bool:
-    """Whether a zero cotangent may become NaN in a graph, or in one around it; else nobody asks where it is none."""
-    while builder is not None:
-        count, poisons = _scanned.get(builder, (0, False))
-        poisons = poisons or any(map(_is_singular_node, islice(builder.nodes, count, None)))
-        _scanned[builder] = len(builder.nodes), poisons
-        if poisons:
-            return True
-        builder = builder.parent
-    return False

@@ -203,3 +203,52 @@ def test_an_error_in_forward_names_the_op(engine):
     op = graphs.custom_op("inverse", np.linalg.inv, spec=lambda a: a)
     with pytest.raises(graphs.GraphError, match=r"inverse: LinAlgError"):
         run(engine, op, np.zeros((2, 2)))
+
+
+WORDS = (
+    "g",
+    "index",
+    "shapes",
+    "x",
+    "y",
+    "z",
+    "input0",
+    "input1",
+    "x_shape",
+    "x_dtype",
+    "out_shape",
+    "inputs",
+    "attrs",
+)
+OPTION = """
+def forward(a, b, *, {name}=1, scale=1): return a * b * {name} * scale
+def of_a(g_, b, {name}, scale): return g_ * b * ({name} * scale)
+def of_b(g_, other=2, *, scale, a, {name}): return g_ * a * ({name} * scale)
+"""
+
+
+@each_engine
+@pytest.mark.parametrize("name", WORDS)
+def test_an_option_may_have_the_name_of_a_word_of_rules(engine, name):
+    written = {}
+    exec(OPTION.format(name=name), written)
+    op = graphs.custom_op("worded", written["forward"], vjp=[written["of_a"], written["of_b"]])
+    a, b = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    for _ in range(3):  # the compiled tape learns a call that comes again
+        got = gradients(engine, lambda a, b: graphs.sum(op(a, b, **{name: 3}, scale=7)), a, b)
+        np.testing.assert_array_equal(got, [21 * b, 21 * a])
+
+
+def test_an_option_that_is_called_as_what_an_input_has_is_refused():
+    with pytest.raises(TypeError, match="a_shape for what an input has; rename"):
+        graphs.custom_op("of_a_shape", lambda a, *, a_shape=1: a, vjp=lambda g_, a_shape: g_)
+    with pytest.raises(ValueError, match="'index' is a word of gradient rules"):
+        registry.Op(
+            "of_index",
+            np.copy,
+            lambda x, *, index: x,
+            rules=[lambda g, index: g],
+            cost=0,
+            family="custom",
+            listed=False,
+        )

@@ -224,7 +224,7 @@ def test_the_search_for_numpy_in_rules_finds_it():
 def test_rules_of_movement_hold_no_floating_value(name):
     """What only moves elements needs shapes and indices, never the elements."""
     op = OPS[name]
-    held = {s for rule in op.rules if rule for s in rule.sources if s is not None}
+    held = {r.source for rule in op.rules if rule for r in rule.residuals if r.source is not None}
     if op.family == "movement" or name in ("add", "subtract", "negative", "sum", "mean", "cumulative_sum"):
         assert held <= {i for i, rule in enumerate(op.rules) if rule is None}
 
