@@ -21,8 +21,8 @@ from dynamic.hooks import move_kept, turns
 from dynamic.node import Held, Leaf, Node
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
-from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, reshape
+from graphs.ops.picking import take
 from graphs.ops.slicing import setitem
 
 Array = np.ndarray[Any, Any]

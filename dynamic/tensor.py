@@ -87,7 +87,7 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return self._data.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> Any:  # type: ignore[override]  # PyTorch's, which is NumPy's too
         """The type of the elements."""
         held = self._data.dtype
         return by_number.get(held.num, held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -47,7 +47,9 @@ def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: b
 
 def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign: bool) -> Loaded:
     """Copy values into the tensors of the same names, or with `assign` put them in their places; all or nothing."""
-    loaded, wrong, copies = Loaded([], []), [], []
+    loaded = Loaded([], [])
+    wrong: list[str] = []
+    copies: list[Callable[[], Any]] = []
     options = {"assign_to_params_buffers": assign, "copies": copies}
     for prefix, part in _parts(module, ""):
         part._load_from_state_dict(values, prefix, options, True, loaded.missing_keys, loaded.unexpected_keys, wrong)

@@ -14,7 +14,7 @@ from graphs.errors import OptionError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, floated
-from graphs.torch.promotion import promoted, result_dtype
+from graphs.torch.promotion import check_tensor, promoted, result_dtype
 from graphs.torch.words import cast, floats, refuse, values_of, words
 
 __all__ = [
@@ -174,6 +174,7 @@ def xlogy(input: Any, other: Any) -> Any:
 
 def heaviside(input: Any, values: Any) -> Any:
     """0 below 0, 1 above, and `values` at 0."""
+    check_tensor(input, values)
     return ops.where(ops.equal(input, 0), values, cast(ops.greater(input, 0), dtype_of(input)))
 
 

@@ -11,7 +11,7 @@ from graphs.errors import OptionError
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, unary
-from graphs.torch.promotion import compared
+from graphs.torch.promotion import check_tensor, compared
 from graphs.torch.words import cast, refuse
 
 __all__ = [
@@ -65,6 +65,7 @@ def isneginf(input: Any) -> Any:
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Whether each two elements differ by no more than `atol + rtol * |other|`."""
+    check_tensor(input, other)
     if dtype_of(input) != dtype_of(other):
         raise refuse(f"isclose of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
     if not (rtol >= 0 and atol >= 0):

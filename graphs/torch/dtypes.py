@@ -31,7 +31,14 @@ class dtype:  # noqa: N801  (PyTorch's name)
 
     __slots__ = ("_hash", "dtype", "is_floating_point", "is_signed", "itemsize", "kind", "name")
 
+    dtype: Any
+    itemsize: Any
+    kind: str
+    name: str
+    is_floating_point: Any
+    is_signed: Any
     is_complex = False
+    _hash: Any
 
     def __new__(cls, of: Any) -> dtype:  # noqa: PYI034  (nobody derives from it)
         """Of anything that NumPy takes for a dtype."""

@@ -11,9 +11,11 @@ import numpy as np
 from graphs import linalg, ops
 from graphs.dispatch import described
 from graphs.errors import ArgumentError, ShapeError
-from graphs.ops.shapes import dtype_of
+from graphs.op import Op
+from graphs.ops.shapes import dtype_of, stored
+from graphs.spec import spec_of
 from graphs.torch.promotion import result_dtype
-from graphs.torch.shapes import apart, flatten, reshape
+from graphs.torch.shapes import apart, flatten, memory_of, reshape
 from graphs.torch.words import cast, ndim_of, shape_of, sizes, words
 
 __all__ = [
@@ -40,7 +42,35 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 @words
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two axes, as the last one."""
-    return linalg.diagonal(ops.moveaxis(input, (dim1, dim2), (-2, -1)), offset=offset)
+    matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
+    memory = memory_of(matrices)
+    if memory is None or memory.flags.c_contiguous:
+        return linalg.diagonal(matrices, offset=offset)
+    return _diagonal.apply((matrices,), {"offset": offset})
+
+
+def _seen(x: Any, *, offset: int, out: Any = None) -> Any:
+    """The diagonal of the last two axes as a view, however they lie."""
+    view = np.diagonal(x, offset, -2, -1)
+    view.flags.writeable = x.flags.writeable
+    return stored(view, out)
+
+
+def _put_back(g: Any, x_shape: Any, offset: int) -> Any:
+    rows = np.arange(shape_of(g)[-1]) + max(-offset, 0)
+    return ops.setitem(ops.zeros(x_shape, dtype=dtype_of(g)), g, (..., rows, rows + offset))
+
+
+_diagonal = Op(
+    "diagonal",
+    _seen,
+    lambda x, *, offset: spec_of(np.diagonal(np.broadcast_to(np.zeros((), x.dtype), x.shape), offset, -2, -1)),
+    rules=(_put_back,),
+    cost=0,
+    family="movement",
+    view=True,
+    listed=False,
+)
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:

@@ -15,6 +15,7 @@ from graphs.numpy import linalg as numpy_linalg
 from graphs.ops.matrix_exp import matrix_exp
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.solving import mirrored
+from graphs.torch import joining
 from graphs.torch.guard import guard
 from graphs.torch.systems import (
     cholesky_ex,
@@ -65,7 +66,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
     """The diagonal of two axes, as the last one."""
-    return linalg.diagonal(ops.moveaxis(A, (dim1, dim2), (-2, -1)), offset=offset)
+    return joining.diagonal(A, offset, dim1, dim2)
 
 
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:

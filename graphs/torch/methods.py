@@ -74,7 +74,7 @@ class TorchNames(FunctionMethods, Conversions):
 
         Raises ValueError for any device but the CPU.
         """
-        del non_blocking, memory_format
+        del non_blocking
         for target in args:
             if isinstance(target, str):
                 devices.check(target)
@@ -87,6 +87,8 @@ class TorchNames(FunctionMethods, Conversions):
         devices.check(device)
         copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
+        if "channels_last" in str(memory_format):
+            return TorchNames.contiguous(cast(self, wanted), memory_format)
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
 
     def type(self, dtype: Any = None) -> Any:
@@ -109,9 +111,12 @@ class TorchNames(FunctionMethods, Conversions):
         return self
 
     def contiguous(self, memory_format: Any = None) -> Self:
-        """The tensor itself where its elements lie in a row, else a copy."""
-        del memory_format
-        return self if TorchNames.is_contiguous(self) else ops.identity(self)
+        """The tensor itself where its elements lie in a row, or as "channels_last" says, else a copy that does."""
+        if TorchNames.is_contiguous(self, memory_format):
+            return self
+        if "channels_last" in str(memory_format):
+            return ops.moveaxis(ops.identity(ops.moveaxis(self, 1, -1)), -1, 1)
+        return ops.identity(self)
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""

@@ -13,7 +13,7 @@ from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch import arithmetic, reductions
 from graphs.torch.pointwise import binary, floated, of_floats
-from graphs.torch.promotion import promoted
+from graphs.torch.promotion import check_tensor, promoted
 from graphs.torch.words import cast, floats, refuse, shape_of, sizes
 
 __all__ = [
@@ -48,11 +48,13 @@ def _whole(*operands: Any) -> Any:
 
 def float_power(input: Any, exponent: Any) -> Any:
     """Each element to a power, in float64."""
+    check_tensor(input, exponent)
     return ops.pow(*[x if is_scalar(x) else cast(x, np.float64) for x in (input, exponent)])
 
 
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
+    check_tensor(input, other)
     return arithmetic.mul(input, ops.pow(2.0, floats(other)))
 
 

@@ -16,6 +16,7 @@ from graphs.promotion import is_scalar
 from graphs.torch.checks import check_index, check_source
 from graphs.torch.promotion import promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
+from graphs.torch.shapes import memory_of
 from graphs.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of, words
 
 __all__ = [
@@ -271,6 +272,7 @@ def searchsorted(
     if side not in (None, "left", "right") or (side == "left" and right):
         raise OptionError(f"side is 'left' or 'right', and agrees with right={right}, not {side!r}; leave one out")
     values = ops.asarray(input) if is_scalar(input) else input
+    _check_places(sorter, shape_of(sorted_sequence)[-1:])
     sequence = sorted_sequence if sorter is None else ops.take_along_axis(sorted_sequence, sorter, axis=-1)
     behind = right or side == "right"
     if ndim_of(sequence) == 1:
@@ -282,6 +284,13 @@ def searchsorted(
             f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
         )
     return cast(positions, np.int32 if out_int32 else np.int64)
+
+
+def _check_places(sorter: Any, size: Sequence[Any]) -> None:
+    """Raise OutOfRangeError where a tensor of indices has one that is out of range; a trace does not know."""
+    places = memory_of(sorter)
+    if places is not None and places.size and not (places.min() >= 0 and places.max() < size[0]):
+        raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
 
 
 def _bisected(rows: Any, values: Any, reaches: Any) -> Any:

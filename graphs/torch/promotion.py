@@ -23,6 +23,12 @@ DEFAULT = np.dtype(np.float32)
 _OF_NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: DEFAULT}
 
 
+def check_tensor(*operands: Any) -> None:
+    """Raise TypeError where there are numbers alone."""
+    if all(type(x) in SCALARS for x in operands):
+        raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
+
+
 def promoted(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers in the dtype that PyTorch computes in; arrays keep NumPy's rules.
 
@@ -32,8 +38,7 @@ def promoted(*operands: Any) -> Sequence[Any]:
     if not all(hasattr(x, "dtype") for x in tensors):
         return operands  # what is no operand at all is refused by the op
     dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
-    if not tensors:
-        raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
+    check_tensor(*operands)
     if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
         return operands
     wanted = result_dtype(operands)

@@ -71,6 +71,8 @@ VIEWS: dict[str, Make] = {
     "positive": lambda t, x: +x,
     "real": lambda t, x: t.conj_physical(x),
     "diagonal": lambda t, x: x.diagonal(),
+    "diagonal of a transpose": lambda t, x: x.t().diagonal(1),
+    "diagonal of columns": lambda t, x: x[:, ::2].diagonal(-1),
     "einsum, a diagonal": lambda t, x: t.einsum("ii->i", x),
     "transpose": lambda t, x: x.transpose(0, 1),
     "permute": lambda t, x: x.permute(1, 0),
@@ -122,12 +124,24 @@ def test_contiguous_is_what_the_strides_say() -> None:
     last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     assert last.is_contiguous(memory_format=dynamic.channels_last)
     assert not last.is_contiguous()
+    assert x.contiguous(memory_format=dynamic.channels_last).stride() == last.stride()
+    assert x.to(memory_format=dynamic.channels_last).stride() == last.stride()
 
 
 def test_a_view_that_repeats_is_not_written_to() -> None:
     for view in (dynamic.ones(3, 1).expand(3, 4), dynamic.meshgrid(dynamic.ones(2), dynamic.ones(3), indexing="ij")[0]):
         with pytest.raises(InplaceError, match="read-only tensor"):
             view.fill_(1.0)
+
+
+def test_a_diagonal_of_columns_has_gradients() -> None:
+    x = dynamic.tensor(np.arange(12.0).reshape(2, 2, 3), requires_grad=True)
+    turned = x.permute(0, 2, 1)
+    for offset in (-2, -1, 0, 1):
+        weights = dynamic.arange(1.0, 1.0 + turned.diagonal(offset, 1, 2).numel(), dtype=dynamic.float64)
+        mine, plain = ((t.diagonal(offset, 1, 2).flatten() ** 2 * weights).sum() for t in (turned, turned.contiguous()))
+        (found,), (wanted,) = (dynamic.autograd.grad(loss, x, retain_graph=True) for loss in (mine, plain))
+        assert found.tolist() == wanted.tolist()
 
 
 def test_windows_have_gradients() -> None:

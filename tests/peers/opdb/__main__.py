@@ -15,13 +15,16 @@ def main() -> int:
     parser.add_argument("--op", action="append", help="only this op of PyTorch's; may be given many times")
     parser.add_argument("--errors", action="store_true", help="the calls that PyTorch refuses")
     parser.add_argument("--reference", action="store_true", help="the many more inputs of numeric ops")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one sample in N")
     parser.add_argument("--dtypes", nargs="+", default=Asked().dtypes, help="such as float16 uint8")
     parser.add_argument("--only", nargs="+", metavar="VERDICT", help=f"show only these of: {', '.join(VERDICTS)}")
     parser.add_argument("--lines", type=int, default=3, help="how many calls of an op and verdict are shown")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     found = []
-    for row in rows(options.op, Asked(options.errors, options.reference, tuple(options.dtypes)), options.jobs):
+    for row in rows(
+        options.op, Asked(options.errors, options.reference, options.every, tuple(options.dtypes)), options.jobs
+    ):
         found.append(row)
         _show(row, options.only, options.lines)
     total = totals(found)

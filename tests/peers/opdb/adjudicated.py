@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tests.peers.opdb.comparing import ANSWERED, GRADIENT, HISTORY, RAW, VALUE, Verdict
+from tests.peers.opdb.comparing import ANSWERED, EFFECT, GRADIENT, HISTORY, RAW, VALUE, Verdict
 
 KINDS_AT_MOST = 26
 
@@ -38,16 +38,41 @@ KINDS = (
         r"\(in place, .* -> leaf 0: \[*0\.",
     ),
     Kind(
-        "methods take out= as functions do, and in any dtype that holds the result",
-        ".*",
+        "a method takes out= as its function does",
+        "masked_select|aminmax|gather|take|multinomial|bernoulli",
         (ANSWERED,),
-        r"\bout=.* PyTorch: (TypeError: \w+\(\) (got|received)|RuntimeError: .*[Dd]ouble|.*step must)",
+        r"\(method, .*\bout=.* PyTorch: TypeError: \w+\(\) (got an unexpected|received an invalid)",
     ),
     Kind(
-        "a number stands where PyTorch asks for a tensor, as in NumPy",
-        ".*",
+        "out= is of any dtype that holds the result",
+        "aminmax|gather|multinomial",
         (ANSWERED,),
-        r"must be Tensor, not|got \((int, Tensor|int, int)\)|descriptor '__r",
+        r"\(function, .*\bout=.* PyTorch: RuntimeError: .*([Ee]xpect\w* (out tensor to have dtype|Long tensor out))",
+    ),
+    Kind(
+        "a number stands for a tensor beside one, element by element",
+        "clamp_max|clamp_min|atan2|copysign|eq|ne|lt|le|gt|ge|f?max(imum)?|f?min(imum)?|fmod|remainder|ldexp|logaddexp2?|"
+        "logical_(and|or|xor)|heaviside|lcm|gcd|isclose|igammac?|hypot|nextafter|bitwise_\\w+",
+        (ANSWERED,),
+        r"error, \d\): (int64\[3\]=\[.*\], 2|2, int64\[3\]=\[.*\]) -> .*(must be Tensor, not|got \(int, Tensor)",
+    ),
+    Kind(
+        "indices of any layout are taken; PyTorch asks for those that lie in a row",
+        r"nn\.functional\.max_unpool\dd",
+        (ANSWERED,),
+        r"turned\).*PyTorch: RuntimeError: view size is not compatible",
+    ),
+    Kind(
+        "the running mean and variance are one tensor, which each of them writes to",
+        r"nn\.functional\.(instance|batch)_norm",
+        (EFFECT,),
+        r"shared\)",
+    ),
+    Kind(
+        "what stands for the factor is no triangle, where it is the other operand",
+        "cholesky_solve",
+        (GRADIENT,),
+        "shared",
     ),
     Kind("it is computed in float64, and rounded; PyTorch loses digits of float32", "matrix_exp", (VALUE,), "float32"),
     Kind("there is a gradient where PyTorch has none", "linalg.lstsq", (HISTORY,)),

@@ -18,10 +18,11 @@ ADJUDICATED = "adjudicated"
 
 
 class Asked(NamedTuple):
-    """What is run: the samples, the many more of `reference`, or the mistakes; with these dtypes."""
+    """What is run: the samples, one in `every` of the many more of `reference`, or the mistakes; with these dtypes."""
 
     errors: bool = False
     reference: bool = False
+    every: int = 1
     dtypes: tuple[str, ...] = tuple(str(dtype).removeprefix("torch.") for dtype in samples.DTYPES)
 
 
@@ -40,7 +41,7 @@ def row_of(op: Any, asked: Asked, space: Any) -> Row:
     kinds: Counter[str] = Counter()
     lines = []
     dtypes = tuple(getattr(torch, name) for name in asked.dtypes)
-    source = samples.mistakes(op) if asked.errors else samples.calls(op, dtypes, asked.reference)
+    source = samples.mistakes(op) if asked.errors else samples.calls(op, dtypes, asked.reference, asked.every)
     for call in source:
         verdict = judged(call, space)
         kind = kind_of(verdict)

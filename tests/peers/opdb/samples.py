@@ -15,6 +15,10 @@ DTYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool)
 OTHER_DTYPES = (torch.float16, torch.int16, torch.int8, torch.uint8)
 
 
+LAYOUTS = ("in a row", "apart", "turned", "shared")
+"""How tensors lie in memory: every second element of a buffer, columns first, or those that are alike as one tensor."""
+
+
 def _itself(result: Any) -> Any:
     return result
 
@@ -42,10 +46,12 @@ class Call(NamedTuple):
     words: dict[str, Any]
     with_gradient: bool
     process: Callable[[Any], Any] = _itself
+    layout: str = "in a row"
 
     def __str__(self) -> str:
         words = [f"{word}={_short(value)}" for word, value in self.words.items()]
-        return f"{self.op} ({self.way.name}, {self.dtype}, {self.number}): " + ", ".join(
+        layout = "" if self.layout == LAYOUTS[0] else f", {self.layout}"
+        return f"{self.op} ({self.way.name}, {self.dtype}, {self.number}{layout}): " + ", ".join(
             [*map(_short, self.args), *words]
         )
 
@@ -73,13 +79,16 @@ def ways(op: Any) -> list[Way]:
     return listed
 
 
-def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False) -> Iterator[Call]:
-    """Every sample of an op, in every way; `reference` takes the many more inputs that PyTorch has for numeric ops."""
+def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False, every: int = 1) -> Iterator[Call]:
+    """Every sample of an op, in every way, laid out in turn as `LAYOUTS` says.
+
+    `reference` takes the many more inputs that PyTorch has for numeric ops, of which one in `every` is tried.
+    """
     for dtype in dtypes:
         if dtype not in op.supported_dtypes("cpu"):
             continue
         differentiated = dtype == torch.float64
-        for number, sample in enumerate(_samples(op, dtype, reference, differentiated)):
+        for number, sample in list(enumerate(_samples(op, dtype, reference, differentiated)))[::every]:
             args = (sample.input, *sample.args)
             for way in ways(op):
                 if way.is_operator and (sample.kwargs or len(args) > 2):
@@ -93,6 +102,7 @@ def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False) ->
                     sample.kwargs,
                     differentiated,
                     sample.output_process_fn_grad,
+                    LAYOUTS[number % len(LAYOUTS)],
                 )
 
 

@@ -17,7 +17,7 @@ import torch
 from dynamic.pytorch import formats
 from graphs.errors import GraphError
 from graphs.torch import dtypes
-from tests.peers.opdb.samples import Call, retold
+from tests.peers.opdb.samples import LAYOUTS, Call, retold
 
 _ROOT = Path(__file__).resolve().parents[3]
 _OURS = tuple(str(_ROOT / name) for name in ("graphs", "dynamic", "static"))
@@ -61,6 +61,8 @@ class Side:
 
     def __init__(self, space: Any) -> None:
         self.space = space
+        self._layout = LAYOUTS[0]
+        self._alike: dict[Any, Any] = {}  # the tensor of each spec, where they share one
 
     def run(self, call: Call) -> Answer | Failure:
         """What a call gives. Raises OutsideError where an argument cannot be made."""
@@ -70,6 +72,7 @@ class Side:
                 function = call.way.find(self.space)
             except AttributeError as error:
                 return Failure("missing", str(error))
+            self._layout, self._alike = call.layout, {}
             leaves = [self.made(arg, call.with_gradient) for arg in call.args]
             words = {word: self.made(value, call.with_gradient) for word, value in call.words.items()}
             try:
@@ -153,9 +156,23 @@ class Side:
             raise OutsideError(str(value.dtype))
         if value.ndim > 64:
             raise OutsideError("more axes than an array has")
-        if self.space is torch:
-            return value.detach().clone().requires_grad_(requires_grad)
-        return self.space.tensor(value.detach().numpy().copy(), requires_grad=requires_grad)
+        if self._layout != "shared":
+            return self._laid(value, requires_grad)
+        spec = tuple(value.shape), value.dtype, requires_grad
+        if spec not in self._alike:
+            self._alike[spec] = self._laid(value, requires_grad)
+        return self._alike[spec]
+
+    def _laid(self, value: torch.Tensor, requires_grad: bool) -> Any:
+        array = np.array(value.detach().numpy(), order="C")
+        if self._layout == "apart" and array.ndim:
+            buffer = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+            buffer[..., ::2] = array
+            array = buffer[..., ::2]
+        elif self._layout == "turned":
+            array = np.asfortranarray(array)
+        tensor = self.space.from_numpy(array)
+        return (tensor.clone() if self._layout in (LAYOUTS[0], "shared") else tensor).requires_grad_(requires_grad)
 
     def plain(self, value: Any) -> Any:
         """Tensors as arrays, containers as tuples."""
