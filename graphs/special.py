@@ -55,15 +55,21 @@ def logit(x: Array) -> Array:
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    """x * log(y); 0 where x is 0, whatever y is."""
-    none = ops.equal(x, 0)
-    return ops.where(none, 0.0, ops.multiply(x, ops.log(ops.where(none, 1.0, y))))
+    """x * log(y); 0 where x is 0 and y is a number. The gradient in x is log(y) there too, if that is one."""
+    return ops.multiply(x, ops.log(_unless(x, y, 0.0, 1.0)))
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    """x * log(1 + y); 0 where x is 0, whatever y is."""
-    none = ops.equal(x, 0)
-    return ops.where(none, 0.0, ops.multiply(x, ops.log1p(ops.where(none, 0.0, y))))
+    """x * log(1 + y); 0 where x is 0 and y is a number. The gradient in x is log(1 + y) there too, if that is one."""
+    return ops.multiply(x, ops.log1p(_unless(x, y, -1.0, 0.0)))
+
+
+def _unless(x: Array, y: Array, pole: float, other: float) -> Array:
+    """y, but where x is 0 and y has no logarithm that is a number: there another."""
+    is_number = ops.logical_and(ops.greater(y, pole), ops.less(y, math.inf))
+    return ops.where(
+        ops.logical_and(ops.equal(x, 0), ops.logical_not(ops.logical_or(is_number, ops.isnan(y)))), other, y
+    )
 
 
 def entr(x: Array) -> Array:
@@ -135,7 +141,7 @@ def log_ndtr(x: Array) -> Array:
     x = as_operand(x)
     far, low = ops.less(x, _FAR.get(dtype_of(x).itemsize, -20.0)), ops.less(x, 0.0)
     near = ops.where(
-        low, ops.log(ndtr(ops.where(far, 0.0, x))), ops.log1p(ops.negative(ndtr(ops.negative(ops.maximum(x, 0.0)))))
+        low, ops.log(ndtr(ops.where(far, 0.0, x))), ops.log1p(ops.negative(ndtr(ops.negative(ops.where(low, 0.0, x)))))
     )
     y = ops.where(far, x, -20.0)
     inverse = ops.reciprocal(ops.square(y))

@@ -10,6 +10,7 @@ import numpy as np
 from graphs import linalg, ops
 from graphs.errors import ShapeError
 from graphs.op import Array
+from graphs.ops.shapes import as_operand, dtype_of
 
 
 def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
@@ -17,6 +18,8 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
 
     Raises ShapeError for an order and more axes than 2.
     """
+    x = as_operand(x)
+    x = x if dtype_of(x).kind == "f" else ops.astype(x, np.float64)  # the absolute value of an int may wrap
     axes: Any = tuple(range(np.ndim(x))) if axis is None else np.atleast_1d(axis).tolist()
     if ord is None or len(axes) == 1:
         return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import dims, ops
 from graphs.errors import ShapeError
 from graphs.op import Array
 from graphs.ops.shapes import as_operand, dtype_of, positive_axes, shape_of
@@ -34,7 +34,7 @@ def _cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fal
     rows = [_rows(part, rowvar) for part in (m, y) if part is not None]
     x = rows[0] if len(rows) == 1 else ops.concat(rows, axis=0)
     gaps = ops.subtract(x, ops.mean(x, axis=1, keepdims=True))
-    freedom = shape_of(x)[1] - (int(not bias) if ddof is None else ddof)
+    freedom = dims.maximum(shape_of(x)[1] - (int(not bias) if ddof is None else ddof), 0)
     return ops.squeeze(ops.divide(ops.matmul(gaps, ops.matrix_transpose(gaps)), freedom), _ones(shape_of(x)[0]))
 
 
@@ -124,6 +124,7 @@ def _quantile(a: Array, q: Any, axis: Axis = None, *, keepdims: bool = False) ->
     axes = positive_axes(axis, len(shape_of(a)))
     flat = _last(a, axes)
     ranked, size = ops.sort(flat, axis=-1), shape_of(flat)[-1]
+    ranked = ops.astype(ranked, np.result_type(dtype_of(ranked), 0.5), copy=False)  # what lies between ints is none
     places = shares.reshape(-1) * (int(size) - 1)
     low = np.floor(places).astype(np.int64)
     below, above = (ops.take(ranked, at, axis=-1) for at in (low, np.minimum(low + 1, int(size) - 1)))
@@ -152,15 +153,21 @@ def _median(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
 
 def _interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None) -> Array:
     xp, fp = as_operand(xp), as_operand(fp)
+    last = shape_of(xp)[0] - 1
     at = ops.clip(
         ops.subtract(ops.searchsorted(ops.stop_gradient(xp), ops.stop_gradient(x), side="right"), 1),
         0,
-        shape_of(xp)[0] - 2,
+        dims.maximum(last - 1, 0),
     )
-    start, low = ops.take(xp, at), ops.take(fp, at)
-    after = ops.add(at, 1)
-    slope = ops.divide(ops.subtract(ops.take(fp, after), low), ops.subtract(ops.take(xp, after), start))
+    after = ops.minimum(ops.add(at, 1), last)
+    (start, end), (low, high) = [(ops.take(points, at), ops.take(points, after)) for points in (xp, fp)]
+    gap = ops.subtract(end, start)
+    slope = ops.divide(ops.subtract(high, low), ops.where(ops.equal(gap, 0), 1, gap))
     values = ops.add(low, ops.multiply(slope, ops.subtract(x, start)))
+    # Beside an infinity: from the other end, and where nothing changes, or at a point, what is there.
+    values = ops.where(ops.isnan(values), ops.add(high, ops.multiply(slope, ops.subtract(x, end))), values)
+    is_there = ops.logical_or(ops.equal(low, high), ops.equal(x, start))
+    values = ops.where(ops.logical_and(ops.isnan(values), is_there), low, values)
     values = ops.where(ops.less(x, xp[0]), fp[0] if left is None else left, values)
     return ops.where(ops.greater(x, xp[-1]), fp[-1] if right is None else right, values)
 

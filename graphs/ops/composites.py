@@ -26,12 +26,12 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.families import composite
-from graphs.ops.movement import astype, expand_dims, reshape, squeeze, stop_gradient
+from graphs.ops.movement import astype, cast, expand_dims, reshape, squeeze, stop_gradient
 from graphs.ops.picking import take
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
-from graphs.ops.shapes import Axis, positive_axes, shape_of
+from graphs.ops.shapes import Axis, dtype_of, is_half, positive_axes, shape_of
 
 __all__ = ["embedding", "flatten", "layer_norm", "logsumexp", "one_hot", "silu", "softplus", "std", "var"]
 
@@ -67,6 +67,8 @@ def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = 
     """
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
+    if is_half(dtype_of(x)):  # the squares and their number may be more than float16 has
+        return cast(var(astype(x, np.float32), axis, correction, keepdims), dtype_of(x))
     count = dims.product(shape[a] for a in axis)
     squares = square(subtract(x, mean(x, axis=axis, keepdims=True)))
     freedom = dims.maximum(count - correction, 0)  # type: ignore[operator,arg-type]

@@ -18,6 +18,8 @@ from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import equal, isnan, multiply, pow, sign, sqrt, square, where
 from graphs.ops.families import composite
 from graphs.ops.movement import (
+    astype,
+    cast,
     expand_dims,
     matrix_transpose,
     moveaxis,
@@ -33,6 +35,7 @@ from graphs.ops.shapes import (
     Axis,
     as_operand,
     dtype_of,
+    is_half,
     last_two,
     positive_axes,
     positive_axis,
@@ -218,6 +221,8 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     """
     if isinstance(ord, str):
         raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
+    if is_half(dtype_of(x)):  # the sum of powers may be more than float16 has
+        return cast(vector_norm(astype(x, np.float32), axis=axis, keepdims=keepdims, ord=ord), dtype_of(x))
     over: dict[str, Any] = {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": keepdims}
     if ord == 0:
         return sum(_abs(sign(where(isnan(x), 1, x))), **over)  # a count with a history, of gradient 0

@@ -110,4 +110,6 @@ def _steps(spacing: Any, f: Array, axis: int) -> Array:
     shape = shape_of(f)
     if not dims.same_shape(shape_of(spacing), shape[axis : axis + 1]):
         raise ShapeError(f"{shape_of(spacing)} coordinates along axis {axis} of size {shape[axis]}; give one for each")
-    return reshape(diff(spacing), [-1 if a == axis else 1 for a in range(len(shape))])
+    places = as_operand(spacing)
+    places = places if dtype_of(places).kind == "f" else astype(places, np.float64)  # small ints would wrap
+    return reshape(diff(places), [-1 if a == axis else 1 for a in range(len(shape))])

@@ -12,12 +12,23 @@ from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Kernel, Op, Prepare, Prepared
-from graphs.ops.elementwise import divide, equal, multiply
+from graphs.ops.creation import full
+from graphs.ops.elementwise import divide, equal, greater, multiply
 from graphs.ops.elementwise import where as _where
 from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
 from graphs.ops.scans import but_last, cumulative_prod
-from graphs.ops.shapes import Axis, accumulator, as_operand, dtype_of, positive_axis, reduced_shape, shape_of
+from graphs.ops.shapes import (
+    SINGLE,
+    Axis,
+    accumulator,
+    as_operand,
+    dtype_of,
+    is_half,
+    positive_axis,
+    reduced_shape,
+    shape_of,
+)
 from graphs.ops.sums import MANY, in_shape, summed
 from graphs.spec import TensorSpec
 
@@ -38,7 +49,12 @@ def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
 
 def shared(g: Array, count: Size) -> Array:
     """A cotangent divided among `count` elements, before it is spread: the smaller array of the two."""
-    return g if dims.same(count, 0) else divide(g, count)
+    if dims.same(count, 0):
+        return g
+    if not is_half(g.dtype):
+        return divide(g, count)
+    # Not by the number, which the compiled tape brings to the dtype of the cotangent.
+    return cast(divide(cast(g, SINGLE), full((), count, SINGLE)), g.dtype)
 
 
 def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
@@ -61,7 +77,7 @@ def reducer(ufunc: np.ufunc, dtype: np.dtype[Any], size: Any = None) -> Kernel:
     Of other rows, if they are many, the place of the largest is looked for: in a third of the time again.
     `size`, where it is known, is that of the array: of few numbers the sum is NumPy's.
     """
-    if ufunc is np.add and isinstance(size, int) and size < MANY:
+    if ufunc is np.add and isinstance(size, int) and size < MANY and not is_half(dtype):
         return ufunc.reduce
     return _QUICKER.get(ufunc, ufunc.reduce) if dtype.kind == "f" else ufunc.reduce
 
@@ -209,17 +225,23 @@ all: Op = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtyp
 
 
 def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
-    hits = astype(equal(x, _kept(out, x.shape, axis)), g.dtype)
-    return multiply(hits, divide(_kept(g, x.shape, axis), sum(hits, axis=axis, keepdims=True)))
+    hits = astype(equal(x, _kept(out, x.shape, axis)), SINGLE if is_half(g.dtype) else g.dtype)
+    share = divide(_kept(g, x.shape, axis), sum(hits, axis=axis, keepdims=True))
+    return cast(multiply(hits, share), g.dtype)
 
 
 def _others(x: Array, axis: tuple[int, ...]) -> Array:
-    """For each element the product of the others: of those before it and those after it, without dividing."""
+    """For each element the product of the others: of those before it and those after it, without dividing.
+
+    A zero among them makes it 0, though what comes before the zero overflows.
+    """
     last = tuple(range(-len(axis), 0))
     moved = moveaxis(x, axis, last)
     kept = len(moved.shape) - len(axis)
     flat = reshape(moved, (*moved.shape[:kept], _count(x.shape, axis)))
     products = multiply(_before(flat), flip(_before(flip(flat, axis=-1)), axis=-1))
+    zeros = equal(flat, 0)
+    products = _where(greater(sum(zeros, axis=-1, keepdims=True), zeros), 0, products)
     return moveaxis(reshape(products, moved.shape), last, axis)
 
 

@@ -13,8 +13,9 @@ from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import multiply
 from graphs.ops.families import checked
 from graphs.ops.movement import cast, flip, pad
-from graphs.ops.shapes import accumulator, as_operand, positive_axis, shape_of
+from graphs.ops.shapes import accumulator, as_operand, is_half, positive_axis, shape_of
 from graphs.ops.slicing import cut
+from graphs.ops.sums import rounded
 from graphs.spec import TensorSpec
 
 __all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
@@ -38,7 +39,10 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
         return (values,), {"axis": at} | ({} if dtype is None else {"dtype": TensorSpec((), dtype).dtype})
 
     def kernel(x: Array, *, axis: int, dtype: Any = None, out: Array = None) -> Array:
-        return ufunc.accumulate(x, axis=axis, out=out, dtype=accumulator(x.dtype, dtype))
+        kind = accumulator(x.dtype, dtype)
+        if is_half(kind):
+            return rounded(ufunc.accumulate(x, axis=axis, dtype=np.float32), kind, out)
+        return ufunc.accumulate(x, axis=axis, out=out, dtype=kind)
 
     def infer(x: TensorSpec, *, axis: int, dtype: Any = None) -> TensorSpec:
         return TensorSpec(x.shape, accumulator(x.dtype, dtype))

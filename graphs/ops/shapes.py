@@ -79,6 +79,17 @@ def accumulator(kind: np.dtype[Any], dtype: np.dtype[Any] | None = None) -> np.d
     return np.add.reduce(np.zeros(1, kind)).dtype if dtype is None else dtype
 
 
+SINGLE = np.dtype(np.float32)
+
+
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is float16, whose sums are made in float32: it ends at 65504, and skips odd numbers from 2048."""
+    return dtype.num == _HALF
+
+
+_HALF = np.dtype(np.float16).num
+
+
 def as_shape(shape: Any) -> Shape:
     """A shape from an int or a sequence of sizes. Raises ArgumentError for what is neither."""
     try:

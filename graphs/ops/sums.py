@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from graphs.ops.shapes import is_half
+
 Array = Any
 
 MANY = 4096  # numbers: fewer are added up before it is found out how they lie
@@ -20,6 +22,9 @@ _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32),
 
 def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
     """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
+    if is_half(x.dtype) and dtype in (None, x.dtype):
+        wide = np.add.reduce(x, axis, np.float32, keepdims=keepdims)  # type: ignore[call-overload]
+        return rounded(wide, x.dtype, out)
     if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
     count, length = len(axis), x.shape[-1]  # the two usual cases first, since to look for more takes as long as they do
@@ -28,6 +33,14 @@ def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: 
     if count == 1 and axis[0] == x.ndim - 1 and _SHORTEST <= length <= _LONGEST:
         return np.vecdot(x, _ONES[x.dtype.num][:length], out, keepdims=keepdims)  # type: ignore[call-overload]
     return _over_both_ends(x, axis, dtype, out, keepdims)
+
+
+def rounded(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
+    """What was computed in a wider dtype, in this one."""
+    if out is None:
+        return x.astype(dtype)
+    np.copyto(out, x, casting="same_kind")
+    return out
 
 
 def _over_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:

@@ -164,12 +164,11 @@ def logaddexp2(input: Any, other: Any) -> Any:
 
 
 def xlogy(input: Any, other: Any) -> Any:
-    """`input * log(other)`, and 0 where `input` is 0."""
+    """`input * log(other)`; 0 where `input` is 0 and `other` is a number."""
+    from graphs import special
+
     dtype = dtype_of(true_divide(input, other))
-    left, right = [x if is_scalar(x) else cast(x, dtype) for x in (input, other)]
-    none = ops.equal(left, 0)
-    logarithm = ops.log(cast(ops.where(none, 1, right), dtype))
-    return ops.where(none, ops.multiply(logarithm, 0), ops.multiply(left, logarithm))
+    return special.xlogy(*[np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)])
 
 
 def heaviside(input: Any, values: Any) -> Any:

@@ -419,3 +419,45 @@ def test_a_tensor_becomes_an_array_when_asked():
 def test_a_0d_tensor_has_no_length(engine):
     with pytest.raises(TypeError, match="len\\(\\) of a 0-d tensor"):
         run(engine, lambda x: x * len(x), np.array(1.0))
+
+
+OF_INTS = {
+    "median": (np.median, np.array([1, 2, 2, 9])),
+    "median of an even number": (np.median, np.array([1, 2])),
+    "median of bools along an axis": (lambda x: np.median(x, axis=0), np.array([[True], [False]])),
+    "percentiles": (lambda x: np.percentile(x, [25, 50, 99.5]), np.arange(12, dtype=np.uint8)),
+    "quantile": (lambda x: np.quantile(x, 0.3, axis=1, keepdims=True), np.arange(12, dtype=np.int32).reshape(3, 4)),
+    "norm": (np.linalg.norm, np.array([3, 4])),
+    "norm of order 1": (lambda x: np.linalg.norm(x, 1), np.array([3, -4])),
+    "norm of order infinity": (lambda x: np.linalg.norm(x, np.inf), np.array([3, -128], np.int8)),
+    "number of what is not 0": (lambda x: np.linalg.norm(x, 0), np.array([3, 0, 4])),
+    "norm of a matrix": (lambda x: np.linalg.norm(x, 1), np.array([[100, 2], [100, 4]], np.int8)),
+    "gradient of samples": (np.gradient, np.array([3, 1, 250], np.uint8)),
+    "gradient along descending places": (
+        lambda x: np.gradient(np.array([0.0, 2, 4]), x),
+        np.array([3, 2, 1], np.uint8),
+    ),
+    "gradient along far places": (lambda x: np.gradient(np.array([0.0, 100]), x), np.array([-100, 100], np.int8)),
+    "covariance without freedom": (lambda x: np.cov(x, ddof=5), np.array([[0, 1, 2], [2, 1, 0]])),
+    "one point": (lambda x: np.interp(x, np.array([1.0]), np.array([3.0])), np.array([0, 1, 2])),
+    "one point and its sides": (lambda x: np.interp(x, np.array([1.0]), np.array([3.0]), 7, 8), np.array([0, 1, 2])),
+    "between equal points": (lambda x: np.interp(x, np.array([-np.inf, np.inf]), np.array([4.0, 4.0])), np.array([1])),
+    "between an infinity": (lambda x: np.interp(x, np.array([0.0, 2.0]), np.array([-np.inf, 4.0])), np.array([1])),
+    "two places of one": (lambda x: np.interp(x, np.array([0.0, 1, 1, 2]), np.array([0.0, 1, 5, 6])), np.array([1])),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OF_INTS)
+def test_statistics_of_ints_are_numpys(name):
+    f, x = OF_INTS[name]
+    wanted = np.asarray(f(x))
+    with np.errstate(all="ignore"):
+        for found in (f(dynamic.tensor(x)), static.jit(f)(x), static.jit(f, backend="native")(x)):
+            np.testing.assert_array_equal(np.asarray(found), wanted)
+            assert np.asarray(found).dtype == wanted.dtype
+
+
+def test_a_median_of_an_array_is_that_of_a_tensor():
+    for x in (np.array([1, 2]), np.array([1.0, 2.0], np.float32), np.array([[3, 1], [2, 2]], np.uint8)):
+        assert float(g.median(x)) == float(np.asarray(g.median(dynamic.tensor(x)))) == float(np.median(x))

@@ -185,7 +185,7 @@ def test_poles_and_ends():
     np.testing.assert_array_equal(special.gammainc(2.0, np.array([0.0, np.inf, -1])), [0, 1, np.nan])
     np.testing.assert_array_equal(special.gammaincc(2.0, np.array([0.0, np.inf, np.nan])), [1, 0, np.nan])
     np.testing.assert_array_equal(special.betainc(2.0, 3.0, np.array([0.0, 1, 1.5])), [0, 1, np.nan])
-    np.testing.assert_array_equal(special.xlogy(np.array([0.0, 0]), np.array([0.0, np.nan])), [0, 0])
+    np.testing.assert_array_equal(special.xlogy(np.array([0.0, 0]), np.array([0.0, np.nan])), [0, np.nan])
     np.testing.assert_array_equal(special.xlog1py(0.0, -1.0), 0)
     assert special.gammaincc(10.0, 200.0) == pytest.approx(float(scipy.special.gammaincc(10, 200)), rel=1e-11)
     assert special.gammainc(2e5, 2e5) + special.gammaincc(2e5, 2e5) == pytest.approx(1)
@@ -310,3 +310,34 @@ def test_what_no_number_of_steps_reaches_is_nan(engine):
     found = run(engine, lambda t: odeint(lambda y, t: y**2, np.ones(1), t), np.array([0.0, 0.5, 2.0, 3.0]))
     np.testing.assert_allclose(found[:2, 0], [1, 2], rtol=1e-6)  # it is infinite at 1
     assert np.isnan(found[2:]).all()
+
+
+AT_ENDS = {  # f, x, its value and its gradient there: the limits
+    "log_ndtr at 0": (special.log_ndtr, 0.0, math.log(0.5), math.sqrt(2 / math.pi)),
+    "xlogy of 0": (lambda x: special.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
+    "xlogy of 0 and 0": (lambda x: special.xlogy(x, 0.0), 0.0, 0.0, 0.0),
+    "xlogy of 0 and infinity": (lambda x: special.xlogy(x, np.inf), 0.0, 0.0, 0.0),
+    "xlogy of 0 and NaN": (lambda x: special.xlogy(x, np.nan), 0.0, math.nan, math.nan),
+    "xlogy in y": (lambda y: special.xlogy(0.0, y), 3.0, 0.0, 0.0),
+    "xlog1py of 0": (lambda x: special.xlog1py(x, 1.0), 0.0, 0.0, math.log(2)),
+    "xlog1py of 0 and -1": (lambda x: special.xlog1py(x, -1.0), 0.0, 0.0, 0.0),
+    "xlog1py of 0 and NaN": (lambda x: special.xlog1py(x, np.nan), 0.0, math.nan, math.nan),
+    "torch.xlogy of 0": (lambda x: dynamic.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
+}
+
+
+@each_engine
+@pytest.mark.parametrize("name", AT_ENDS)
+def test_values_and_gradients_where_a_guard_switches(engine, name):
+    f, x, value, slope = AT_ENDS[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(run(engine, f, np.array([x])), [value])
+        np.testing.assert_allclose(gradients(engine, lambda x: g.sum(f(x)), np.array([x]))[0], [slope])
+
+
+@pytest.mark.parametrize("name", ["log_ndtr", "erf", "erfc", "expit", "i0", "i1", "ndtr", "erfcx"])
+def test_gradients_at_0_and_1_are_those_on_both_sides(name):
+    f = getattr(special, name)
+    for x in (-1.0, 0.0, 1.0):
+        near = [gradients("dynamic", lambda x: g.sum(f(x)), np.array([x + gap]))[0] for gap in (-1e-7, 0.0, 1e-7)]
+        np.testing.assert_allclose(near[1], (near[0] + near[2]) / 2, rtol=1e-6, atol=1e-9)

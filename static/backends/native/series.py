@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from graphs.ops.special import ONE_IN_SINGLE, P_SINGLE, Q_SINGLE
 from static.backends.native.ir import LoopBuilder, Type, Value
 from static.backends.native.operations import Write, cast, maximum, test
@@ -101,7 +103,15 @@ def _erf(b: LoopBuilder, x: Value) -> Value:
     limited = _clamped(b, x, -ONE_IN_SINGLE, ONE_IN_SINGLE)
     square = b.op("mul", limited, limited)
     ratio = b.op("div", _polynomial(b, square, P_SINGLE), _polynomial(b, square, Q_SINGLE))
-    return _clamped(b, b.op("mul", limited, ratio), -1.0, 1.0)
+    inside = _clamped(b, b.op("mul", limited, ratio), -1.0, 1.0)
+    is_far = test(
+        b, "gt", b.op("abs", limited), b.constant(_LAST_BELOW_ONE, x.type)
+    )  # the ratio, fused, rounds below 1
+    one = b.op("copysign", b.constant(1.0, x.type), limited)
+    return b.op("select", is_far, one, inside, type=x.type)
+
+
+_LAST_BELOW_ONE = float(np.nextafter(np.float32(ONE_IN_SINGLE), np.float32(0)))
 
 
 def _wide(write: Write) -> Write:

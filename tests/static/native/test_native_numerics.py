@@ -7,6 +7,8 @@ import pytest
 
 import graphs as g
 import static
+from graphs import op as registry
+from static.backends.native.functions import NATIVE
 from tests.helpers.specials import differences, pairs
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
@@ -209,3 +211,22 @@ def test_reductions_of_signed_zeros_infinities_and_nan():
             for backend in ("numpy", "native"):
                 results = zip(static.compile(every, x, backend=backend)(x), every(x), strict=True)
                 assert all(not differences(actual, expected) for actual, expected in results), (dtype, backend)
+
+
+ENDS = np.float32([0, 0.5, 1, 2, 3, 3.75, 3.9375, 4, 9.01, 10, 87.3, 87.4, 88.72283, 88.72284, 89.41, 89.42, 103.97,
+                   104, 126, 127, 128, 149, 150, 400, 709, 1e4, 1e8, 16777216, 1e-7, 1e-8, 3e-39, 1e-45, 1.1754944e-38,
+                   1e19, 1.9e19, 1e30, 3.4028235e38, np.inf])  # fmt: skip
+SINGLE = [name for name, native in NATIVE.items() if native.single]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_functions_at_their_ends_are_those_of_float64_rounded(name):
+    """At 0, 1, infinity, the last arguments with a finite result, and beyond: exact where 0, 1 or no number is."""
+    op, x = registry.get(name), np.concatenate([ENDS, -ENDS, np.float32([np.nan])])
+    arrays = [a.ravel() for a in np.meshgrid(*[x] * op.arity)]
+    with np.errstate(all="ignore"):
+        wanted = op.kernel(*[a.astype(np.float64) for a in arrays]).astype(np.float32)
+    found = native(op, *arrays)
+    exact = ~np.isfinite(wanted) | (wanted == 0) | (np.abs(wanted) == 1)
+    np.testing.assert_array_equal(found[exact], wanted[exact])
+    np.testing.assert_allclose(found[~exact], wanted[~exact], rtol=4e-6, atol=3e-45)
