@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import _random
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
@@ -19,42 +23,69 @@ import numpy as np
 from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
 from dynamic.tensor import Tensor
-from graphs import tree
-from graphs.blocks import Block, Hold, undo_after
+from graphs import dispatch, tree
+from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.errors import NotDifferentiableError, user_line
 from graphs.spec import spec_of
 
 Signature = tuple[Any, ...]
+Runner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
+
+drawn_from: list[Any] = []
+"""What draws random numbers by itself, by the generator of NumPy's that is its attribute `numpy`."""
+_runner: ContextVar[Runner | None] = ContextVar("runner", default=None)
 
 
 def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`, whose saved values are computed again in backward instead of being held until then.
 
     Costs a second run of f, which must do the same again: its arguments may not change in between, and what is drawn
-    from the generators of `random` and `numpy.random`, or from one among the arguments, is drawn again. Arguments and
+    from the generators of `random`, `numpy.random` and this engine, or from one among the arguments, is drawn again.
+    As in PyTorch that run ends where the last saved value is there: what f changes after it changes once. Arguments and
     results are nested containers; tensors that f reads otherwise get their gradients too. Checkpoints nest, and have
     gradients of any order. Raises InplaceError when f changes an argument in place; backward raises
     NotDifferentiableError when the second run records other ops or shapes than the first.
     """
     if not grad_mode.is_grad_enabled():
         return f(*args, **kwargs)
+    runner = _runner.get()
+    if runner is not None:
+        return runner(f, args, kwargs)
     segment = _Segment(f, args, kwargs)
     result = f(*args, **kwargs)
     segment.drop(result)
     return result
 
 
+@contextmanager
+def checkpoints_by(runner: Runner) -> Iterator[None]:
+    """Inside, a checkpoint is `runner(f, args, kwargs)`: of a trace, whose symbols this engine cannot record."""
+    before = _runner.set(runner)
+    try:
+        yield
+    finally:
+        _runner.reset(before)
+
+
+class _Enough(Exception):  # noqa: N818  (no error: all that was dropped is there)
+    pass
+
+
 class _Segment:
-    """One checkpointed call: how to run it again, and the nodes that it recorded, in a fixed order."""
+    """One checkpointed call: how to run it again, and the nodes that have saved arrays in it, as they were recorded.
+
+    `times` are those of their records, from the start of the call.
+    """
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.f = f
         self.arguments, self.structure = tree.flatten((args, kwargs))  # a caller may change its containers
-        self.generators = _Generators(self.arguments)
+        self.generators = Generators(self.arguments)
         self.line = user_line()
         self.start = inplace.clock.tick()
         self.nodes: list[ref[Node]] = []  # weak, since each node holds the segment
         self.signatures: list[Signature] = []
+        self.times: list[int] = []
         self.leaves: list[Leaf] = []
 
     @property
@@ -67,16 +98,18 @@ class _Segment:
         """Drop the values that the function's nodes have saved."""
         inplace.check_unchanged("checkpoint", self.saved, self.start)
         nodes = _nodes_since(self.start, result)
-        self.signatures = [_signature(node) for node in nodes]
         self.leaves = [edge for node in nodes for edge in node.edges if type(edge) is Leaf]
-        self.nodes = [ref(node) for node in nodes]
-        for number, node in enumerate(nodes):
+        saving = list(filter(_has_saved, nodes))
+        self.signatures = list(map(_signature, saving))
+        self.times = [node.sequence - self.start for node in saving]
+        self.nodes = list(map(ref, saving))
+        for number, node in enumerate(saving):
             node.saved = _Hole(self, number)
 
     def fill(self) -> None:
         """Run the function again, and give its nodes their saved values back."""
         again = self._again()
-        signatures = [_signature(node) for node in again]
+        signatures = list(map(_signature, again))
         if signatures != self.signatures:
             raise NotDifferentiableError(self._difference(signatures))
         for number, (held, node) in enumerate(zip(self.nodes, again, strict=True)):
@@ -89,13 +122,30 @@ class _Segment:
 
     def _again(self) -> list[Node]:
         args, kwargs = tree.unflatten(self.structure, self.arguments)
-        start = inplace.clock.tick()
-        with grad_mode.enable_grad(), _RunAgain(self.generators, self.leaves):
+        start, recorded = inplace.clock.tick(), dict[int, Node]()
+
+        def note(result: Any) -> None:
+            edge = result._edge if type(result) is Tensor else None
+            if type(edge) is Node and edge.sequence > start:
+                recorded[edge.sequence - start] = edge
+                if edge.sequence - start == self.times[-1] and self._are_these(recorded):
+                    raise _Enough
+
+        with grad_mode.enable_grad(), _RunAgain(self.generators, self.leaves, note):
             try:
-                return _nodes_since(start, self.f(*args, **kwargs))
+                return list(filter(_has_saved, _nodes_since(start, self.f(*args, **kwargs))))
+            except _Enough:
+                return [recorded[time] for time in self.times]
             except Exception as error:
                 error.add_note(f"in the second run of the checkpoint at {self.line}")
                 raise
+
+    def _are_these(self, recorded: Mapping[int, Node]) -> bool:
+        """Whether what a second run has recorded so far is what the first one has saved."""
+        return all(
+            time in recorded and _signature(recorded[time]) == signature
+            for time, signature in zip(self.times, self.signatures, strict=True)
+        )
 
     def _difference(self, signatures: Sequence[Signature]) -> str:
         pairs = enumerate(zip(self.signatures, signatures, strict=False))
@@ -127,7 +177,7 @@ class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
 
 
 def _nodes_since(start: int, result: Any) -> list[Node]:
-    """The nodes that led to the tensors in a result and were recorded after a time; the graph fixes their order."""
+    """The nodes that led to the tensors in a result and were recorded after a time, in the order of their records."""
     outputs = [leaf._edge for leaf in tree.leaves(result) if type(leaf) is Tensor]
     seen: dict[Node, None] = {}
     stack: list[Any] = outputs[::-1]
@@ -136,7 +186,12 @@ def _nodes_since(start: int, result: Any) -> list[Node]:
         if type(node) is Node and node.sequence > start and node not in seen:
             seen[node] = None
             stack += node.edges
-    return list(seen)
+    return sorted(seen, key=attrgetter("sequence"))
+
+
+def _has_saved(node: Node) -> bool:
+    """Whether it holds arrays, or would but for a checkpoint inside."""
+    return type(node.saved) is _Hole or any(isinstance(value, np.ndarray) for value in node.saved or ())
 
 
 def _signature(node: Node) -> Signature:
@@ -157,27 +212,39 @@ def _described(signatures: Sequence[Signature], number: int) -> str:
 class _RunAgain(Block):
     """Inside the block random generators draw what they drew then, and the leaves of a segment require gradients.
 
-    The leaves of a transform stop requiring them when its function has run.
+    Each result of an op in this thread is told to `note`. The leaves of a transform stop requiring gradients when its
+    function has run.
     """
 
-    def __init__(self, generators: _Generators, leaves: Sequence[Leaf]) -> None:
-        self._generators, self._leaves = generators, leaves
+    def __init__(self, generators: Generators, leaves: Sequence[Leaf], note: Callable[[Any], None]) -> None:
+        self._generators, self._leaves, self._note, self._thread = generators, leaves, note, get_ident()
 
     def __enter__(self) -> None:
         hold = self.hold()
         self._generators.rewind(hold)
+        enter(dispatch.detours, hold, self._noting)
         for leaf in self._leaves:
             tensor = leaf.tensor()
             if tensor is not None and tensor._edge is not leaf:
                 undo_after(hold, partial(setattr, tensor, "_edge", tensor._edge))
                 tensor._edge = leaf
 
+    def _noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+        def run(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+            result = interpreter(op, args, attrs)
+            if get_ident() == self._thread:
+                self._note(result)
+            return result
 
-class _Generators:
+        return run
+
+
+class Generators:
     """The random generators that a function may draw from, the global ones and those it is given, and their state."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
-        self._own = [a.bit_generator for a in arguments if isinstance(a, np.random.Generator)]
+        behind = [getattr(value, "numpy", None) for value in (*arguments, *drawn_from)]
+        self._own = [value.bit_generator for value in (*arguments, *behind) if hasattr(value, "bit_generator")]
         self._state = self._read()
 
     def _read(self) -> tuple[Any, ...]:

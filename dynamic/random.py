@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynamic.checkpoint import drawn_from
 from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
 from graphs import ops
@@ -65,6 +66,7 @@ class Generator:
 
 
 default_generator = Generator()
+drawn_from.append(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:

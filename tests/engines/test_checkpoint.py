@@ -196,6 +196,45 @@ def test_random_numbers_are_drawn_again():
     assert same(model(checkpoint), model(plainly))
 
 
+def test_the_generator_of_layers_draws_again():
+    def model(call):
+        dynamic.manual_seed(3)
+        x, drop = leaf(X), dynamic.nn.Dropout(0.5)
+        loss = g.sum(call(lambda x: drop(g.exp(x)) ** 2, x))
+        after = dynamic.rand(3).numpy()
+        loss.backward()
+        return loss.item(), x.grad.numpy(), after, dynamic.rand(3).numpy()
+
+    assert same(model(checkpoint), model(plainly))
+
+
+def test_the_second_run_ends_with_the_last_saved_value_as_in_pytorch():
+    """What is changed before it changes twice, and what comes after it once: PyTorch 2.13 gives these counts."""
+    seen = []
+
+    def f(x):
+        seen.append("first")
+        h = g.tanh(x * 2)
+        seen.append("in between")
+        h = h * h
+        seen.append("after the last")
+        return h + 1
+
+    g.sum(checkpoint(f, leaf(X))).backward()
+    assert {name: seen.count(name) for name in seen} == {"first": 2, "in between": 2, "after the last": 1}
+
+
+def test_what_saves_nothing_does_not_run_again():
+    runs = []
+
+    def f(x):
+        runs.append(x)
+        return x + 1
+
+    g.sum(checkpoint(f, leaf(X))).backward()
+    assert len(runs) == 1
+
+
 def test_nothing_is_kept_or_run_again_where_nothing_is_recorded():
     runs = []
     with dynamic.no_grad():
@@ -223,7 +262,6 @@ def test_hooks_inside_see_each_gradient_once():
     [
         (g.sin, r"recorded sin\(f64\[4,6\]\) where the first recorded exp\(f64\[4,6\]\)"),
         (lambda x: g.exp(x[:2]), r"recorded exp\(f64\[2,6\]\) where the first recorded exp\(f64\[4,6\]\)"),
-        (lambda x: g.exp(g.exp(x)), r"recorded exp\(f64\[4,6\]\) where the first recorded nothing"),
         (lambda x: x, r"recorded nothing where the first recorded exp\(f64\[4,6\]\)"),
     ],
 )

@@ -24,11 +24,21 @@ class Replay:
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
+        self.bit_generator = self  # what a checkpoint asks for its state, to draw again
         self.begin()
 
     def begin(self) -> None:
         """The next number is the first of a call."""
-        self._calls, self._position = self._draws, 0
+        self.state = self._draws, 0
+
+    @property
+    def state(self) -> tuple[Draws, int]:
+        """The calls that it may be, and how many numbers they have drawn."""
+        return self._calls, self._position
+
+    @state.setter
+    def state(self, state: tuple[Draws, int]) -> None:
+        self._calls, self._position = state
 
     def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
         """The next numbers, whatever `draw` would draw. Raises UnsupportedError where no call drew such."""

@@ -26,12 +26,17 @@ class _Ear(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if torch.Tag.nondeterministic_seeded in func.tags and not _is_backward():
             drawn = result[-1] if isinstance(result, tuple) else result
             plain: Callable[..., Any] = _PLAIN.get(func.overloadpacket.__name__, lambda drawn, *_: drawn)
             numbers = [arg for arg in args[1:] if isinstance(arg, (int, float))]
             self.drawn.append(np.array(plain(array(drawn), *numbers)))
         return result
+
+
+def _is_backward() -> bool:
+    """Whether a backward pass runs now: a checkpoint in it draws again what it drew before."""
+    return int(torch._C._current_graph_task_id()) != -1
 
 
 def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
