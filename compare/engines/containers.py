@@ -1,16 +1,19 @@
-"""What a framework's step gives, in containers of Python's own: that is what is compared.
+"""What a function is given, and what it gives, in containers of Python's own.
 
-Mappings, named tuples and dataclasses of whichever class are dicts here. What is neither a number nor text is nothing.
+Mappings, named tuples and dataclasses of whichever class are dicts here. In what is compared, what is neither a number
+nor text is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
+import optree
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic, np.ndarray)
 
@@ -39,3 +42,74 @@ def named_parts(value: Any) -> dict[Any, Any] | None:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value) if hasattr(value, field.name)}
     return None
+
+
+# What a function is given --------------------------------------------------------------------------------------------
+
+
+def is_container(value: Any) -> bool:
+    """Whether it holds parts by their names, and is none of the containers that every engine takes apart."""
+    return bool(optree.tree_is_leaf(value)) and named_parts(value) is not None
+
+
+def apart(value: Any) -> Any:
+    """The containers with a dict in the place of each that is of a class of its own."""
+    return optree.tree_map(lambda leaf: apart(named_parts(leaf)) if is_container(leaf) else leaf, value)
+
+
+def together(like: Any, value: Any, at_leaf: Callable[[Any, Any], Any] = lambda _, value: value) -> Any:
+    """`apart`, undone: the classes are those of another value of this layout; `at_leaf` is told a leaf of each."""
+
+    def put(like: Any, value: Any) -> Any:
+        if not is_container(like):
+            return at_leaf(like, value)
+        parts = named_parts(like) or {}
+        return with_parts(like, {name: together(part, value[name], at_leaf) for name, part in parts.items()})
+
+    return optree.tree_map(put, like, value)
+
+
+def with_parts(like: Any, parts: Mapping[Any, Any]) -> Any:
+    """A container of the same class with other parts. It is a copy: its class is not asked to make one."""
+    if isinstance(like, Mapping) and not isinstance(like, MutableMapping):
+        maker: Any = type(like)
+        return maker(parts)
+    made = copy.copy(like)
+    for name, part in parts.items():
+        if isinstance(made, MutableMapping):
+            made[name] = part
+        else:
+            object.__setattr__(made, name, part)  # of a frozen dataclass too
+    return made
+
+
+def of_class(kind: Any, parts: Mapping[Any, Any]) -> Any:
+    """A container of a class, of which there is no other yet. Of a dataclass nothing runs: its fields are there."""
+    if issubclass(kind, tuple):
+        return kind(*parts.values())
+    if issubclass(kind, Mapping):
+        return kind(parts)
+    return with_parts(object.__new__(kind), parts)
+
+
+class CallContainers:
+    """The containers of some calls, `plain` without their own classes: `apart`, unless others are given."""
+
+    def __init__(
+        self,
+        calls: Sequence[tuple[Any, ...]],
+        at_leaf: Callable[[Any, Any], Any] = lambda _, value: value,
+        plain: Sequence[tuple[Any, ...]] | None = None,
+    ) -> None:
+        self.at_leaf = at_leaf
+        self.plain = list(map(apart, calls)) if plain is None else plain
+        layouts = map(optree.tree_structure, self.plain)
+        self._likes = dict(reversed(list(zip(layouts, calls, strict=True))))
+
+    def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Arguments in the classes of the first call of their layout; as they are where there is none."""
+        like = self._likes.get(optree.tree_structure(tuple(args)))
+        if like is None:
+            return args
+        made: Sequence[Any] = together(like, tuple(args), self.at_leaf)
+        return made

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import optree
 
+from compare.engines.containers import is_container, named_parts, with_parts
 from compare.engines.reached import ReachedCode, is_users_class, outermost
 
 PLAIN = ":plain"
@@ -37,12 +38,22 @@ class Kinds:
     module: type
 
     def leaves(self, tree: Any) -> list[Any]:
-        """What a container holds; a module is one leaf, also where it is a container itself."""
-        return list(optree.tree_leaves(tree, is_leaf=self._is_module, none_is_leaf=True))
+        """What a container holds, of whichever class; a module is one leaf, also where it is a container itself."""
+        found: list[Any] = []
+        self.mapped(lambda leaf: found.append(leaf) or leaf, tree)
+        return found
 
     def mapped(self, f: Any, tree: Any) -> Any:
-        """A container with `f` of each leaf."""
-        return optree.tree_map(f, tree, is_leaf=self._is_module, none_is_leaf=True)
+        """A container with `f` of each leaf; inside of it one of a class of its own stays where nothing changes."""
+
+        def change(leaf: Any) -> Any:
+            if self._is_module(leaf) or not is_container(leaf):
+                return f(leaf)
+            parts = named_parts(leaf) or {}
+            changed = self.mapped(f, parts)
+            return leaf if all(changed[name] is part for name, part in parts.items()) else with_parts(leaf, changed)
+
+        return optree.tree_map(change, tree, is_leaf=self._is_module, none_is_leaf=True)
 
     def _is_module(self, value: Any) -> bool:
         return isinstance(value, self.module)
@@ -55,28 +66,30 @@ class Kinds:
         """The tensors of the modules that function and calls reach, and those that the function reaches by itself."""
         reached = ReachedCode(function).values
         modules = self._outermost(calls, reached)
-        inside = {f"{i}.{name}": tensor for i, module in enumerate(modules) for name, tensor in self._of(module)}
-        theirs = {id(tensor) for tensor in inside.values()}
+        named = [(i, *pair) for i, module in enumerate(modules) for pair in self._of(module)]
+        theirs = {id(tensor) for _, _, tensor in named}
         alone = {id(value): value for value in reached if isinstance(value, self.tensor) and id(value) not in theirs}
-        return {**inside, **{str(i): tensor for i, tensor in enumerate(alone.values())}}
+        width = len(str(len(modules) + len(alone)))  # names are in this order also where they are sorted
+        inside = {f"{i:0{width}}.{name}": tensor for i, name, tensor in named}
+        return {**inside, **{f"{i:0{width}}": tensor for i, tensor in enumerate(alone.values(), len(modules))}}
 
-    def state(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-        """Of these the floats that a training step changes: parameters, buffers, and what else requires a gradient."""
+    def state(self, function: Any, calls: Sequence[tuple[Any, ...]], changed: Collection[int] = ()) -> dict[str, Any]:
+        """Of these what a training step changes: floats of modules, what requires a gradient, and the ids `changed`."""
         held = self.held(function, calls)
         registered = {name for name in held if "." in name and not name.endswith(PLAIN)}
         return {
             name: tensor
             for name, tensor in held.items()
-            if tensor.dtype.kind == "f" and (name in registered or tensor.requires_grad)
+            if (tensor.dtype.kind == "f" and (name in registered or tensor.requires_grad)) or id(tensor) in changed
         }
 
-    def labels(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, str]:
-        """What messages call that state, by its keys: ``the parameter `net.fc.weight` ``."""
+    def labels(self, function: Any, calls: Sequence[tuple[Any, ...]], state: Mapping[str, Any]) -> dict[str, str]:
+        """What messages call a state, by its keys: ``the parameter `net.fc.weight` ``."""
         code = ReachedCode(function)
         names = names_in(function, calls, code)
         modules = self._outermost(calls, code.values)
         labels = {}
-        for key, tensor in self.state(function, calls).items():
+        for key, tensor in state.items():
             place, _, path = key.partition(".")
             if not path:
                 labels[key] = f"the tensor `{names.get(id(tensor), key)}`"

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from compare.engines.reached import MISSING, is_users_class, places_of
+from compare.engines.step import Turns
 from compare.errors import is_users
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(NotImplemented), type(...), range, slice)
@@ -46,11 +47,13 @@ _OURS = ("compare", "static", "graphs")
 class Piece:
     """A part of the state, `of` some object: whether it is as it was, and what brings it back.
 
+    `rewind` brings back what runs out alone: plain numbers and iterators. Arrays stay, and what has been added since.
     `parts` are values that lie in it. It is `is_argument` where it is an array among the arguments that nobody trains.
     """
 
     same: Callable[[], bool] = lambda: True
     back: Callable[[], None] = lambda: None
+    rewind: Callable[[], None] = lambda: None
     parts: Iterable[Any] = ()
     of: Any = None
     is_argument: bool = False
@@ -91,6 +94,12 @@ class Snapshot:
     def restore(self) -> None:
         """Bring it back."""
         self.back(self.pieces)()
+
+    def rewind(self) -> None:
+        """Let what runs out, as schedules do, begin anew; what is trained and what is made stays as it is now."""
+        self._iterators.begin()
+        for piece in self.pieces:
+            piece.rewind()
 
     def changed(self) -> list[Piece]:
         """What is not as it was."""
@@ -259,6 +268,24 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
                 yield name, getattr(value, name, MISSING)
 
 
+def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
+    """What brings back the state in which these epochs begin, one at a time; it is there afterwards.
+
+    Arguments are brought back before each call, and whatever else an epoch changes before each block.
+    """
+    changed: dict[int, Piece] = {}
+    try:
+        for epoch in epochs:
+            state.restore()
+            epoch()
+            changed |= {id(piece): piece for piece in state.changed()}
+    finally:
+        state.restore()
+    arguments = [piece for piece in changed.values() if piece.is_argument]
+    others = [piece for piece in changed.values() if not piece.is_argument]
+    return Turns(state.back(others) if others else None, state.back(arguments) if arguments else None)
+
+
 class StartState:
     """The state that each of many calls begins with: what one of them changes is brought back before the next.
 
@@ -338,7 +365,7 @@ def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = l
             kind.clear(value)
             (kind.update if kind is set else kind.extend)(value, map(iterators.renewed, before))
 
-    return Piece(same, back)
+    return Piece(same, back, back if all(map(iterators.runs_out, before)) else Piece.rewind)
 
 
 def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[Any], bool]) -> Piece:
@@ -363,7 +390,12 @@ def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[An
             for key, held in others.items():
                 kind.__setitem__(value, key, held)
 
-    return Piece(same, back)
+    def rewind() -> None:
+        for key, held in before.items():
+            if iterators.runs_out(held) and key in value:
+                kind.__setitem__(value, key, iterators.renewed(held))
+
+    return Piece(same, back, rewind)
 
 
 def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
@@ -382,7 +414,7 @@ def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Pi
                 holder, name, iterators.renewed(before)
             )
 
-    return Piece(same, back)
+    return Piece(same, back, back if iterators.runs_out(before) else Piece.rewind)
 
 
 def _own(holder: Any, name: str) -> Any:
@@ -405,7 +437,7 @@ def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
         else:
             del place.space[place.name]
 
-    return Piece(same, back)
+    return Piece(same, back, back if iterators.runs_out(before) else Piece.rewind)
 
 
 # Iterators ------------------------------------------------------------------------------------------------------------
@@ -433,12 +465,20 @@ class _Iterators:
             return now is before
         return type(now) is type(pristine) and bool(_position(now) == _position(pristine))
 
+    def runs_out(self, before: Any) -> bool:
+        """Whether a value is a plain number or text, a tuple of such, or an iterator: what schedules count in."""
+        return _is_plain(before) or id(before) in self._before
+
     def renewed(self, before: Any) -> Any:
         """What is put back for a value."""
         pristine = self._before.get(id(before))
         if pristine is None:
             return before
         return self._made.setdefault(id(before), _copied(pristine))
+
+
+def _is_plain(value: Any) -> bool:
+    return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
 def _reduced(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:

@@ -99,12 +99,47 @@ class BoundCall:
         return result
 
 
+@dataclass(frozen=True)
+class Turns:
+    """What brings back the state that is timed: before each block, and, where that must be, before each call."""
+
+    block: Callable[[], None] | None = None
+    call: Callable[[], None] | None = None
+
+    @classmethod
+    def of(cls, several: Sequence[Turns]) -> Turns:
+        """Those of several steps, which take turns."""
+        return cls(
+            _together([each.block for each in several if each.block]),
+            _together([each.call for each in several if each.call]),
+        )
+
+
+def _together(several: Sequence[Callable[[], None]]) -> Callable[[], None] | None:
+    if len(several) < 2:
+        return several[0] if several else None
+
+    def all_of_them() -> None:
+        for each in several:
+            each()
+
+    return all_of_them
+
+
+ALIKE = Turns()
+"""Of calls that change nothing."""
+
+
 class Bindable(ABC):
     """A step that can be bound to the arguments of a call; called as it is, it binds and runs."""
 
     @abstractmethod
     def bind(self, *args: Any) -> BoundCall:
         """The call with these arguments, ready."""
+
+    def turns(self, step: Step) -> Turns:
+        """What blocks of runs begin with, of the step that it was built for."""
+        return ALIKE
 
     def __call__(self, *args: Any) -> tuple[Any, Any]:
         """The value and the gradients."""
@@ -189,8 +224,16 @@ class Step:
     def epoch(self) -> None:
         """Every example once."""
         with self.within():
-            for index in range(len(self.examples)):
-                self.bind(index).run()
+            self.runs()
+
+    def runs(self) -> None:
+        """The runs of an epoch; to be called `within`."""
+        for index in range(len(self.examples)):
+            self.bind(index).run()
+
+    def turns(self) -> Turns:
+        """What blocks of its runs begin with."""
+        return self.built.turns(self) if isinstance(self.built, Bindable) else ALIKE
 
     @property
     def observed(self) -> Observed:

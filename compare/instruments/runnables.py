@@ -18,13 +18,12 @@ import optree
 
 from compare.engines.base import Engine
 from compare.engines.cases import signature
-from compare.engines.state import Piece, Snapshot
-from compare.engines.step import StateReader, Step, TrainingFunction
+from compare.engines.state import turns_of
+from compare.engines.step import StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError, NoGradientsError, described, place_of
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
 from compare.instruments.rounding import Moves
-from compare.instruments.time.rounds import ALIKE, Turns
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
@@ -104,7 +103,7 @@ class Runnable(ABC):
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
         """What the rounds of some arms begin with."""
-        return ALIKE
+        return Turns.of([step.turns() for step in steps.values()])
 
     def after(self) -> tuple[Any, ...]:
         """The state that a call has left, as a part of what it gives, where there is any."""
@@ -363,20 +362,17 @@ class FunctionRunnable(Runnable):
             )
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
-        """With the state that an epoch leaves, as training goes on; that of the start where none lasts for another.
+        """With the state that an epoch leaves, as training goes on; what does not last for another one begins anew.
 
         An optimizer has no sums at the start. What is compiled for these would be compiled again in each block.
         """
+        epochs = [step.epoch for step in steps.values()]
         try:
-            next(iter(steps.values())).epoch()
-            state = self.engine.snapshot(self.function, self.calls)
-            changed = _changed(state, steps)
+            epochs[0]()
+            return turns_of(self.engine.snapshot(self.function, self.calls), epochs)
         except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
-            state = self._begin
-            changed = _changed(state, steps)
-        arguments = [piece for piece in changed if piece.is_argument]
-        others = [piece for piece in changed if not piece.is_argument]
-        return Turns(state.back(others) if others else None, state.back(arguments) if arguments else None)
+            self._begin.rewind()
+        return turns_of(self.engine.snapshot(self.function, self.calls), epochs)
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
@@ -598,19 +594,6 @@ class ModelRunnable(FunctionRunnable):
     def blames(self, arm: str) -> bool:
         """What a model raises is its own result: it loses no other."""
         return False
-
-
-def _changed(state: Snapshot, steps: Mapping[str, Step]) -> list[Piece]:
-    """What an epoch of any of these changes that begins with the state; it is brought back."""
-    changed: dict[int, Piece] = {}
-    try:
-        for step in steps.values():
-            state.restore()
-            step.epoch()
-            changed |= {id(piece): piece for piece in state.changed()}
-    finally:
-        state.restore()
-    return list(changed.values())
 
 
 def _size(call: Any) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from compare.engines.containers import named_parts, of_class
 from compare.errors import InputsError
 from compare.own import standing
 from compare.own.case import case_of
@@ -63,7 +64,9 @@ def write(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims:
     """
     arrays: list[np.ndarray] = []
     values = origin.space().items()
-    modules = {id(value): name for name, value in values if hasattr(value, "named_parameters") or is_dataclass(value)}
+    modules = {
+        id(value): name for name, value in values if hasattr(value, "named_parameters") or isinstance(value, type)
+    }
     document = {
         "origin": asdict(origin),
         "inputs": _encoded(list(inputs), arrays, modules),
@@ -107,9 +110,9 @@ def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EM
         return {"value": value}
     if type(value) is dict:
         return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
-    if id(type(value)) in names and is_dataclass(value):
-        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        return {"dataclass": [names[id(type(value))], _encoded(parts, arrays, names)]}
+    parts = named_parts(value)
+    if id(type(value)) in names and parts is not None:
+        return {"container": [names[id(type(value))], _encoded(parts, arrays, names)]}
     if type(value) is slice:
         return {"slice": [_encoded(part, arrays) for part in (value.start, value.stop, value.step)]}
     if type(value) in (list, tuple):
@@ -128,9 +131,9 @@ def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, An
         return arrays[value]
     if kind == "dict":
         return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
-    if kind == "dataclass":
+    if kind == "container":
         name, parts = value
-        return space[name](**_decoded(parts, arrays, space))
+        return of_class(space[name], _decoded(parts, arrays, space))
     if kind == "slice":
         return slice(*(_decoded(part, arrays) for part in value))
     if kind in ("list", "tuple"):

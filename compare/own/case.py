@@ -12,9 +12,11 @@ import numpy as np
 
 import static
 from compare import engines
+from compare.engines.containers import apart
 from compare.engines.graphduel.functions import transformed
 from compare.errors import InputsError
 from compare.own import containers, modules
+from compare.own.origin import Inputs
 from compare.own.question import calls_in
 from compare.words import text
 from compare.workloads.base import Case, Dims, Example
@@ -52,8 +54,9 @@ def case_of(
 
     `output_of` is as for `differentiates`.
     """
-    f, inputs = containers.over_dicts(*modules.functional(f, calls_in(inputs, f)))
-    examples = checked(inputs, f)
+    calls = calls_in(inputs, f)
+    f, brought = containers.over_dicts(*modules.functional(f, calls))
+    examples = checked(Inputs.like(calls, brought), f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
@@ -133,15 +136,18 @@ def checked(inputs: Any, function: Any = None) -> Examples:
     for i, example in enumerate(calls):
         if len(example) != len(calls[0]):
             raise InputsError(
-                f"inputs[{i}] has {text.counted(len(example), 'argument')} and inputs[0] has {len(calls[0])}"
+                f"{calls.name}[{i}] has {text.counted(len(example), 'argument')} and {calls.name}[0] has "
+                f"{len(calls[0])}"
             )
-        leaves = tree.leaves(containers.opened(example))
+        leaves = tree.leaves(apart(example))
         if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves):
             owner = engines.of_values(leaves)
             if owner:
                 title = engines.named(owner).title
-                raise InputsError(f"inputs[{i}] holds values of {title}: compare its modes with --framework {owner}")
-            raise InputsError(f"inputs[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
+                raise InputsError(
+                    f"{calls.name}[{i}] holds values of {title}: compare its modes with --framework {owner}"
+                )
+            raise InputsError(f"{calls.name}[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
     return tuple(tree.tree_map(_as_array, example) for example in calls)
 
 

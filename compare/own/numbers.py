@@ -26,12 +26,12 @@ _HELD, _EXPECTED = "held.npz", "expected.npz"
 class Reference(NamedTuple):
     """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters.
 
-    Of a whole training step it is the value of the first call, and parameters and buffers after it, by their names.
+    Of a whole training step it is the value of the first call, and the state `after` it, by the names of tensors.
     """
 
     value: list[np.ndarray]
     gradients: list[np.ndarray]
-    trains: bool = False
+    after: Mapping[str, np.ndarray] | None = None
 
 
 # The engine that is first ------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
     if runnable.training:
         value, _, after = runnable.expected[0].plain
         arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
-        arrays |= _numbered("gradient:0", _by_name(runnable, after))
+        arrays |= {f"after:{name}": array for name, array in _by_name(runnable, after).items()}
     for index, reference in () if runnable.training else runnable.expected.items():
         value, gradients, *_ = reference.best
         arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
@@ -67,17 +67,18 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
 
 
 def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The floats of the state after a call, by the names that all engines have for them."""
+    """The state after a call, by the names that all engines have for its tensors."""
     kinds = runnable.engine.kinds()
     assert kinds is not None  # noqa: S101  (asked before)
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
     state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
-    return {name: array for name, array in state if name and array.dtype.kind == "f"}
+    return {name: array for name, array in state if name}
 
 
 def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:
     leaves: list[Any] = optree.tree_leaves(tree)
-    return {f"{before}:{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+    arrays = [np.asarray(leaf) for leaf in leaves if not isinstance(leaf, (str, bytes))]
+    return {f"{before}:{i}": array for i, array in enumerate(arrays)}
 
 
 # The others --------------------------------------------------------------------------------------------------------
@@ -118,8 +119,15 @@ def references(folder: str) -> dict[int, Reference]:
     """For calls by their number what they must give."""
     stored = _read(folder, _EXPECTED)
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
-    trains = "trains" in stored
-    return {index: Reference(leaves, gradients.get(index, []), trains) for index, leaves in values.items()}
+    after = _named(stored, "after:") if "trains" in stored else None
+    calls = range(1) if after is not None else values
+    return {index: Reference(values.get(index, []), gradients.get(index, []), after) for index in calls}
+
+
+def has_gradients(folder: str) -> bool:
+    """Whether the first engine has taken any; True where there is none."""
+    stored = _read(folder, _EXPECTED)
+    return not stored or any(name.startswith("gradient:") for name in stored)
 
 
 def trains(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -> bool:

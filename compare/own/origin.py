@@ -9,9 +9,11 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from importlib.machinery import ModuleSpec
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +25,9 @@ from compare.workloads import nearest
 
 INPUTS = ("inputs", "batches")
 """The names looked for beside a function where no other place is named for its calls."""
+
+STREAM = 500
+"""The most calls that are taken from what does not say how many it has."""
 
 GUARD = 'put what it runs under `if __name__ == "__main__":`'
 """What to do about a file that does more than define."""
@@ -138,7 +143,7 @@ def source(written: str) -> str:
         return ""
 
 
-def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
+def called(function: str, inputs: str | None) -> tuple[Any, Inputs]:
     """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
 
     Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file. A function
@@ -151,9 +156,35 @@ def called(function: str, inputs: str | None) -> tuple[Any, list[Any]]:
     if not callable(f):
         raise InputsError(f"{function} is no function but of type {type(f).__name__}")
     if others is None and takes_nothing(f):
-        return f, [()]
-    calls = others.load() if others else _beside(function, place)
-    return f, list(calls() if callable(calls) else calls)
+        return f, Inputs([()])
+    name, calls = (others.name, others.load()) if others else _beside(function, place)
+    return f, Inputs(batches_of(calls() if callable(calls) else calls, name), name)
+
+
+class Inputs(list[Any]):
+    """Calls, and what their user calls them: messages say `batches[0]` of what stands under that name."""
+
+    def __init__(self, calls: Iterable[Any], name: str = INPUTS[0]) -> None:
+        super().__init__(calls)
+        self.name = name
+
+    @classmethod
+    def like(cls, other: Any, calls: Iterable[Any]) -> Inputs:
+        """Other calls under the same name."""
+        return cls(calls, other.name) if isinstance(other, Inputs) else cls(calls)
+
+
+def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
+    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
+    try:
+        len(inputs)  # type: ignore[arg-type]
+    except TypeError:
+        batches = list(islice(inputs, STREAM + 1))
+        if len(batches) > STREAM:
+            how = "take the first: inputs = list(itertools.islice(batches(), 16))"
+            raise InputsError(f"{name} gives more than {STREAM} calls and may never end; {how}") from None
+        return batches
+    return list(inputs)
 
 
 def takes_nothing(function: Any) -> bool:
@@ -177,11 +208,11 @@ def takes_one(function: Any) -> bool | None:
     return True if needed == 1 or len(places) == 1 else None
 
 
-def _beside(function: str, place: PlaceInFile) -> Any:
+def _beside(function: str, place: PlaceInFile) -> tuple[str, Any]:
     module = import_file(place.path)
     for name in INPUTS:
         if hasattr(module, name):
-            return getattr(module, name)
+            return name, getattr(module, name)
     how = f"{INPUTS[0]} = [(params, x), ...], a tuple of arguments for each call; or name them by --inputs NAME"
     raise InputsError(f"{function} needs inputs to be called with: write {how}")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from itertools import islice
 from typing import Any
 
 from compare.engines import Engine, named
@@ -13,7 +12,7 @@ from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import ClockName, clock_name
-from compare.own.origin import takes_nothing, takes_one
+from compare.own.origin import Inputs, batches_of, takes_nothing, takes_one
 from compare.records.cells import Time
 from compare.records.device import Device
 from compare.records.job import Budget, Job
@@ -32,8 +31,6 @@ LIMIT = 300.0
 """Seconds without progress after which a worker is ended, unless a user says otherwise."""
 SECONDS = 2.5
 """What the rounds of one process may take, unless a user says otherwise."""
-STREAM = 500
-"""The most calls that are taken from what does not say how many it has."""
 REPEATS = 5
 """How often all is built and measured anew, so that intervals cover more than one layout of memory."""
 
@@ -211,44 +208,32 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
     return tuple(dict.fromkeys((base, *(arms[name] for name in names))))
 
 
-def calls_in(inputs: Any, function: Any = None) -> list[tuple[Any, ...]]:
+def calls_in(inputs: Any, function: Any = None) -> Inputs:
     """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
 
     A tuple or a list of these is the arguments of a call, and so is a named tuple unless the function takes one
     argument; anything else is the one argument of a function of one. Raises InputsError of what is none of these.
     """
-    rule = f"inputs is a list of calls, each the tuple of its arguments: write inputs = [{_call_of(function)}]"
+    name = Inputs.like(inputs, ()).name
+    rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
     gives = (
         not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
     )
-    calls = _batches(inputs) if gives else []
+    calls = batches_of(inputs, name) if gives else []
     if not calls:
-        raise InputsError(f"inputs is {'empty' if gives else _kind(inputs)}; {rule}")
-    return [_arguments(call, number, function, rule) for number, call in enumerate(calls)]
+        raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
+    return Inputs((_arguments(call, f"{name}[{i}]", function, rule) for i, call in enumerate(calls)), name)
 
 
-def _batches(inputs: Iterable[Any]) -> list[Any]:
-    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
-    try:
-        len(inputs)  # type: ignore[arg-type]
-    except TypeError:
-        batches = list(islice(inputs, STREAM + 1))
-        if len(batches) > STREAM:
-            how = "take the first: inputs = list(itertools.islice(batches(), 16))"
-            raise InputsError(f"inputs gives more than {STREAM} calls and may never end; {how}") from None
-        return batches
-    return list(inputs)
-
-
-def _arguments(batch: Any, number: int, function: Any, rule: str) -> tuple[Any, ...]:
+def _arguments(batch: Any, label: str, function: Any, rule: str) -> tuple[Any, ...]:
     """The arguments of the call of a batch."""
     if isinstance(batch, (tuple, list)) and _holds_arguments(batch, function):
         if batch or takes_nothing(function):
             return tuple(batch)
-        raise InputsError(f"inputs[{number}] is empty; {rule}")
+        raise InputsError(f"{label} is empty; {rule}")
     is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
     if takes_one(function) is False or not is_value:
-        raise InputsError(f"inputs[{number}] is {_kind(batch)}; {rule}")
+        raise InputsError(f"{label} is {_kind(batch)}; {rule}")
     return (batch,)
 
 

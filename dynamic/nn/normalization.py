@@ -89,15 +89,23 @@ class _BatchNorm(_Tracking):
                 located(f"{type(self).__name__}: an input of {self.axes} axes, not of shape {shape_of(input)}")
             )
         training = self.training
-        share = self.momentum or 0.0
         means, variances = self.running_mean, self.running_var
         if training and not self.track_running_stats:
             means = variances = None
-        if training and means is not None and isinstance(input, (Tensor, np.ndarray)):
-            self.num_batches_tracked._data[...] += 1
-            share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        share = self._counted(input) if training and means is not None else 0.0
         by_batch = training or means is None
         return F.batch_norm(input, means, variances, self.weight, self.bias, by_batch, share, self.eps)
+
+    def _counted(self, input: Any) -> Any:
+        """The share of this batch in the running statistics, which counts it; a graph counts in a symbol alone."""
+        count = self.num_batches_tracked
+        if not isinstance(count, Tensor):
+            count.add_(1)
+            return 1 / count.to(np.float32) if self.momentum is None else self.momentum
+        if not isinstance(input, (Tensor, np.ndarray)):
+            return self.momentum or 0.0
+        count._data[...] += 1
+        return 1 / float(count) if self.momentum is None else self.momentum
 
 
 class BatchNorm1d(_BatchNorm):

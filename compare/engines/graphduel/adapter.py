@@ -25,7 +25,7 @@ from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.sessions import SessionFunction
-from compare.engines.graphduel.training import kept_tensor
+from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.held import Kinds
 from compare.engines.source import Loader
 from compare.engines.state import Piece

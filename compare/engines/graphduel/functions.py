@@ -17,12 +17,12 @@ from compare.engines.step import Bindable, BoundCall, bound
 from graphs import dispatch, promotion, tree
 from graphs.blocks import Block, enter
 
-INSIDE = "differentiates_inside"
-"""An attribute of a function that takes gradients itself, and may require them of its arguments: of tensors."""
 START = "state_of_the_start"
 """An attribute of a function: the `StartState` that each of its calls begins with."""
 PARTS = "parts_of_a_result"
 """An attribute of a function that gives its state with its value: it makes a value, gradients and a state of these."""
+WRITTEN = "as_its_user_writes_it"
+"""An attribute of a function: what makes the step that the dynamic engine times, of the argument for gradients."""
 
 
 def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
@@ -38,8 +38,7 @@ def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Calla
 
 def _transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
     if argnum is not None:
-        step = engine.value_and_grad(f, argnum)
-        return _arrays_of(step) if engine is dynamic and getattr(f, INSIDE, False) else step
+        return engine.value_and_grad(f, argnum)
     return DynamicOutput(f) if engine is dynamic else _alone(f)
 
 
@@ -89,16 +88,6 @@ class DynamicOutput(Bindable):
         """See the base; `f` is given tensors, made here."""
         call = partial(self.function, *tree.tree_map(tensor_of, args))
         return BoundCall(call, lambda value: (tree.tree_map(_array, value), ()), dynamic.no_grad)
-
-
-def _arrays_of(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step that gives arrays, also where what is left of a graph inside makes tensors of its results."""
-
-    @functools.wraps(step)
-    def plain(*args: Any) -> Any:
-        return tree.tree_map(_array, step(*args))
-
-    return plain
 
 
 def tensor_of(leaf: Any) -> Any:

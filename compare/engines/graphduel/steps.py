@@ -11,7 +11,7 @@ import dynamic
 import static
 from compare.engines import OWN, named
 from compare.engines.cases import converted, masked_dims, names, traced
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import WRITTEN, transformed
 from compare.engines.graphduel.sessions import SessionFunction
 from compare.engines.step import Compilation, Observed, Step
 from compare.errors import UnsupportedError
@@ -118,7 +118,9 @@ def build(arm: str, case: Case) -> GraphStep:
     when the policy does not apply to the case, and whatever the engine refuses with.
     """
     if arm == "dynamic":
-        return GraphStep(transformed(dynamic, case.loss, case.argnum), case.params, case.examples)
+        written = getattr(case.loss, WRITTEN, None)
+        step = written(case.argnum) if written else transformed(dynamic, case.loss, case.argnum)
+        return GraphStep(step, case.params, case.examples)
     policy = arm.removeprefix(STATIC)
     if policy == NATIVE:
         return native(case)

@@ -11,6 +11,7 @@ import numpy as np
 
 import dynamic
 from compare.engines.graphduel.making import ConstantValues, SymbolParts, making_symbols
+from compare.engines.state import Piece
 from dynamic.changing import Changing
 from graphs import ops
 from graphs.errors import NotDifferentiableError, count_as_ours
@@ -117,3 +118,28 @@ def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], 
         cotangents = [Symbol(builder, node_of(builder, value, ())) for value in values]
         reaching = pull_back(builder, start, inputs, outputs, cotangents)
     return [cotangent for cotangent, _ in reaching]
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """The memory of a tensor."""
+    array: np.ndarray = tensor.detach().numpy()
+    return array
+
+
+def as_array(leaf: Any) -> Any:
+    """An array for a tensor."""
+    return array_of(leaf) if isinstance(leaf, dynamic.Tensor) else leaf
+
+
+def kept_tensor(tensor: Any) -> Piece:
+    """What brings back a tensor with its gradient."""
+    before, gradient = tensor.numpy(force=True).copy(), tensor.grad
+
+    def same() -> bool:
+        return tensor.grad is gradient and np.array_equal(tensor.numpy(force=True), before)
+
+    def back() -> None:
+        np.copyto(array_of(tensor), before)
+        tensor.grad = gradient
+
+    return Piece(same, back, [gradient])

@@ -8,112 +8,60 @@ of the graph.
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-import dynamic
 import graphs as g
-from compare.engines.graphduel.functions import PARTS, START
-from compare.engines.graphduel.replayed import Replay, replaying
-from compare.engines.graphduel.tensors import as_tensors, pulled
-from compare.engines.held import Kinds
-from compare.engines.reached import ReachedCode, is_users_class
-from compare.engines.state import Piece, StartState
+from compare.engines.graphduel.functions import PARTS
+from compare.engines.graphduel.programs import Program, Standing, WrittenStep, plain
+from compare.engines.graphduel.tensors import array_of, as_array, pulled
+from compare.engines.reached import is_users_class
 from compare.errors import UnsupportedError
-from dynamic.nn.functional.normalization import moved
-from dynamic.optim.lr_scheduler import LRScheduler
+from dynamic import Tensor, enable_grad
+from dynamic.checkpoint import Generators, checkpoints_by
 from dynamic.optim.optimizer import Optimizer
 from dynamic.optim.optimizers import RuledOptimizer
+from graphs import dispatch, tree
+from graphs.blocks import Block, undo_after
 from graphs.errors import ControlFlowError, count_as_ours, located
-from graphs.ops.movement import identity
-from static.convert.stage.places import putting_back
+from graphs.ir import CONSTANT, INPUT, Node
+from graphs.pullback import pullback
 from static.trace.converting import callee
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, node_of
+from static.trace.tracing import current
 
 count_as_ours(__file__)
 
 State = Mapping[str, Any]
-Attribute = tuple[Any, str]
-"""A dict of attributes or globals, and a name in it."""
 
 
-class AsBrought:
-    """The arguments of a call as its user brought them: arrays of NumPy where these are none of tensors.
+class TrainingProgram(Program):
+    """A step that trains, as a function of its state: tensors, and the sums of optimizers that have made no step."""
 
-    On the symbols of a trace they stay symbols.
-    """
-
-    def __init__(self, kinds: Kinds, call: tuple[Any, ...]) -> None:
-        self.kinds = kinds
-        self.at = {i for i, leaf in enumerate(kinds.leaves(list(call))) if isinstance(leaf, np.ndarray)}
-
-    def __call__(self, call: Sequence[Any]) -> Sequence[Any]:
-        """The arguments."""
-        if not self.at:
-            return call
-        numbers = iter(range(sys.maxsize))
-        made: list[Any] = self.kinds.mapped(lambda leaf: _numpy(leaf) if next(numbers) in self.at else leaf, list(call))
-        return made
-
-
-def _numpy(leaf: Any) -> Any:
-    return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
-
-
-class TrainingStep:
-    """A step, what it reaches, and its state as it is now. `holders` are the arguments by position that hold state.
-
-    `replay` has the random numbers that it draws, if any.
-    """
-
-    def __init__(
-        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], kinds: Kinds, start: StartState,
-        as_brought: AsBrought, replay: Replay | None = None,
-    ) -> None:  # fmt: skip
-        self.function, self.start, self.as_brought, self.replay = function, start, as_brought, replay
-        code = ReachedCode(function)
-        values = [*kinds.leaves(list(calls)), *code.values]
-        self.tensors = kinds.state(function, calls)
-        self.labels = kinds.labels(function, calls)
-        start.others = list(self.tensors.values())
-        self.optimizers = _optimizers(values)
-        stateful = (kinds.module, Optimizer, LRScheduler)
-        self.holders = {i: value for i, value in enumerate(calls[0]) if isinstance(value, stateful)}
-        names = {id(tensor): name for name, tensor in self.tensors.items()}
-        outer: list[Any] = [value for value in values if isinstance(value, kinds.module)]
-        modules = [inner for module in outer for inner in module.modules()]
-        spaces = [*{id(module): vars(module) for module in modules}.values()]
-        places = [(space, name) for space in spaces for name in space]
-        places += [(place.space, place.name) for place in code.places]
-        self.places = [(space, key, names[id(v)]) for space, key in places if id(v := space.get(key)) in names]
-        self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
-
-    @property
-    def now(self) -> Mapping[str, Any]:
-        """What stands now where each tensor was: a step may put another one in its place."""
-        return {
-            name: tensor if (place := self.place_of.get(name)) is None else place[0][place[1]]
-            for name, tensor in self.tensors.items()
-        }
+    @functools.cached_property
+    def optimizers(self) -> list[Optimizer]:
+        """Those that it reaches. Raises UnsupportedError for one that has made steps."""
+        optimizers = list({id(value): value for value in self.values if isinstance(value, Optimizer)}.values())
+        if any(any(optimizer.state.values()) for optimizer in optimizers):
+            raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
+        return optimizers
 
     @property
     def state(self) -> State:
-        """The parameters and buffers now, and the sums of optimizers that have made no step."""
+        """What it is at the start."""
         return {
             "tensors": {name: tensor.numpy(force=True).copy() for name, tensor in self.tensors.items()},
-            "sums": [self._sums(optimizer) for optimizer in self.optimizers],
+            "sums": list(map(_first_sums, self.optimizers)),
         }
 
-    def _sums(self, optimizer: Optimizer) -> list[Any]:
-        if not isinstance(optimizer, RuledOptimizer):
-            return []  # its step is no function of sums
-        groups = [(group, _trained(group)) for group in optimizer.param_groups]
-        return [optimizer.rule(group).init([p.numpy(force=True) for p in params]) for group, params in groups]
+    @property
+    def after(self) -> State:
+        """What it is now, on the objects of the file."""
+        tensors = {name: array_of(tensor).copy() for name, tensor in self.now.items()}
+        return {"tensors": tensors, "sums": list(map(_sums, self.optimizers))}
 
     def parts(self, result: tuple[Any, Any]) -> tuple[Any, ...]:
         """What a call gives: a value, its gradients, and the state by what messages call it."""
@@ -132,165 +80,203 @@ class TrainingStep:
                     named |= {f"`{slots.get(slot, slot)}` of {label}{of}": array for label, array in each}
         return value, gradients, named
 
-    def calls(self, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The calls, with the state for what holds it."""
+    def load(self, state: State) -> None:
+        """Let the objects of the file hold a state of the start."""
+        for name, tensor in self.tensors.items():
+            value = state["tensors"][name]
+            np.copyto(array_of(tensor), array_of(value) if isinstance(value, Tensor) else value)
+            tensor.grad = None
+        for optimizer in self.optimizers:
+            optimizer.state.clear()
+
+    def written(self, argnum: int | None) -> WrittenStep:
+        """See the base."""
+        return _WrittenTraining(self)
+
+    def calls_of(self) -> list[tuple[Any, ...]]:
+        """See the base."""
         state = self.state
-        return [(state, *(value for i, value in enumerate(call) if i not in self.holders)) for call in calls]
+        return [(state, *call) for call in self.calls.plain]
 
     def made(self) -> Callable[..., Any]:
-        """The step as a plain function."""
+        """`step(state, *args) -> (value, state)`."""
 
         def step(state: State, *args: Any) -> tuple[Any, State]:
-            rest = iter(args)
-            call = [self.holders[i] if i in self.holders else next(rest) for i in range(len(args) + len(self.holders))]
-            traced = current() is not None
-            with replaying(self.replay):
-                return (_Traced(self, state) if traced else _Recorded(self, state)).run(self.as_brought(call))
+            builder = current()
+            if builder is not None:
+                return _Traced(self, builder, state, args).run()
+            self.load(state)
+            with enable_grad(), self.drawing():
+                value = self.function(*self.taking(args))
+            return _value(value), self.after
 
-        vars(step).update({START: self.start, PARTS: self.parts})
-        step.__name__ = getattr(self.function, "__name__", "step")
-        return step
+        vars(step)[PARTS] = self.parts
+        return self.tagged(step)
 
 
-def _optimizers(values: Sequence[Any]) -> list[Optimizer]:
-    """The optimizers among values. Raises UnsupportedError for one that has made steps."""
-    optimizers = list({id(value): value for value in values if isinstance(value, Optimizer)}.values())
-    if any(any(optimizer.state.values()) for optimizer in optimizers):
-        raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
-    return optimizers
+class _WrittenTraining(WrittenStep):
+    """A training step as its author writes it."""
+
+    program: TrainingProgram
+
+    def load(self, *state: Any) -> None:
+        """See the base."""
+        self.program.load(*state)
+
+    def result(self, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+        """See the base."""
+        return lambda value: ((tree.tree_map(as_array, _value(value)), self.program.after), ())
+
+
+def _value(returned: Any) -> Any:
+    return () if returned is None else plain(returned)
 
 
 def _trained(group: Mapping[str, Any]) -> list[Any]:
     return [param for param in group["params"] if param.requires_grad]
 
 
-class _Recorded:
-    """A step on the objects of its file."""
-
-    def __init__(self, training: TrainingStep, state: State) -> None:
-        self.training = training
-        for name, tensor in training.tensors.items():
-            value = state["tensors"][name]
-            np.copyto(_array(tensor), _array(value) if isinstance(value, dynamic.Tensor) else value)
-            tensor.grad = None
-        for optimizer in training.optimizers:
-            optimizer.state.clear()
-
-    def run(self, call: Sequence[Any]) -> tuple[Any, State]:
-        with dynamic.enable_grad():
-            value = g.tree.tree_map(_detached, self.training.function(*call))
-        after = {name: _array(tensor).copy() for name, tensor in self.training.now.items()}
-        return () if value is None else value, {
-            "tensors": after,
-            "sums": list(map(self._sums, self.training.optimizers)),
-        }
-
-    def _sums(self, optimizer: Optimizer) -> list[Any]:
-        if not isinstance(optimizer, RuledOptimizer):
-            return []
-        return [self._of_group(optimizer, _trained(group)) for group in optimizer.param_groups]
-
-    @staticmethod
-    def _of_group(optimizer: RuledOptimizer, params: Sequence[Any]) -> Mapping[str, Any]:
-        states = [optimizer.state[param] for param in params]
-        sums = {slot: [_array(s[name]) for s in states if name in s] for slot, name in optimizer.slots.items()}
-        return {slot: arrays for slot, arrays in sums.items() if arrays}
+def _first_sums(optimizer: Optimizer) -> list[Any]:
+    if not isinstance(optimizer, RuledOptimizer):
+        return []  # its step is no function of sums
+    groups = [(group, _trained(group)) for group in optimizer.param_groups]
+    return [optimizer.rule(group).init([p.numpy(force=True) for p in params]) for group, params in groups]
 
 
-def _array(tensor: Any) -> np.ndarray:
-    """The memory of a tensor."""
-    array: np.ndarray = tensor.detach().numpy()
-    return array
+def _sums(optimizer: Optimizer) -> list[Any]:
+    """What it keeps now; of a parameter that had no gradient yet what it begins with, as a graph has it."""
+    if not isinstance(optimizer, RuledOptimizer):
+        return []
+    groups = zip(_first_sums(optimizer), optimizer.param_groups, strict=True)
+    return [_of_group(optimizer, first, _trained(group)) for first, group in groups]
 
 
-def kept_tensor(tensor: Any) -> Piece:
-    """What brings back a tensor with its gradient."""
-    before, gradient = tensor.numpy(force=True).copy(), tensor.grad
-
-    def same() -> bool:
-        return tensor.grad is gradient and np.array_equal(tensor.numpy(force=True), before)
-
-    def back() -> None:
-        np.copyto(_array(tensor), before)
-        tensor.grad = gradient
-
-    return Piece(same, back, [gradient])
+def _of_group(optimizer: RuledOptimizer, first: Mapping[str, Any], params: Sequence[Any]) -> Mapping[str, Any]:
+    states = [optimizer.state.get(param, {}) for param in params]
+    return {
+        slot: [array_of(s[name]) if name in s else zero for s, zero in zip(states, first[slot], strict=True)]
+        for slot, name in optimizer.slots.items()
+        if first.get(slot)
+    }
 
 
-def _detached(leaf: Any) -> Any:
-    return leaf.detach() if isinstance(leaf, dynamic.Tensor) else leaf
+class _Checkpoint(NamedTuple):
+    """A call that backward makes again: what is called, what it draws from, and after how many ops it has enough."""
+
+    f: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    generators: Generators
+    ops: int
 
 
-class _Traced:
+class _Enough(Exception):  # noqa: N818  (no error: PyTorch ends a second run where all that was saved is there)
+    pass
+
+
+class _Again(Block):
+    """Inside, a checkpoint runs again: it draws as before, and ends after its ops."""
+
+    def __init__(self, traced: _Traced, call: _Checkpoint) -> None:
+        self.traced, self.call = traced, call
+
+    def __enter__(self) -> None:
+        hold, bind, most = self.hold(), dispatch.interpreters[Symbol], self.traced.ops + self.call.ops
+        self.call.generators.rewind(hold)
+
+        def ending(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+            result = bind(op, args, attrs)
+            if self.traced.ops >= most:
+                raise _Enough
+            return result
+
+        dispatch.interpret(Symbol, ending)
+        undo_after(hold, functools.partial(dispatch.interpret, Symbol, bind))
+
+
+class _Traced(Standing):
     """A step on symbols: what holds parameters holds these meanwhile."""
 
-    def __init__(self, training: TrainingStep, state: State) -> None:
-        builder = current()
-        assert builder is not None  # noqa: S101  (asked before)
-        self.training, self.builder = training, builder
-        self.symbols = {name: self._variable(value) for name, value in state["tensors"].items()}
+    program: TrainingProgram
+
+    def __init__(self, program: TrainingProgram, builder: Any, state: State, args: Sequence[Any]) -> None:
+        super().__init__(program, builder, state["tensors"], args)
         self.start = len(builder.nodes)
-        self.names = {id(tensor): name for name, tensor in training.tensors.items()}
-        self.wanted = [name for name, tensor in training.tensors.items() if tensor.requires_grad]
+        self.names = {id(tensor): name for name, tensor in program.tensors.items()}
+        self.wanted = [name for name, tensor in program.tensors.items() if tensor.requires_grad]
         self.gradients = dict[str, Any]()
         self.sums = [list(groups) for groups in state["sums"]]
+        self.again: list[_Checkpoint] = []
 
-    def _variable(self, value: Any) -> Symbol:
-        return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
-
-    def run(self, call: Sequence[Any]) -> tuple[Any, State]:
+    def run(self) -> tuple[Any, State]:
         """What the step returns, and the state after it."""
-        before = [(space, key, space[key]) for space, key, _ in self.training.places]
-        try:
-            with moved() as moves, as_tensors(self._methods, self._holds), self._optimizers(), putting_back():
-                for space, key, name in self.training.places:
-                    space[key] = self.symbols[name]
-                value = callee(self.training.function)(*call)
-                now = self.training.now
-        finally:
-            for space, key, tensor in before:
-                space[key] = tensor
-        running = {id(symbol): name for name, symbol in self.symbols.items()}
+        with self.running() as call, self._optimizers(), checkpoints_by(self._checkpointed):
+            value = _value(callee(self.program.function)(*call))
+            now = self.program.now
         after = {name: now.get(name, symbol) for name, symbol in self.symbols.items()}
-        after |= {running[key]: value for key, (_, value) in moves.items() if key in running}
         sums = [
             [_slots(sums, opt) for sums in groups if isinstance(opt, RuledOptimizer)]
-            for groups, opt in zip(self.sums, self.training.optimizers, strict=True)
+            for groups, opt in zip(self.sums, self.program.optimizers, strict=True)
         ]
-        return () if value is None else value, {"tensors": after, "sums": sums}
+        return value, {"tensors": after, "sums": sums}
+
+    # Checkpoints ----------------------------------------------------------------------------------------------------
+
+    @property
+    def ops(self) -> int:
+        """The ops so far."""
+        return sum(_is_op(node) for node in self.builder.nodes)
+
+    def _checkpointed(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run it, and note what backward runs again of it: no value, which a graph has, but what it changes."""
+        generators, begin = Generators(tree.leaves((args, kwargs))), len(self.builder.nodes)
+        result = f(*args, **kwargs)
+        if current() is self.builder and (ops := self._until_saved(begin, tree.leaves(result))):
+            self.again.append(_Checkpoint(f, args, kwargs, generators, ops))
+        return result
+
+    def _until_saved(self, begin: int, outputs: Sequence[Any]) -> int:
+        """How many ops from a node on there are up to the last whose gradient reads a value; 0 where none does."""
+        alive = {self.symbols[name].node for name in self.wanted}
+        for node in self.builder.nodes[self.start :]:
+            if _differentiable(node, alive):
+                alive.add(node)
+        reached, ahead = set[Node](), [leaf.node for leaf in outputs if isinstance(leaf, Symbol)]
+        while ahead:
+            node = ahead.pop()
+            if node in alive and node not in reached:
+                reached.add(node)
+                ahead += [node.inputs[i] for i in _differentiable(node, alive)]
+        ops = list(filter(_is_op, self.builder.nodes[begin:]))
+        return max((k for k, node in enumerate(ops, 1) if node in reached and _saves(node, alive)), default=0)
+
+    def _run_again(self) -> None:
+        """What PyTorch runs again as it comes back to its checkpoints, the last one first."""
+        while self.again:
+            call = self.again.pop()
+            try:
+                with _Again(self, call):
+                    call.f(*call.args, **call.kwargs)
+            except _Enough:
+                pass
 
     # What a parameter can do in PyTorch, and a symbol cannot ------------------------------------------------------
 
     @property
-    def _methods(self) -> Mapping[str, Any]:
+    def methods(self) -> Mapping[str, Any]:
         """What a symbol can do here: have a gradient, be differentiated, and change."""
         return {
+            **super().methods,
             "backward": self._backward_of(),
             "grad": property(self._gradient, self._set_gradient),
-            "data": property(lambda symbol: symbol, _set_data),
-            "requires_grad": property(lambda symbol: self._name(symbol) in self.wanted, lambda _, __: None),
-            "_assign": self._assign_of(),
+            "requires_grad": property(lambda symbol: self.name(symbol) in self.wanted, lambda _, __: None),
         }
 
-    def _assign_of(self) -> Callable[..., Symbol]:
-        sound = vars(Symbol)["_assign"]
-
-        def assign(symbol: Symbol, result: Any) -> Any:
-            return sound(symbol, result) if self._name(symbol) is None else _rebound(symbol, result)
-
-        return assign
-
-    def _holds(self, symbol: Symbol) -> bool:
-        return self._name(symbol) is not None
-
-    def _name(self, symbol: Symbol) -> str | None:
-        return next((name for name, held in self.symbols.items() if held is symbol), None)
-
     def _gradient(self, symbol: Symbol) -> Any:
-        return self.gradients.get(self._name(symbol) or "")
+        return self.gradients.get(self.name(symbol) or "")
 
     def _set_gradient(self, symbol: Symbol, gradient: Any) -> None:
-        name = self._name(symbol)
+        name = self.name(symbol)
         if name is None:
             return
         if gradient is None:
@@ -311,13 +297,14 @@ class _Traced:
             if cotangent is not None:
                 before = self.gradients.get(name)
                 self.gradients[name] = cotangent if before is None else g.add(before, cotangent)
+        self._run_again()
 
     # Optimizers -----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _optimizers(self) -> Iterator[None]:
         """Inside, their steps are nodes of the graph. Raises ControlFlowError for one of the user's own class."""
-        optimizers = self.training.optimizers
+        optimizers = self.program.optimizers
         if own := [type(optimizer).__name__ for optimizer in optimizers if is_users_class(type(optimizer))]:
             raise ControlFlowError(
                 f"{own[0]} is an optimizer of your own, which changes parameters by itself, and a graph cannot; run it "
@@ -374,7 +361,7 @@ class _Traced:
         gradients = [self.gradients[names[i]] for i in having]
         new, after = rule.update([gr if sign == 1 else -gr for gr in gradients], chosen, params)
         for symbol, value in zip(params, new, strict=True):
-            symbol.node = self._variable(value).node
+            symbol.node = self.variable(value).node
         for slot, value in after.items():
             if isinstance(value, list):
                 kept = list(sums[slot])
@@ -388,18 +375,24 @@ def _slots(sums: Mapping[str, Any], optimizer: RuledOptimizer) -> Mapping[str, A
     return {slot: sums[slot] for slot in optimizer.slots if slot in sums}
 
 
-def _rebound(symbol: Symbol, value: Any) -> Symbol:
-    """The symbol of a parameter, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
-    if current() is not symbol.builder:
-        raise ControlFlowError(
-            located(
-                "a parameter changes where only the run knows whether that is reached; change it in any case, by "
-                "torch.where(condition, new, parameter)"
-            )
-        )
-    symbol.node = g.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
-    return symbol
+def _is_op(node: Node) -> bool:
+    return node.op not in (CONSTANT, INPUT)
 
 
-def _set_data(symbol: Symbol, value: Any) -> None:
-    _rebound(symbol, value)
+def _differentiable(node: Node, alive: Container[Node]) -> list[int]:
+    """The inputs that a gradient goes back to."""
+    if node.op in (CONSTANT, INPUT):
+        return []
+    return [i for i, source in enumerate(node.inputs) if source in alive and node.op.rule(i) is not None]
+
+
+def _saves(node: Node, alive: Container[Node]) -> bool:
+    """Whether its gradient reads values, and not only shapes."""
+    wanted = sum(1 << i for i in _differentiable(node, alive))
+    sources = pullback(node.op, wanted, len(node.inputs)).sources
+    return any(source is not None and not (source >= 0 and _is_number(node.inputs[source])) for source in sources)
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is a number of Python's, which is no array that a tape saves."""
+    return node.op is CONSTANT and not node.spec.shape

@@ -50,7 +50,7 @@ class TorchStep(Bindable):
         call = [_with(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
         self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
         return BoundCall(
-            _differentiated(partial(self.run, *call), parts, may_be_none=not elsewhere),
+            differentiated(partial(self.run, *call), parts, may_be_none=not elsewhere),
             lambda value: (_detached(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
             inside(self.within, partial(_kept, parts, plain)),
         )
@@ -125,7 +125,7 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
     return optree.tree_map(change, tree, is_leaf=is_whole, none_is_leaf=True)
 
 
-def _differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
+def differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
     """A step as its author writes it: no gradients yet, the call, and the backward pass of the loss in what it gives.
 
     The loss may depend on no tensor where that `may_be_none`.
@@ -141,19 +141,20 @@ def _differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_non
         try:
             (value if value.__class__ is tensor else loss_in(value)).backward()  # asking a tensor costs 0.4 µs
         except Exception as error:  # noqa: BLE001  (looked at only now: no check is inside the clock)
-            _look(loss_in(value), error, parts, may_be_none=may_be_none)
+            _look(value, error, parts, may_be_none=may_be_none)
         return value
 
     return run
 
 
-def _look(loss: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bool) -> None:
-    """Raise what is wrong with a loss that was not differentiated; nothing is where it need not depend on a tensor."""
+def _look(value: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bool) -> None:
+    """Raise what is wrong with a value that was not differentiated; nothing is where it need not depend on a tensor."""
     import torch
 
+    loss = loss_in(value)
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-        raise (InputsError if loss is None else NoGradientsError)(
+        raise (InputsError if value is None else NoGradientsError)(
             f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
         ) from error
     if not parts or not loss.requires_grad:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
 from compare.engines import Engine
-from compare.engines.step import Step
+from compare.engines.step import ALIKE, Step, Turns
 from compare.errors import count_as_users
 from compare.instruments import thin
 from compare.instruments.judge import Standard
@@ -22,14 +22,12 @@ from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
 from compare.instruments.time.rounds import (
-    ALIKE,
     CLOCK,
     NAME,
     Clock,
     ClockName,
     Rounds,
     TimedCall,
-    Turns,
     clock_name,
     paired_rounds,
     turned,

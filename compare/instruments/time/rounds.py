@@ -25,6 +25,7 @@ from statistics import NormalDist, geometric_mean, median, stdev
 from typing import Literal, NamedTuple
 
 from compare.engines.limit import shares
+from compare.engines.step import ALIKE, Turns
 from compare.instruments.time.steady import steady_from
 from compare.records.device import Device
 from compare.records.job import Budget
@@ -52,17 +53,6 @@ def clock_name(device: Device, *, has_events: bool) -> ClockName:
 TimedCall = Callable[[], object]
 Context = Callable[[], AbstractContextManager[object]]
 
-
-@dataclass(frozen=True)
-class Turns:
-    """What brings back the state that is timed: before each block, and, where that must be, before each call."""
-
-    block: Callable[[], None] | None = None
-    call: Callable[[], None] | None = None
-
-
-ALIKE = Turns()
-"""Of calls that change nothing."""
 
 _NORMAL = NormalDist().inv_cdf(0.975)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -70,39 +69,27 @@ def _check_channels(x: Array, *vectors: Array | None) -> None:
             raise ShapeError(f"a vector of shape {shape_of(vector)} for {shape_of(x)[1]} channels; give one for each")
 
 
-_moves: ContextVar[dict[int, tuple[Array, Array]] | None] = ContextVar("moves", default=None)
-
-
-@contextmanager
-def moved() -> Iterator[dict[int, tuple[Array, Array]]]:
-    """Inside, a trace is not refused where running statistics would change: the dict has each, and what it becomes.
-
-    Its keys are the ids of the statistics, which no tensor of the trace changes.
-    """
-    moves = dict[int, tuple[Array, Array]]()
-    before = _moves.set(moves)
-    try:
-        yield moves
-    finally:
-        _moves.reset(before)
-
-
 def _move(name: str, running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
-    moves = _moves.get()
-    if moves is not None and not isinstance(now, Tensor | np.ndarray):
-        _, before = moves.get(id(running), (running, running))
-        moves[id(running)] = running, ops.add(ops.multiply(before, 1 - share), ops.multiply(now, share * factor()))
+    if isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray):
+        with no_grad():
+            value = (now._data if isinstance(now, Tensor) else now) * factor()
+            assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
         return
-    if not (isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray)):
+    try:
+        _no_tensor(running)._assign(ops.add(ops.multiply(running, 1 - share), ops.multiply(now, share * factor())))
+    except GraphError as error:
         raise GraphError(
             located(
                 f"{name}: in a trace running statistics cannot change, since a graph changes no tensor; call eval() "
                 "on the module, or make it with track_running_stats=False"
             )
-        )
-    with no_grad():
-        value = (now._data if isinstance(now, Tensor) else now) * factor()
-        assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
+        ) from error
+
+
+def _no_tensor(running: Array) -> Any:
+    if isinstance(running, Tensor | np.ndarray):
+        raise GraphError("it is no value of the graph")
+    return running
 
 
 def layer_norm(

@@ -1,0 +1,339 @@
+"""A function of PyTorch's names as its file has it: its calls, what they change, and where that stands.
+
+The dynamic engine runs it as its user does, on the objects of its file (`WrittenStep`). In a trace symbols stand where
+what it changes stands, and change as that does (`Standing`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+import dynamic
+import graphs as g
+from compare.engines.containers import CallContainers, apart, opened
+from compare.engines.graphduel.functions import START, WRITTEN
+from compare.engines.graphduel.replayed import Replay, replaying
+from compare.engines.graphduel.tensors import array_of, as_tensors
+from compare.engines.held import Kinds
+from compare.engines.reached import ReachedCode, is_users_class
+from compare.engines.state import Snapshot, StartState, turns_of
+from compare.engines.step import Bindable, BoundCall, Step, Turns
+from dynamic.optim.lr_scheduler import LRScheduler
+from dynamic.optim.optimizer import Optimizer
+from graphs import tree
+from graphs.builder import Builder
+from graphs.errors import ControlFlowError, count_as_ours, located
+from graphs.ops.movement import identity
+from static.convert.stage.places import putting_back
+from static.trace.symbol import Symbol
+from static.trace.tracing import current, node_of
+
+count_as_ours(__file__)
+
+Calls = Sequence[tuple[Any, ...]]
+Place = tuple[Any, Any, str]
+"""What holds a value, attributes or globals, a dict or a list, its key there, and the name of the tensor."""
+
+
+class _Whole:
+    """What no engine takes apart: a module, an optimizer or a schedule among the arguments."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class BroughtCalls(CallContainers):
+    """Calls as their user brought them; `plain` they are of arrays, in Python's own containers, without modules.
+
+    `taken` are the calls with arrays for tensors.
+    """
+
+    def __init__(self, kinds: Kinds, brought: Calls, taken: Calls) -> None:
+        stateful = (kinds.module, Optimizer, LRScheduler)
+
+        def each(change: Callable[[Any], Any], calls: Calls) -> list[tuple[Any, ...]]:
+            return [kinds.mapped(lambda leaf: change(leaf) if isinstance(leaf, stateful) else leaf, c) for c in calls]
+
+        super().__init__(each(_Whole, brought), _as_brought, list(map(apart, each(lambda _: None, taken))))
+
+
+def _as_brought(like: Any, value: Any) -> Any:
+    """An array where the user brought one, and what is no argument to the engine."""
+    if isinstance(like, _Whole):
+        return like.value
+    return value.numpy(force=True) if isinstance(like, np.ndarray) and isinstance(value, dynamic.Tensor) else value
+
+
+class Program(ABC):
+    """A function, its calls, and the tensors that it trains or changes, by their names in all engines.
+
+    `snapshot_of` makes what brings back all that a function and some calls hold. A call is made at once, to see what it
+    changes. Gradients may be `wanted`. Raises what the function raises.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], brought: Calls, taken: Calls, kinds: Kinds,
+        snapshot_of: Callable[[Any, Calls], Snapshot], replay: Replay, *, wanted: bool = True,
+    ) -> None:  # fmt: skip
+        self.function, self.snapshot_of, self.wanted = function, partial(snapshot_of, function), wanted
+        self.calls = BroughtCalls(kinds, brought, taken)
+        self.snapshot, self.replay = self.snapshot_of(brought), replay
+        code = ReachedCode(function)
+        self.trainable = any(tensor.requires_grad for tensor in kinds.held(function, brought).values())
+        self.values = [*kinds.leaves(list(brought)), *code.values]
+        changed = self._changed()
+        self.start = StartState(self.snapshot)
+        self.tensors: dict[str, Any] = kinds.state(function, brought, changed)
+        self.labels = kinds.labels(function, brought, self.tensors)
+        self.start.others = list(self.tensors.values())
+        names = {id(tensor): name for name, tensor in self.tensors.items()}
+        modules = [m for value in self.values if isinstance(value, kinds.module) for m in value.modules()]
+        spaces = [*map(vars, modules), *(vars(value) for value in self.values if _has_attributes(value))]
+        spaces += _containers([*(v for space in spaces for v in space.values()), *(p.read() for p in code.places)])
+        places = [(space, key) for space in {id(space): space for space in spaces}.values() for key in _keys(space)]
+        places += [(place.space, place.name) for place in code.places]
+        self.places: list[Place] = [(s, k, names[id(v)]) for s, k in places if id(v := _at(s, k)) in names]
+        self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
+
+    def _changed(self) -> set[int]:
+        """The ids of the tensors that a first call changes, its arguments left out."""
+        try:
+            with replaying(self.replay), dynamic.enable_grad():
+                self.differentiate(self.function(*self.calls(self.first_call())))
+            self.draws = self.replay.state[1] > 0
+            pieces = self.snapshot.changed()
+        finally:
+            self.snapshot.restore()
+        return {id(piece.of) for piece in pieces if isinstance(piece.of, dynamic.Tensor) and not piece.is_argument}
+
+    def first_call(self) -> tuple[Any, ...]:
+        """The arguments of the call that shows what the function does."""
+        own: tuple[Any, ...] = tree.tree_map(own_tensor, self.calls.plain[0])
+        return own
+
+    def taking(self, args: Sequence[Any]) -> Sequence[Any]:
+        """What the function is called with; tensors are copies, since it may change them."""
+        return self.calls(tree.tree_map(lambda x: x.clone() if isinstance(x, dynamic.Tensor) else x, tuple(args)))
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Inside, what it draws is what every mode draws."""
+        with replaying(self.replay if self.draws else None):
+            yield
+
+    def differentiate(self, value: Any) -> None:
+        """What follows a call in a step."""
+
+    @abstractmethod
+    def calls_of(self) -> list[tuple[Any, ...]]:
+        """What the function that is `made` is called with."""
+
+    @abstractmethod
+    def made(self) -> Callable[..., Any]:
+        """The function of what it trains and of its arguments."""
+
+    def written(self, argnum: int | None) -> WrittenStep:
+        """The step as its user writes it, for the dynamic engine; see `WrittenStep`."""
+        return WrittenStep(self)
+
+    def tagged(self, made: Callable[..., Any]) -> Callable[..., Any]:
+        """What `made` gives: under the name of the function, and with what steps ask for."""
+        made.__name__ = getattr(self.function, "__name__", "f")
+        vars(made).update({START: self.start, WRITTEN: self.written})
+        return made
+
+    @property
+    def now(self) -> Mapping[str, Any]:
+        """What stands now where each tensor was: a step may put another one in its place."""
+        return {
+            name: tensor if (place := self.place_of.get(name)) is None else _at(*place)
+            for name, tensor in self.tensors.items()
+        }
+
+    @contextmanager
+    def placed(self, values: Mapping[str, Any]) -> Iterator[None]:
+        """Inside, other values stand where some tensors do."""
+        before = [(space, key, _at(space, key)) for space, key, name in self.places if name in values]
+        try:
+            for space, key, name in self.places:
+                if name in values:
+                    space[key] = values[name]
+            yield
+        finally:
+            for space, key, tensor in before:
+                space[key] = tensor
+
+
+def _has_attributes(value: Any) -> bool:
+    return is_users_class(type(value)) and hasattr(value, "__dict__")
+
+
+def _containers(values: Sequence[Any]) -> list[Any]:
+    """The dicts and lists among values, and inside of these."""
+    found, ahead = dict[int, Any](), [value for value in values if type(value) in (dict, list)]
+    while ahead:
+        value = ahead.pop()
+        if id(value) not in found:
+            found[id(value)] = value
+            inside = value.values() if isinstance(value, dict) else value
+            ahead += [part for part in inside if type(part) in (dict, list)]
+    return [*found.values()]
+
+
+def _keys(space: Any) -> list[Any]:
+    return list(space) if isinstance(space, Mapping) else list(range(len(space)))
+
+
+def _at(space: Any, key: Any) -> Any:
+    return space.get(key) if isinstance(space, dict) and not hasattr(space, "cell") else space[key]
+
+
+def own_tensor(leaf: Any) -> Any:
+    """A tensor of a copy of an array, since a call may change what it is given."""
+    return dynamic.from_numpy(leaf.copy()) if isinstance(leaf, np.ndarray) else leaf
+
+
+def plain(value: Any) -> Any:
+    """What a function gives, in containers of Python's own, without history and text."""
+
+    def numbers(leaf: Any) -> Any:
+        return leaf.detach() if isinstance(leaf, (dynamic.Tensor, Symbol)) else None
+
+    return tree.tree_map(lambda leaf: None if isinstance(leaf, (str, bytes)) else leaf, opened(value, numbers))
+
+
+# As its user runs it -------------------------------------------------------------------------------------------------
+
+
+class WrittenStep(Bindable):
+    """A step on the objects of its file: a run is the user's call and what its user writes behind it.
+
+    It begins with the state of the start, or the one that it is given before its arguments.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.bound: list[tuple[Any, ...]] = []
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        program, count = self.program, len(self.program.calls.plain[0])
+        before, given = args[: len(args) - count], args[len(args) - count :]
+        own = tree.tree_map(own_tensor, given)
+        call = tuple(program.calls(own))
+        self.bound.append(call)
+        leaves = zip(tree.leaves(own), tree.leaves(given), strict=True)
+        pairs = [(tensor, array) for tensor, array in leaves if isinstance(array, np.ndarray)]
+
+        @contextmanager
+        def within() -> Iterator[None]:
+            program.snapshot.restore()
+            self.load(*before)
+            for tensor, array in pairs:
+                np.copyto(array_of(tensor), array)
+            try:
+                with program.drawing(), self.mode():
+                    yield
+            finally:
+                program.snapshot.restore()
+
+        run = self.run(partial(program.function, *call), own)
+        return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), within)
+
+    mode: ClassVar[Callable[[], Any]] = dynamic.enable_grad
+    """Where it runs."""
+
+    def load(self, *state: Any) -> None:
+        """Let the objects of the file hold a state."""
+
+    def run(self, call: Callable[[], Any], given: tuple[Any, ...]) -> Callable[[], Any]:
+        """What a clock reads, of a call with tensors that are `given`."""
+        return call
+
+    def result(self, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+        """What makes the value and the gradients of what a run returns."""
+        raise NotImplementedError
+
+    def turns(self, step: Step) -> Turns:
+        """See the base: what an epoch changes is brought back before each block, arguments before each call."""
+        with step.within():
+            return turns_of(self.program.snapshot_of(self.bound), [step.runs])
+
+
+def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
+    def drawing() -> Any:
+        replay.begin()
+        return run()
+
+    return drawing
+
+
+# In a trace ----------------------------------------------------------------------------------------------------------
+
+
+class Standing:
+    """Symbols in the places of tensors while a function is traced. What changes a tensor gives its symbol a value."""
+
+    def __init__(self, program: Program, builder: Builder, values: Mapping[str, Any], given: Sequence[Any]) -> None:
+        self.program, self.builder = program, builder
+        self.symbols = {name: self.variable(value) for name, value in values.items()}
+        self.given = tree.tree_map(lambda leaf: _renamed(leaf) if isinstance(leaf, Symbol) else leaf, tuple(given))
+        self._changing = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.given))}
+
+    def variable(self, value: Any) -> Symbol:
+        """A symbol of its own for a value."""
+        return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
+
+    def holds(self, symbol: Symbol) -> bool:
+        """Whether it stands for a tensor of the user's, and changes as that does."""
+        return id(symbol) in self._changing
+
+    def name(self, symbol: Symbol) -> str | None:
+        """The tensor that a symbol stands for."""
+        return next((name for name, held in self.symbols.items() if held is symbol), None)
+
+    @property
+    def methods(self) -> Mapping[str, Any]:
+        """What a symbol can do besides."""
+        return {"_assign": self._assign_of(), "data": property(lambda symbol: symbol, rebound)}
+
+    def _assign_of(self) -> Callable[..., Symbol]:
+        sound = vars(Symbol)["_assign"]
+
+        def assign(symbol: Symbol, result: Any) -> Any:
+            return rebound(symbol, result) if self.holds(symbol) else sound(symbol, result)
+
+        return assign
+
+    @contextmanager
+    def running(self) -> Iterator[Sequence[Any]]:
+        """Inside, the function may be called with what this gives."""
+        program = self.program
+        as_tensor = as_tensors(self.methods, self.holds)
+        with program.drawing(), as_tensor, putting_back(), program.placed(self.symbols):
+            yield program.calls(self.given)
+
+
+def _renamed(symbol: Symbol) -> Symbol:
+    """Another symbol for the same value: what changes the one changes no argument of the trace."""
+    return Symbol(symbol.builder, symbol.node, symbol.weak)
+
+
+def rebound(symbol: Symbol, value: Any) -> Symbol:
+    """A symbol of a tensor, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
+    if current() is not symbol.builder:
+        raise ControlFlowError(
+            located(
+                "a parameter changes where only the run knows whether that is reached; change it in any case, by "
+                "torch.where(condition, new, parameter)"
+            )
+        )
+    value = g.astype(value, symbol.dtype) if value.dtype != symbol.dtype else value
+    symbol.node = g.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
+    return symbol

@@ -1,0 +1,78 @@
+"""Functions of a file of PyTorch's in one process: `python -m tests.compare.own.standing ENGINE FILE [--numbers DIR] [NAME...]`.
+
+The engine is torch, which leaves its numbers in a folder for each function, or graphduel, which then begins with these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from types import FunctionType
+
+from compare.own import measure, numbers, origin, standing
+from compare.own.case import case_of, converting
+from compare.own.question import Question, asked_of
+from compare.records.cells import Parity
+from compare.records.record import kind_of
+
+MAKERS = ("net", "of_kind", "scheduled", "checkpoint")
+
+
+def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[str]) -> Question:
+    """What is asked of one of them."""
+    place = f"calls_{name}" if hasattr(origin.import_file(file), f"calls_{name}") else ""
+    where = str(folder / name) if folder else ""
+    stands_in = engine == "graphduel"
+    return asked_of(engine, f"{file}:{name}", place, arms, stands_in=stands_in, numbers=where, processes=0)
+
+
+def by_ours(question: Question) -> dict[str, str]:
+    """What the gate says of our modes."""
+    function, calls = standing.called(question)
+    case = converting(case_of(function, calls, question.gradient, None))
+    record = measure._gate(question.job_of(kind_of(Parity), question.arms), case, question)
+    return {arm: row.reason or row.status for arm, row in record.arms.items()}
+
+
+def by_torch(question: Question) -> dict[str, str]:
+    """PyTorch leaves its numbers."""
+    from compare.instruments.runnables import FunctionRunnable
+
+    engine = question.started()
+    subject = measure.subject_of(question, *origin.called(question.function, question.inputs))
+    runnable = FunctionRunnable(
+        engine, question.base, question.name, subject.function, subject.calls, question.argnum, checks=True, needed=False
+    )
+    Path(question.numbers).mkdir()
+    numbers.leave(question.numbers, engine, subject.function, subject.calls)
+    runnable.prepare()
+    numbers.leave_expected(question.numbers, runnable)
+    return {"eager": "ok"}
+
+
+def main() -> None:
+    """Print what each function came to, as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("engine", choices=["torch", "graphduel"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--numbers", type=Path)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if options.engine == "graphduel":
+        standing.standin.stand_in()
+    found = {}
+    defined = vars(origin.import_file(options.file)).items()
+    names = [name for name, value in defined if isinstance(value, FunctionType) and name not in MAKERS]
+    for name in options.names or names:
+        arms = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
+        question = asked(options.engine, options.file, name, options.numbers, arms)
+        try:
+            found[name] = by_torch(question) if options.engine == "torch" else by_ours(question)
+        except Exception as error:  # noqa: BLE001  (whatever one of them raises is its result)
+            found[name] = {"raised": f"{type(error).__name__}: {error}"}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
