@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.composed import composed, looped
 from compare.engines.framework import Framework
-from compare.engines.step import Function, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, loss_in
 from compare.errors import InputsError, NoGradientsError
 from compare.records.device import Device
 
@@ -53,28 +54,37 @@ class Autograd(Framework):
 
         The step raises NoGradientsError where there is no loss in it.
         """
-        return _differentiated(loss, argnum) if argnum is not None else lambda *args: (loss(*args), ())
+        return _Step(loss, argnum) if argnum is not None else lambda *args: (loss(*args), ())
 
 
-def _differentiated(loss: Function, argnum: int) -> Function:
+class _Step(Bindable):
     """`step(*args) -> (what the loss returns, gradients)`, in one argument."""
-    import autograd
-    from autograd.tracer import getval
 
-    def step(*args: Any) -> tuple[Any, Any]:
-        values = list[Any]()
+    def __init__(self, loss: Function, argnum: int) -> None:
+        self.loss, self.argnum = loss, argnum
 
-        def of(*args: Any) -> Any:
-            value = loss(*args)
-            values.append(optree.tree_map(getval, value, none_is_leaf=True))
-            if np.shape(loss_in(values[-1])):
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base; what the loss returns is opened when the clock has stopped."""
+        import autograd
+        from autograd.tracer import Box, getval
+
+        function, returned = self.loss, None
+
+        def loss(*args: Any) -> Any:
+            nonlocal returned
+            value = returned = function(*args)
+            if not isinstance(value, Box):
+                value = loss_in(value)
+            if np.shape(getval(value)):
                 raise NoGradientsError("the function gives an array and no loss; return one float, or (loss, more)")
-            return loss_in(value)
+            return value
 
-        _, gradients = autograd.value_and_grad(of, argnum)(*args)
-        return values[-1], gradients
+        differentiated = autograd.value_and_grad(loss, self.argnum)
 
-    return step
+        def result(gradients: tuple[Any, Any]) -> tuple[Any, Any]:
+            return optree.tree_map(getval, returned, none_is_leaf=True), gradients[1]
+
+        return BoundCall(partial(differentiated, *args), result)
 
 
 def _functions() -> dict[str, Function]:

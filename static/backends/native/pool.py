@@ -12,10 +12,10 @@ import ctypes
 import functools
 import os
 import platform
-import statistics
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from static.backends.native import cache, layouts, link
@@ -94,30 +94,43 @@ def _stop(state: PoolState, waiting: list[threading.Thread]) -> None:
 
 
 def _nanoseconds(pool: Pool) -> int:
-    """How long sharing work takes: the least that any process measured, since others may run meanwhile."""
-    name = cache.key(["sharing", pool.threads, platform.platform(), platform.node()], pool.target)
-    measured = min(SLOWEST, round(statistics.median(_shared(pool) for _ in range(TIMES))))
+    """How long sharing work takes: the least that any process measured, since others may run meanwhile.
+
+    Where the machine was too busy to tell, it is said to take the most, and nothing is kept of that.
+    """
+    name = cache.key(["sharing at least", pool.threads, platform.platform(), platform.node()], pool.target)
+    measured = _shared(pool)
+    is_measured = measured > 0
+    measured = min(SLOWEST, measured) if is_measured else SLOWEST
     with contextlib.suppress(TypeError, ValueError):
         kept = int(cache.load(name) or b"")
-        if kept <= measured:
+        if 0 < kept <= measured:
             return kept
-    cache.save(name, str(measured).encode())
+    if is_measured:
+        cache.save(name, str(measured).encode())
     return measured
 
 
 def _shared(pool: Pool) -> int:
-    """How many nanoseconds longer lists that count take, one for each thread, than one such list."""
+    """How many nanoseconds longer lists that count take, one for each thread, than one such list.
+
+    Both are the least of several times: one that was interrupted is longer, so that no more than one of them is wrong,
+    and the difference is then no time at all.
+    """
     turns = ctypes.c_int64(TURNS)
     call = layouts.KernelCall(pool.code["count"].address, ctypes.addressof(turns))
     lists = (layouts.CallList * pool.threads)(*[layouts.CallList(1, ctypes.addressof(call))] * pool.threads)
-    taken = []
-    for count in (1, pool.threads):
+    share = KERNEL(pool.code["parallel"].address)
+    one, several = ([*_times(share, pool, count, lists)] for count in (1, pool.threads))
+    return min(several) - min(one)
+
+
+def _times(share: Any, pool: Pool, count: int, lists: Any) -> Iterator[int]:
+    for _ in range(TIMES):
         header = layouts.ParallelHeader(ctypes.addressof(pool.state), count, ctypes.addressof(lists))
-        share = KERNEL(pool.code["parallel"].address)
         start = time.perf_counter_ns()
         share(ctypes.addressof(header))
-        taken.append(time.perf_counter_ns() - start)
-    return max(1, taken[1] - taken[0])
+        yield time.perf_counter_ns() - start
 
 
 def _before_fork() -> None:

@@ -1,4 +1,4 @@
-"""Functions of a file of PyTorch's in one process: `python -m tests.compare.own.standing ENGINE FILE [--numbers DIR] [NAME...]`.
+"""Functions of a file of PyTorch's in one process: `python -m tests.compare.own.standing ENGINE FILE [NAME...]`.
 
 The engine is torch, which leaves its numbers in a folder for each function, or graphduel, which then begins with these.
 """
@@ -10,11 +10,13 @@ import json
 from pathlib import Path
 from types import FunctionType
 
+from compare import engines
 from compare.own import measure, numbers, origin, standing
 from compare.own.case import case_of, converting
 from compare.own.question import Question, asked_of
 from compare.records.cells import Parity
 from compare.records.record import kind_of
+from tests.compare.test_harness_frames import frames
 
 MAKERS = ("net", "of_kind", "scheduled", "checkpoint")
 
@@ -32,7 +34,11 @@ def by_ours(question: Question) -> dict[str, str]:
     function, calls = standing.called(question)
     case = converting(case_of(function, calls, question.gradient, None))
     record = measure._gate(question.job_of(kind_of(Parity), question.arms), case, question)
-    return {arm: row.reason or row.status for arm, row in record.arms.items()}
+    step = engines.step("dynamic", case)
+    with step.within():
+        step.bind(0).run()
+        seen = frames(step.bind(0).run)
+    return {**{arm: row.reason or row.status for arm, row in record.arms.items()}, "frames": str(seen.total())}
 
 
 def by_torch(question: Question) -> dict[str, str]:
@@ -42,7 +48,14 @@ def by_torch(question: Question) -> dict[str, str]:
     engine = question.started()
     subject = measure.subject_of(question, *origin.called(question.function, question.inputs))
     runnable = FunctionRunnable(
-        engine, question.base, question.name, subject.function, subject.calls, question.argnum, checks=True, needed=False
+        engine,
+        question.base,
+        question.name,
+        subject.function,
+        subject.calls,
+        question.argnum,
+        checks=True,
+        needed=False,
     )
     Path(question.numbers).mkdir()
     numbers.leave(question.numbers, engine, subject.function, subject.calls)

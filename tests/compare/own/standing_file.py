@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 from torch.optim import lr_scheduler
 from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 X, Y = torch.randn(12, 8), torch.randn(12, 4)
-PAIRS = [*zip(X.split(4), Y.split(4))]
+PAIRS = [*zip(X.split(4), Y.split(4), strict=True)]
 inputs = PAIRS
 
 
@@ -156,7 +156,7 @@ class Stateful(nn.Module):
             h = h + 0.1 * self.count.to(h.dtype) + self.seen.sum().to(h.dtype)
         elif kind == "averaged":
             with torch.no_grad():
-                for kept, now in zip(self.teacher.parameters(), self.inner.parameters()):
+                for kept, now in zip(self.teacher.parameters(), self.inner.parameters(), strict=True):
                     kept.mul_(0.9).add_(0.1 * now)
             h = h * self.teacher(x)
         elif kind in ("running", "cumulative"):
@@ -185,7 +185,7 @@ def of_kind(kind, checkpointed=False):
 
     def step(x, y):
         optimizer.zero_grad()
-        for part, target in zip(x.chunk(2), y.chunk(2)):
+        for part, target in zip(x.chunk(2), y.chunk(2), strict=True):
             (loss(part, target) / 2).backward()
         optimizer.step()
         return {"loss": loss(x, y).detach()}
