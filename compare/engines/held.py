@@ -39,9 +39,9 @@ class Kinds:
 
     def leaves(self, tree: Any) -> list[Any]:
         """What a container holds, of whichever class; a module is one leaf, also where it is a container itself."""
-        found: list[Any] = []
-        self.mapped(lambda leaf: found.append(leaf) or leaf, tree)
-        return found
+        leaves: list[Any] = []
+        self.mapped(lambda leaf: leaves.append(leaf) or leaf, tree)
+        return leaves
 
     def mapped(self, f: Any, tree: Any) -> Any:
         """A container with `f` of each leaf; inside of it one of a class of its own stays where nothing changes."""

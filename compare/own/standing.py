@@ -9,7 +9,7 @@ import optree
 from compare import engines
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.losses import LossProgram
-from compare.engines.graphduel.programs import Program
+from compare.engines.graphduel.programs import StandingProgram
 from compare.engines.graphduel.replayed import Repeated, Replay
 from compare.engines.graphduel.training import TrainingProgram
 from compare.errors import InputsError, count_as_users
@@ -36,7 +36,9 @@ def called(question: Question) -> tuple[Function, Calls]:
     taken = numbers.take(question.numbers, kinds, function, brought)
     draws = numbers.draws(question.numbers)
     replay = Repeated(question.seed) if not question.numbers else Replay(draws)
-    kind: type[Program] = TrainingProgram if numbers.trains(question.numbers, function, brought) else LossProgram
+    kind: type[StandingProgram] = (
+        TrainingProgram if numbers.trains(question.numbers, function, brought) else LossProgram
+    )
     wanted = question.gradient is not False and numbers.has_gradients(question.numbers)
     program = kind(function, brought, taken, kinds, engine.snapshot, replay, wanted=wanted)
     return program.made(), origin.Inputs.like(brought, program.calls_of())

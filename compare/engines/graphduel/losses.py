@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.programs import Program, Standing, WrittenStep, plain
+from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
 from compare.engines.graphduel.tensors import array_of, as_array
 from compare.engines.reached import ReachedCode, names_of
 from compare.engines.step import loss_in
@@ -20,7 +20,7 @@ from static.trace.converting import callee
 from static.trace.tracing import current
 
 
-class LossProgram(Program):
+class LossProgram(StandingProgram):
     """A function of its parameters by their names, and of the first argument alone where it has none.
 
     It gives the loss in what it returns where that has gradients, and they are `wanted`; else all that it returns.
@@ -51,14 +51,14 @@ class LossProgram(Program):
         if is_loss:
             loss.backward()
 
-    def given(self, value: Any) -> Any:
+    def counted_in(self, value: Any) -> Any:
         """What counts of what the function returns; a tuple where there are no gradients of it."""
         if self.is_loss:
             return loss_in(value)
         value = plain(value)
         return value if isinstance(value, (tuple, list, dict)) else (value,)
 
-    def written(self, argnum: int | None) -> WrittenStep:
+    def written(self, argnum: int | None) -> StandingStep:
         """See the base."""
         return _WrittenLoss(self, takes_gradients=argnum is not None)
 
@@ -72,24 +72,24 @@ class LossProgram(Program):
         names = {id(tensor): name for name, tensor in self.tensors.items()}
 
         def loss(*args: Any) -> Any:
-            params, given = (args[0], args[1:]) if self.params else ({}, args)
+            params, rest = (args[0], args[1:]) if self.params else ({}, args)
             values = {names[id(self.params[name])]: value for name, value in params.items()}
             builder = current()
             if builder is not None:
-                with Standing(self, builder, {**self.tensors, **values}, given).running() as call:
-                    return self.given(callee(self.function)(*call))
+                with Standing(self, builder, {**self.tensors, **values}, rest).running() as call:
+                    return self.counted_in(callee(self.function)(*call))
             with self.placed(values), self.drawing(), putting_back():
-                value = self._called(given)
-            return self.given(value)
+                value = self._called(rest)
+            return self.counted_in(value)
 
         return self.tagged(loss)
 
-    def _called(self, given: Any) -> Any:
+    def _called(self, args: Any) -> Any:
         if not self.differentiates:
-            return callee(self.function)(*self.taking(given))
+            return callee(self.function)(*self.taking(args))
         is_outside = not dynamic.is_grad_enabled()
         with dynamic.enable_grad():
-            value = callee(self.function)(*self.taking(given))
+            value = callee(self.function)(*self.taking(args))
         return plain(value) if is_outside else value
 
 
@@ -100,7 +100,7 @@ def _requiring(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
-class _WrittenLoss(WrittenStep):
+class _WrittenLoss(StandingStep):
     """A loss and its backward pass, as a user writes them."""
 
     program: LossProgram
@@ -115,24 +115,24 @@ class _WrittenLoss(WrittenStep):
         for name, tensor in self.program.params.items() if params else ():
             np.copyto(array_of(tensor), as_array(params[name]))
 
-    def run(self, call: Callable[[], Any], given: tuple[Any, ...]) -> Callable[[], Any]:
+    def run(self, call: Callable[[], Any], args: tuple[Any, ...]) -> Callable[[], Any]:
         """See the base."""
         if not self.takes_gradients:
             return call
         if not self.program.params:
-            _requiring(given)
-        return differentiated(call, tree.leaves(self._parts(given)), may_be_none=True)
+            _requiring(args)
+        return differentiated(call, tree.leaves(self._parts(args)), may_be_none=True)
 
-    def _parts(self, given: tuple[Any, ...]) -> Any:
+    def _parts(self, args: tuple[Any, ...]) -> Any:
         """What gradients are taken in."""
-        return dict(self.program.params) or given[0]
+        return dict(self.program.params) or args[0]
 
-    def result(self, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
         """See the base."""
 
         def made(value: Any) -> tuple[Any, Any]:
-            gradients = tree.tree_map(_gradient, self._parts(given)) if self.takes_gradients else ()
-            return tree.tree_map(as_array, plain(self.program.given(value))), gradients
+            gradients = tree.tree_map(_gradient, self._parts(args)) if self.takes_gradients else ()
+            return tree.tree_map(as_array, plain(self.program.counted_in(value))), gradients
 
         return made
 

@@ -1,6 +1,6 @@
 """A function of PyTorch's names as its file has it: its calls, what they change, and where that stands.
 
-The dynamic engine runs it as its user does, on the objects of its file (`WrittenStep`). In a trace symbols stand where
+The dynamic engine runs it as its user does, on the objects of its file (`StandingStep`). In a trace symbols stand where
 what it changes stands, and change as that does (`Standing`).
 """
 
@@ -70,7 +70,7 @@ def _as_brought(like: Any, value: Any) -> Any:
     return value.numpy(force=True) if isinstance(like, np.ndarray) and isinstance(value, dynamic.Tensor) else value
 
 
-class Program(ABC):
+class StandingProgram(ABC):
     """A function, its calls, and the tensors that it trains or changes, by their names in all engines.
 
     `snapshot_of` makes what brings back all that a function and some calls hold. A call is made at once, to see what it
@@ -138,9 +138,9 @@ class Program(ABC):
     def made(self) -> Callable[..., Any]:
         """The function of what it trains and of its arguments."""
 
-    def written(self, argnum: int | None) -> WrittenStep:
-        """The step as its user writes it, for the dynamic engine; see `WrittenStep`."""
-        return WrittenStep(self)
+    def written(self, argnum: int | None) -> StandingStep:
+        """The step as its user writes it, for the dynamic engine; see `StandingStep`."""
+        return StandingStep(self)
 
     def tagged(self, made: Callable[..., Any]) -> Callable[..., Any]:
         """What `made` gives: under the name of the function, and with what steps ask for."""
@@ -176,14 +176,14 @@ def _has_attributes(value: Any) -> bool:
 
 def _containers(values: Sequence[Any]) -> list[Any]:
     """The dicts and lists among values, and inside of these."""
-    found, ahead = dict[int, Any](), [value for value in values if type(value) in (dict, list)]
+    containers, ahead = dict[int, Any](), [value for value in values if type(value) in (dict, list)]
     while ahead:
         value = ahead.pop()
-        if id(value) not in found:
-            found[id(value)] = value
+        if id(value) not in containers:
+            containers[id(value)] = value
             inside = value.values() if isinstance(value, dict) else value
             ahead += [part for part in inside if type(part) in (dict, list)]
-    return [*found.values()]
+    return [*containers.values()]
 
 
 def _keys(space: Any) -> list[Any]:
@@ -195,7 +195,7 @@ def _at(space: Any, key: Any) -> Any:
 
 
 def own_tensor(leaf: Any) -> Any:
-    """A tensor of a copy of an array, since a call may change what it is given."""
+    """A tensor of a copy of an array, since a call may change its arguments."""
     return dynamic.from_numpy(leaf.copy()) if isinstance(leaf, np.ndarray) else leaf
 
 
@@ -211,24 +211,24 @@ def plain(value: Any) -> Any:
 # As its user runs it -------------------------------------------------------------------------------------------------
 
 
-class WrittenStep(Bindable):
+class StandingStep(Bindable):
     """A step on the objects of its file: a run is the user's call and what its user writes behind it.
 
-    It begins with the state of the start, or the one that it is given before its arguments.
+    It begins with the state of the start, or with one that comes before its arguments.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: StandingProgram) -> None:
         self.program = program
         self.bound: list[tuple[Any, ...]] = []
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         program, count = self.program, len(self.program.calls.plain[0])
-        before, given = args[: len(args) - count], args[len(args) - count :]
-        own = tree.tree_map(own_tensor, given)
+        before, args = args[: len(args) - count], args[len(args) - count :]
+        own = tree.tree_map(own_tensor, args)
         call = tuple(program.calls(own))
         self.bound.append(call)
-        leaves = zip(tree.leaves(own), tree.leaves(given), strict=True)
+        leaves = zip(tree.leaves(own), tree.leaves(args), strict=True)
         pairs = [(tensor, array) for tensor, array in leaves if isinstance(array, np.ndarray)]
 
         @contextmanager
@@ -252,11 +252,11 @@ class WrittenStep(Bindable):
     def load(self, *state: Any) -> None:
         """Let the objects of the file hold a state."""
 
-    def run(self, call: Callable[[], Any], given: tuple[Any, ...]) -> Callable[[], Any]:
-        """What a clock reads, of a call with tensors that are `given`."""
+    def run(self, call: Callable[[], Any], args: tuple[Any, ...]) -> Callable[[], Any]:
+        """What a clock reads, of a call with tensors as arguments."""
         return call
 
-    def result(self, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
         """What makes the value and the gradients of what a run returns."""
         raise NotImplementedError
 
@@ -280,11 +280,13 @@ def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
 class Standing:
     """Symbols in the places of tensors while a function is traced. What changes a tensor gives its symbol a value."""
 
-    def __init__(self, program: Program, builder: Builder, values: Mapping[str, Any], given: Sequence[Any]) -> None:
+    def __init__(
+        self, program: StandingProgram, builder: Builder, values: Mapping[str, Any], args: Sequence[Any]
+    ) -> None:
         self.program, self.builder = program, builder
         self.symbols = {name: self.variable(value) for name, value in values.items()}
-        self.given = tree.tree_map(lambda leaf: _renamed(leaf) if isinstance(leaf, Symbol) else leaf, tuple(given))
-        self._changing = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.given))}
+        self.args = tree.tree_map(lambda leaf: _renamed(leaf) if isinstance(leaf, Symbol) else leaf, tuple(args))
+        self._changing = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
 
     def variable(self, value: Any) -> Symbol:
         """A symbol of its own for a value."""
@@ -317,7 +319,7 @@ class Standing:
         program = self.program
         as_tensor = as_tensors(self.methods, self.holds)
         with program.drawing(), as_tensor, putting_back(), program.placed(self.symbols):
-            yield program.calls(self.given)
+            yield program.calls(self.args)
 
 
 def _renamed(symbol: Symbol) -> Symbol:

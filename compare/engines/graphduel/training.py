@@ -16,7 +16,7 @@ import numpy as np
 
 import graphs as g
 from compare.engines.graphduel.functions import PARTS
-from compare.engines.graphduel.programs import Program, Standing, WrittenStep, plain
+from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
 from compare.engines.graphduel.tensors import array_of, as_array, pulled
 from compare.engines.reached import is_users_class
 from compare.errors import UnsupportedError
@@ -38,7 +38,7 @@ count_as_ours(__file__)
 State = Mapping[str, Any]
 
 
-class TrainingProgram(Program):
+class TrainingProgram(StandingProgram):
     """A step that trains, as a function of its state: tensors, and the sums of optimizers that have made no step."""
 
     @functools.cached_property
@@ -89,7 +89,7 @@ class TrainingProgram(Program):
         for optimizer in self.optimizers:
             optimizer.state.clear()
 
-    def written(self, argnum: int | None) -> WrittenStep:
+    def written(self, argnum: int | None) -> StandingStep:
         """See the base."""
         return _WrittenTraining(self)
 
@@ -114,7 +114,7 @@ class TrainingProgram(Program):
         return self.tagged(step)
 
 
-class _WrittenTraining(WrittenStep):
+class _WrittenTraining(StandingStep):
     """A training step as its author writes it."""
 
     program: TrainingProgram
@@ -123,7 +123,7 @@ class _WrittenTraining(WrittenStep):
         """See the base."""
         self.program.load(*state)
 
-    def result(self, given: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
         """See the base."""
         return lambda value: ((tree.tree_map(as_array, _value(value)), self.program.after), ())
 

@@ -121,8 +121,8 @@ def _shared(pool: Pool) -> int:
     call = layouts.KernelCall(pool.code["count"].address, ctypes.addressof(turns))
     lists = (layouts.CallList * pool.threads)(*[layouts.CallList(1, ctypes.addressof(call))] * pool.threads)
     share = KERNEL(pool.code["parallel"].address)
-    one, several = ([*_times(share, pool, count, lists)] for count in (1, pool.threads))
-    return min(several) - min(one)
+    alone, shared = (min(_times(share, pool, count, lists)) for count in (1, pool.threads))
+    return shared - alone
 
 
 def _times(share: Any, pool: Pool, count: int, lists: Any) -> Iterator[int]:

@@ -374,7 +374,7 @@ def stood(*arguments):
     return json.loads(done.stdout)
 
 
-FRAMES = 3
+FRAMES = 4
 """The most frames of the harness in a timed call: what differentiates, and what finds a loss in a container."""
 
 
