@@ -4,7 +4,8 @@ Python tells of most by audit events (PEP 578). A hook for them cannot be taken 
 first needed, that does nothing unless somebody listens. Of clocks and the environment a profiler tells, which sees each
 call (`asked`). What C code does by itself is not seen.
 
-What a library keeps for itself is not the user's: compiled code, bytecode, fonts, what it reads as it is imported.
+What a library is made of is not the user's: its files, bytecode, what it reads as it is imported. What it keeps at its
+first use, compiled code or fonts, a second call does not do again (`compare.own.effects`).
 """
 
 from __future__ import annotations
@@ -63,7 +64,6 @@ READS = {"reads a file", "reads a folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
 """Where libraries ask about the machine: an effect only where the user's own line opens a file there."""
-_HOMES = ("~/.cache", "~/.config/matplotlib", "~/.keras", "~/.nv", "~/.triton", "~/Library/Caches")
 _listeners: list[Heard] = []
 
 CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK = "reads a clock", "reads os.environ", "draws from os.urandom", "looks at a file"
@@ -133,7 +133,7 @@ def _told(event: str, args: tuple[Any, ...]) -> None:
         return
     caller = sys._getframe(1)  # an event too, of which nothing may come
     frame = _users(caller)
-    if frame is None or (event in WITH_PATH and _is_a_librarys(args[0], what, caller)):
+    if frame is None or (event in WITH_PATH and _is_a_librarys(args[0], caller)):
         return
     if event.startswith("os.fork") and frame is caller:
         what = FORKS
@@ -146,26 +146,14 @@ def _opened(_: Any, mode: str | None, flags: int) -> str:
     return "writes to a file" if writes else "reads a file"
 
 
-def _is_a_librarys(path: Any, what: str, caller: FrameType) -> bool:
+def _is_a_librarys(path: Any, caller: FrameType) -> bool:
     """Whether a file is one that libraries keep or ask for themselves, or a descriptor, whose opening was told."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         return True
     where = str(Path(os.fsdecode(path)).absolute())
     if is_library(where) or Path(where).parent.name == "__pycache__" or where == os.devnull:
         return True
-    if any(where.startswith(folder + os.sep) or where == folder for folder in _caches(written=what not in READS)):
-        return True
     return where.startswith(_SYSTEM) and _asking(caller) is None
-
-
-def _caches(*, written: bool) -> Iterator[str]:
-    """The folders of compiled code; what libraries write is in others as well, where a user may read data."""
-    for name, value in list(os.environ.items()):
-        compiles = any(part in name for part in ("COMPILATION_CACHE", "INDUCTOR", "TRITON", "NUMBA", "MPLCONFIG"))
-        if value and (compiles or (written and "CACHE" in name)):
-            yield str(Path(value).absolute())
-    if written:
-        yield from map(os.path.expanduser, _HOMES)
 
 
 def _users(frame: FrameType | None) -> FrameType | None:

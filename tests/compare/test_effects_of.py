@@ -297,10 +297,16 @@ def test_an_effect_is_found_with_its_line(f, what, text, tmp_path, monkeypatch):
 
 LIBRARY = """
 import functools, os, pathlib, sys, time
-def computed(x, where):
+@functools.cache
+def compiled(where):
     (pathlib.Path(where) / "compiled.bin").write_bytes(b"code")
     os.replace(pathlib.Path(where) / "compiled.bin", pathlib.Path(where) / "code.bin")
-    return x * len((pathlib.Path(where) / "code.bin").read_bytes())
+    return len((pathlib.Path(where) / "code.bin").read_bytes())
+def computed(x, where):
+    return x * compiled(where)
+def logged(x, where):
+    (pathlib.Path(where) / "log.txt").write_text("called")
+    return x
 @functools.cache
 def prepared():
     path = pathlib.Path(__file__).with_name("table.bin")
@@ -327,9 +333,6 @@ def library(tmp_path, monkeypatch):
 
 def test_what_a_library_keeps_for_itself_is_not_the_users(library, tmp_path, monkeypatch):
     """Compiled code, tables, what is imported when it is first needed, clocks that it asks itself."""
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
     (tmp_path / "later.py").write_text("VALUE = 2.0", "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -339,14 +342,14 @@ def test_what_a_library_keeps_for_itself_is_not_the_users(library, tmp_path, mon
         return g.sum(x) * later.VALUE
 
     for f in (
-        lambda x: g.sum(library.computed(x, cache)),
+        lambda x: g.sum(library.computed(x, tmp_path)),
         lambda x: g.sum(x) * library.prepared(),
         lambda x: g.sum(library.timed(x)),
         imports,
     ):
         assert effects_of(f, (X,)) == []
     for f, what in (
-        (lambda x: g.sum(library.computed(x, tmp_path)), "writes to a file"),
+        (lambda x: g.sum(library.logged(x, tmp_path)), "writes to a file"),
         (lambda x: g.sum(x) * len(library.read(tmp_path / "later.py")), "reads a file"),
     ):
         assert what in [effect.what for effect in effects_of(f, (X,))]

@@ -18,7 +18,7 @@ from compare.records.cells import Parity
 from compare.records.record import kind_of
 from tests.compare.test_harness_frames import frames
 
-MAKERS = ("net", "of_kind", "scheduled", "checkpoint")
+MAKERS = ("net", "of_kind", "scheduled")
 
 
 def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[str]) -> Question:
@@ -75,8 +75,9 @@ def main() -> None:
     if options.engine == "graphduel":
         standing.standin.stand_in()
     found = {}
-    defined = vars(origin.import_file(options.file)).items()
-    names = [name for name, value in defined if isinstance(value, FunctionType) and name not in MAKERS]
+    path = options.file.resolve()
+    functions = {k: v for k, v in vars(origin.import_file(path)).items() if isinstance(v, FunctionType)}
+    names = [k for k, f in functions.items() if Path(f.__code__.co_filename) == path and k not in MAKERS]
     for name in options.names or names:
         arms = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
         question = asked(options.engine, options.file, name, options.numbers, arms)
