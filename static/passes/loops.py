@@ -9,7 +9,7 @@ Bits stay: the same kernels run on the same numbers, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node, ancestors
 from graphs.ops import elementwise
@@ -18,8 +18,8 @@ from static.passes.rewrite import count_uses
 from static.passes.scans import Scan, scans_of
 from static.rebuild import rebuilt, replaced
 
-# Beside views and products, what may run before a loop that then makes no step: it can neither fail nor warn.
-_HARMLESS = frozenset([elementwise.add, elementwise.subtract, elementwise.multiply, elementwise.negative])
+# Beside views, what may run before a loop that then makes no step: of ints these can neither fail nor warn.
+_OF_INTS = frozenset([elementwise.add, elementwise.subtract, elementwise.multiply, elementwise.negative])
 
 
 # Invariants -------------------------------------------------------------------------------------------------------
@@ -35,21 +35,24 @@ def _hoisted(node: Node) -> Node:
     attrs = node.attrs
     if node.op is scan_op:
         makes_a_step = isinstance(attrs["length"], int) and attrs["length"] > 0
-        return _out_of_bodies(node, ["body"], len(node.inputs) - attrs["carry"] - attrs["xs"], always=makes_a_step)
+        return _out_of_bodies(node, {"body": makes_a_step}, len(node.inputs) - attrs["carry"] - attrs["xs"])
     if node.op is while_op:
-        return _out_of_bodies(node, ["condition", "body"], len(node.inputs) - attrs["carry"], always=False)
-    return _out_of_bodies(node, ["step"], len(node.inputs) - 1 - attrs["carry"], always=False)
+        return _out_of_bodies(node, {"condition": True, "body": False}, len(node.inputs) - attrs["carry"])
+    return _out_of_bodies(node, {"step": False}, len(node.inputs) - 1 - attrs["carry"])
 
 
-def _out_of_bodies(node: Node, names: Sequence[str], captured: int, *, always: bool) -> Node:
-    """The loop, given more values than its last `captured` inputs: what these determine in its bodies."""
-    graphs: dict[str, Graph] = {name: node.attrs[name] for name in names}
+def _out_of_bodies(node: Node, runs: Mapping[str, bool], captured: int) -> Node:
+    """The loop, given more values than its last `captured` inputs: what these determine in its bodies.
+
+    `runs` tells of each body whether it runs at least once; what may fail or warn leaves such a one alone.
+    """
+    graphs: dict[str, Graph] = {name: node.attrs[name] for name in runs}
     outer = node.inputs[len(node.inputs) - captured :]
     added: list[Node] = []
     moved: dict[str, dict[Node, int]] = {}  # of each body, what leaves it, and as which of the added values it returns
     for name, body in graphs.items():
         inner = body.inputs[len(body.inputs) - captured :]
-        invariants = _invariants(body, inner, always)
+        invariants = _invariants(body, inner, runs[name])
         values = dict(zip(inner, outer, strict=True))
         for invariant in invariants:
             values.setdefault(invariant, rebuilt(invariant, values))
@@ -75,7 +78,7 @@ def _invariants(graph: Graph, outer: Iterable[Node], always: bool) -> list[Node]
 
 
 def _cannot_fail(node: Node) -> bool:
-    return node.op.family in ("source", "linalg") or node.op.view or node.op in _HARMLESS
+    return node.op.family == "source" or node.op.view or (node.op in _OF_INTS and not node.spec.is_float)
 
 
 def _frontier(graph: Graph, invariants: set[Node]) -> list[Node]:

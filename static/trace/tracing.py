@@ -194,7 +194,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         node = builder.append(op, sources, attrs, builder.line or user_line())
         if captured.paused() > builder.paused and node.spec.dtype.kind == "f":
             node = builder.append(stop_gradient, [node], {})
-        return Symbol(builder, node, weak.gives_weak(op, args))
+        return Symbol(builder, node)
     except GraphError as error:
         raise dispatch.explained(op, args, error) from None
 

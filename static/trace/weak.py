@@ -5,28 +5,22 @@ Beside a tensor they take its dtype, as the number would (NEP 50), so that `x * 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from graphs import promotion
 from graphs.op import Op
 from graphs.ops.movement import astype
+from graphs.surface import Surface
 from static.trace.symbol import Symbol
-
-# What Python's operators are: between two numbers they give a number.
-_OPERATORS = frozenset(
-    ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "square", "negative", "abs"]
-)
 
 
 def is_weak(value: Any) -> bool:
     """Whether a value is a Python number, or stands for one."""
     return value.weak if isinstance(value, Symbol) else promotion.is_scalar(value)
-
-
-def gives_weak(op: Op, args: Sequence[Any]) -> bool:
-    """Whether the result stands for a Python number too."""
-    return op.name in _OPERATORS and all(map(is_weak, args))
 
 
 def beside(op: Op, args: Sequence[Any]) -> Sequence[Any]:
@@ -40,3 +34,33 @@ def beside(op: Op, args: Sequence[Any]) -> Sequence[Any]:
 def _typed(symbol: Symbol, strong: Sequence[Any]) -> Any:
     dtype = promotion.scalar_dtype(symbol.dtype.type(0).item(), strong)
     return symbol if symbol.dtype == dtype else astype(symbol, dtype)
+
+
+# Python's operators between two numbers give a number. Of two bools these make ints, and the others bools.
+_ARITHMETIC = (
+    "add sub mul truediv floordiv mod pow lshift rshift radd rsub rmul rtruediv rfloordiv rmod rpow rlshift rrshift"
+)
+_OF_INTS = [f"__{name}__" for name in f"{_ARITHMETIC} neg pos abs invert round".split()]
+_OF_BOOLS = [f"__{name}__" for name in ("and", "or", "xor", "rand", "ror", "rxor", "eq", "ne", "lt", "le", "gt", "ge")]
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    operator = getattr(Surface, name)
+    of_ints = name in _OF_INTS
+
+    @functools.wraps(operator)
+    def called(self: Symbol, *others: Any) -> Any:
+        if not (self.weak and all(map(is_weak, others))):
+            return operator(self, *others)
+        result = operator(*(map(_int, (self, *others)) if of_ints else (self, *others)))
+        return Symbol(result.builder, result.node, weak=True) if isinstance(result, Symbol) else result
+
+    return called
+
+
+def _int(value: Any) -> Any:
+    return astype(value, np.int64) if isinstance(value, Symbol) and value.dtype == np.bool_ else value
+
+
+for _name in (*_OF_INTS, *_OF_BOOLS):
+    setattr(Symbol, _name, _operator(_name))

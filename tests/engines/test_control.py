@@ -353,3 +353,70 @@ def test_a_body_is_lowered_once_for_all_sizes(monkeypatch):
     monkeypatch.setattr(lowering, "lower", None)
     for length in (1, 2, 3):
         exe(W, ROWS[:length])
+
+
+OF_COUNTERS = {
+    "bits": lambda x, i: x * (i & 1),
+    "shift": lambda x, i: x * (i >> 1),
+    "round": lambda x, i: x * round(i),
+    "bools added": lambda x, i: x * ((i > 0) + (i > 1)),
+    "bool and True": lambda x, i: x * (True + (i > 1)),
+    "bools subtracted": lambda x, i: x * ((i > 0) - (i > 1)),
+    "bool negated": lambda x, i: x * -(i > 0),
+    "bool inverted": lambda x, i: x * ~(i > 0),
+    "bool and float": lambda x, i: x * ((i > 1) * 2.5),
+    "both bools": lambda x, i: x * ((i > 0) & (i > 1)),
+    "half": lambda x, i: x * (i / 2),
+    "power": lambda x, i: x * 2**i,
+    "a function's result": lambda x, i: x * g.multiply(i, 2),  # an array, as in Python
+    "an array's test": lambda x, i: x * ((x > 1) + (x > 0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_COUNTERS)
+def test_operators_of_loop_counters_are_pythons(name):
+    f, x = OF_COUNTERS[name], np.float32([1, 2])
+    found = static.jit(lambda x: g.scan(lambda i, _: (i + 1, f(x, i)), 1, None, length=3)[1])(x)
+    wanted = np.stack([f(x, i) for i in (1, 2, 3)])
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == np.asarray(dynamic.tensor(wanted)).dtype
+
+
+def masked(x):
+    i, k = 1, 0
+    while k * x.sum() < 180:
+        i = (i * 3 & -4) + 3
+        k = k + 1
+    return x * i
+
+
+def divided(x):
+    i, k = 1, 0
+    while k * x.sum() < 180:
+        i = i * 3 % (i * 2 + 7)
+        k = k + 1
+    return x * i
+
+
+def doubled(x):
+    i, j, k = -2, -3, 0
+    while k * x.sum() < 180:
+        i, j = (i & j) - 1, i & j
+        k = k + 1
+    return x * i
+
+
+def bounded(x):
+    i, k = 1, 0
+    while k * x.sum() < 180:
+        i = (i * 3 & 63) + i * 5 % 7
+        k = k + 1
+    return x * i
+
+
+def test_what_bounds_an_int_of_a_converted_loop_is_a_mask_that_is_not_negative_or_a_bounded_divisor():
+    x = np.array([1.0, 2.0])
+    for f in (masked, divided, doubled):
+        with pytest.raises(ControlFlowError, match="may outgrow the 64 bits"):
+            static.jit(f, convert=True)(x)
+    np.testing.assert_array_equal(static.jit(bounded, convert=True)(x), bounded(x))

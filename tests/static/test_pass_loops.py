@@ -1,6 +1,12 @@
 """Loops: what is hoisted out of them and what is pruned, printed before and after."""
 
+import warnings
+
+import numpy as np
+import pytest
+
 import graphs as g
+import static
 from static.passes.loops import hoist_invariants, prune_loops
 from tests.helpers.printed import check
 
@@ -15,7 +21,7 @@ def powers(w, x):
 
 
 def halved(x, w):
-    """A loop that may make no step, with one op that may warn and one that can not."""
+    """A loop that may make no step: its test runs all the same."""
     return g.while_loop(lambda s: s[0] < w * 2, lambda s: (s[0] + g.log(w) + w * w,), (x,))[0]
 
 
@@ -90,18 +96,18 @@ def test_what_may_warn_stays_in_a_loop_that_may_make_no_step():
         """
         %2: f32[] = constant(value=2.0, dtype=float32)
         %3: f32[] = multiply(%1, %2)
-        %4: f32[] = multiply(%1, %1)
-        %5: (f32[]) = while_loop(%0, %1, %3, %4, carry=1)
-          graph condition(%0 f32[], %1 f32[], %2 f32[], %3 f32[]) -> bool[]
-            %4: bool[] = less(%0, %2)
-            return %4
-          graph body(%0 f32[], %1 f32[], %2 f32[], %3 f32[]) -> f32[]
-            %4: f32[] = log(%1)
-            %5: f32[] = add(%0, %4)
-            %6: f32[] = add(%5, %3)
+        %4: (f32[]) = while_loop(%0, %1, %3, carry=1)
+          graph condition(%0 f32[], %1 f32[], %2 f32[]) -> bool[]
+            %3: bool[] = less(%0, %2)
+            return %3
+          graph body(%0 f32[], %1 f32[], %2 f32[]) -> f32[]
+            %3: f32[] = log(%1)
+            %4: f32[] = add(%0, %3)
+            %5: f32[] = multiply(%1, %1)
+            %6: f32[] = add(%4, %5)
             return %6
-        %6: f32[] = part(%5, number=0)
-        return %6
+        %5: f32[] = part(%4, number=0)
+        return %5
         """,
     )
 
@@ -141,3 +147,18 @@ def test_what_nobody_reads_is_not_carried():
         return %3, %4
         """,
     )
+
+
+@pytest.mark.parametrize(
+    "invariant", [lambda c: c - c, lambda c: c * c, lambda c: c @ c, lambda c: c + c, g.exp], ids=range(5)
+)
+def test_a_loop_without_steps_neither_raises_nor_warns(invariant):
+    c, x = np.array([np.inf, 1e308, -np.inf]), np.ones(3)
+    loop = static.jit(lambda c, x: g.while_loop(lambda s: g.sum(s) < 0, lambda s: s * g.sum(invariant(c)), x))
+    slope = static.jit(
+        static.grad(lambda x, c: g.sum(g.while_loop(lambda s: s.sum() < 0, lambda s: s * invariant(c), x)))
+    )
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(loop(c, x), x)
+        np.testing.assert_array_equal(slope(x, c), x)

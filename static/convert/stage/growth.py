@@ -19,7 +19,7 @@ class Growth(IntEnum):
 
 
 _KEEPING = frozenset(["negative", "abs", "astype", "identity", "reshape", "floor_divide", "bitwise_right_shift"])
-_BOUNDED = frozenset(["remainder", "bitwise_and", "take", "index", "getitem"])
+_BOUNDED = frozenset(["take", "getitem"])
 
 
 def fast(outputs: Sequence[Node], carried: Mapping[Node, bool]) -> list[int]:
@@ -54,7 +54,11 @@ def _of(node: Node, growths: Values) -> Growth:
     of_inputs = [growths.get(source, Growth.FREE) for source in node.inputs]
     if name in ("where", "minimum", "maximum") or name in _KEEPING:
         return max(of_inputs[1:] if name == "where" else of_inputs[:1] if name in _KEEPING else of_inputs)
-    if name in ("add", "subtract"):
+    if name == "remainder":
+        return of_inputs[1]  # smaller than the divisor
+    if name == "bitwise_and" and any(map(_is_mask, node.inputs)):
+        return Growth.FREE
+    if name in ("add", "subtract", "bitwise_and"):  # what both have of -a and -b may be -(a + b)
         return Growth.FAST if all(of_inputs) else max(of_inputs)
     if name == "multiply" and any(_is_unit(source) for source in node.inputs):
         return max(of_inputs)
@@ -63,6 +67,11 @@ def _of(node: Node, growths: Values) -> Growth:
 
 def _is_unit(node: Node) -> bool:
     return node.op is CONSTANT and node.spec.size == 1 and abs(int(node.attrs["value"])) <= 1
+
+
+def _is_mask(node: Node) -> bool:
+    """Whether a number bounds what is made of it and another, bit by bit."""
+    return node.op is CONSTANT and node.spec.size == 1 and int(node.attrs["value"]) >= 0
 
 
 def _of_part(control: Node, number: int, growths: Values) -> Growth:
