@@ -1,7 +1,8 @@
 """What a worker tells while it works: the pipe of its answer carries a line for each step, and then the answer.
 
 Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
-(`compare.run.processes`). Some steps together may have a limit as well. In a process that nobody has asked, nothing is
+(`compare.run.processes`). Some steps together may have a limit as well. What is worth a line for the user before there
+is an answer is told on the way: each first call of a mode, and a ratio. In a process that nobody has asked, nothing is
 told.
 """
 
@@ -11,13 +12,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 BEGAN = "began"
 """The first step of every worker."""
-_STEP, _BOUND = b'{"step":', b'{"bound":'
+_STEP, _BOUND, _CALL, _NEWS = b'{"step":', b'{"bound":', b'{"call":', b'{"news":'
 _pipe: int | None = None
 _process = 0
 
@@ -34,6 +35,27 @@ class Bound:
     """The seconds that a worker may spend from now on, whatever it tells meanwhile; None where that ends."""
 
     seconds: float | None
+
+
+@dataclass(frozen=True)
+class FirstCall:
+    """The call of that number has ended, of so many calls of a mode's first pass; number 0 is the start of the pass."""
+
+    mode: str
+    number: int
+    calls: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class News:
+    """A sentence for the user."""
+
+    words: str
+
+
+Told = str | Bound | FirstCall | News
+"""What a worker tells: a step, as a string, and the others."""
 
 
 def now(what: str) -> None:
@@ -54,6 +76,21 @@ def bounded(seconds: float) -> Iterator[None]:
         _tell(_BOUND, None)
 
 
+def first_call(call: FirstCall) -> None:
+    """Tell of a first call."""
+    _tell(_CALL, astuple(call))
+
+
+def news(words: str) -> None:
+    """Tell what a user wants to know before there is an answer."""
+    _tell(_NEWS, words)
+
+
+def is_asked() -> bool:
+    """Whether another process hears what this one tells, and ends it at its limits."""
+    return _pipe is not None
+
+
 def each(what: str, items: Iterable[T]) -> Iterator[T]:
     """The items, each told before it is worked on: `each("checked", ops)` tells `checked add`."""
     for item in items:
@@ -66,9 +103,9 @@ def answer(line: bytes) -> None:
     _write(line)
 
 
-def told(line: bytes) -> str | Bound | None:
-    """The step or the bound that a line tells; None for an answer, and for what others have written into the pipe."""
-    if not line.startswith((_STEP, _BOUND)):
+def told(line: bytes) -> Told | None:
+    """What a line tells; None for an answer, and for what others have written into the pipe."""
+    if not line.startswith((_STEP, _BOUND, _CALL, _NEWS)):
         return None
     try:
         value = json.loads(line)
@@ -79,10 +116,14 @@ def told(line: bytes) -> str | Bound | None:
             return step
         case {"bound": None | int() | float() as seconds}:
             return Bound(seconds)
+        case {"call": [str(mode), int(number), int(calls), int() | float() as seconds]}:
+            return FirstCall(mode, number, calls, seconds)
+        case {"news": str(words)}:
+            return News(words)
     return None
 
 
-def _tell(head: bytes, what: str | float | None) -> None:
+def _tell(head: bytes, what: str | float | tuple[str | float, ...] | None) -> None:
     if _pipe is not None:
         if os.getpid() != _process:
             os._exit(0)

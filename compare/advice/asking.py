@@ -53,7 +53,7 @@ class Counters:
             variables=self.asked.adapter.environment(self.folder, self.asked.device),
         )
         self.reporter.start(job.label)
-        answer = run_job(job, TIMEOUT, self.reporter.step)
+        answer = run_job(job, TIMEOUT, self.reporter.hear)
         self.reporter.finish(error_of(answer))
         counted: CountedPrograms = checked(answer, names[0])
         return counted.programs

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from compare.records import machines
 from compare.records.results import write_json
 from compare.records.work import CallCounts, Terms, Timed
 from compare.run import product
-from compare.run.environment import environment
+from compare.run.environment import cache_folder, environment
 from compare.words.text import counted
 
 VERSION = 3
@@ -199,8 +198,7 @@ def _place(arm: str, here: Mapping[str, Any]) -> Path:
     """The file in the cache of the user: the code may change in it, the machine may not."""
     lasting = {name: value for name, value in here.items() if name != "code"}
     digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:12]
-    root = os.environ.get("XDG_CACHE_HOME")
-    return Path(root or "~/.cache").expanduser() / "graphduel" / "advice" / f"{arm}-{digest}.json"
+    return cache_folder() / "advice" / f"{arm}-{digest}.json"
 
 
 def _shown(path: Path) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import click
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
 from compare.records.device import DEVICES
+from compare.run import ending
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 )
 @options.out("Write results, verdicts and a report into this new folder.")
 @options.OVERWRITE
+@click.option("--resume", is_flag=True, help="Go on with this comparison, which was stopped before.")
 @options.default(
     "--processes",
     type=click.IntRange(0),
@@ -69,7 +72,15 @@ if TYPE_CHECKING:
 @baseline.both
 @click.pass_context
 def compare(
-    ctx: click.Context, /, *, function: str, out: Path | None, overwrite: bool, path: Path | None, **asked: Any
+    ctx: click.Context,
+    /,
+    *,
+    function: str,
+    out: Path | None,
+    overwrite: bool,
+    resume: bool,
+    path: Path | None,
+    **asked: Any,
 ) -> None:
     """Compare a function of yours in both engines, or in a framework.
 
@@ -77,24 +88,42 @@ def compare(
     Gradients are taken with respect to its first argument; of PyTorch, in all that requires them. The command
     imports FILE.py, so put code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are
     `inputs` or `batches` in the same file.
+
+    Modes of PyTorch are eager, compile, compile-dynamic, reduce-overhead, max-autotune, aot-eager and export; of JAX
+    eager and jit; of TensorFlow eager, function, function-relaxed and function-xla; as-written where a file compiles.
+
+    Ctrl-C answers with what has been measured, and --resume goes on from there.
+
+    Exit codes: 0 fine, 1 a mode failed or the file is at fault, 2 usage, 3 the times do not tell, 4 a mode disagrees,
+    5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     from compare.own import several
-    from compare.own.result import empty
+    from compare.own.result import Stopped, empty
     from compare.run import progress
 
+    overwrite = overwrite or resume
     if out is not None:
         empty(out, overwrite=overwrite)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     questions = _questions(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
-    with options.stoppable(ctx, "nothing was written"), _failing(gate, function):
-        result = several.compared(questions, progress.reporter)
+    stop: Stopped | None = None
+    with options.stoppable(ctx, "no process has ended, so there is nothing to go on with"), _failing(gate, function):
+        try:
+            result = several.compared(questions, progress.reporter, partial(echo, err=True), resume=resume)
+        except Stopped as stopped:
+            if stopped.result is None:
+                raise
+            stop, result = stopped, stopped.result
     is_silent = str(path) == "-"
     echo(str(result), err=is_silent)
     if out is not None:
         echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
     options.written(path, result.to_dict())
+    if stop:
+        echo("\nStopped; the same command with --resume goes on.", err=True)
+        ctx.exit(ending.exit_code(stop))
     if any(kept):
         baseline.ended(result.records, *kept)
     ctx.exit(result.exit_code if gate is None else _gated(gate, result))

@@ -44,6 +44,7 @@ class Runnable(ABC):
     varies     whether the calls are a stream, rather than one that never changes
     cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
     times_wrong  whether an arm that disagrees is timed all the same
+    glances  whether the arms are timed a little before they are compared, for who waits for a figure
     """
 
     engine: Engine
@@ -51,6 +52,7 @@ class Runnable(ABC):
     varies: bool
     cut: Status = "ok"
     times_wrong: bool = False
+    glances: bool = False
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -74,6 +76,18 @@ class Runnable(ABC):
     def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
         """Whether a mode that is off in a call is off there again, and right from numbers nearby (`judge.NEARBY`)."""
         return False
+
+    def compares(self, index: int) -> bool:
+        """Whether something is expected of a call."""
+        return index in self.expected
+
+    def keep(self, arm: str, results: Mapping[int, Result]) -> None:  # noqa: B027  (there may be no use for it)
+        """Take what the first calls of an arm gave."""
+
+    def given(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+        """What is judged of an arm whose first calls gave these results, which are dropped one by one."""
+        for index in tuple(results):
+            yield index, results.pop(index)
 
     @abstractmethod
     def step(self, arm: str) -> Step:
@@ -171,7 +185,7 @@ class FunctionRunnable(Runnable):
     """
 
     cut: Status = "unsupported"
-    times_wrong = True
+    times_wrong = glances = True
 
     def __init__(
         self, engine: Engine, eager: str, name: str, function: Any, calls: Sequence[Any], argnum: int | None,
@@ -186,6 +200,7 @@ class FunctionRunnable(Runnable):
         self._begin = engine.snapshot(function, calls)
         self._moves: dict[int, list[Moves]] = {}
         self._nearby: dict[str, dict[int, list[bool]]] = {}
+        self._first: Mapping[int, Result] = EMPTY
 
     @cached_property
     def training(self) -> TrainingFunction | None:
@@ -265,6 +280,24 @@ class FunctionRunnable(Runnable):
         """What the user has written."""
         written: Callable[..., Any] = self.function
         return written
+
+    def compares(self, index: int) -> bool:
+        """See the base; what is expected takes further calls."""
+        return self.checks
+
+    def keep(self, arm: str, results: Mapping[int, Result]) -> None:
+        """What eager gave is what all are compared with."""
+        if arm == self.eager:
+            self._first = results
+
+    def given(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+        """See the base; of eager what it gives when it is called again."""
+        if arm != self.eager:
+            yield from super().given(arm, results)
+            return
+        with self._under_way() if self.training else nullcontext():
+            for index in results:
+                yield index, self._result(index, SEEDS[0])
 
     def moves(self, index: int, nudges: int) -> Moves:
         """What eager is off by from its own numbers and from nudged ones.
@@ -543,7 +576,7 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def _eager(self) -> list[Result]:
-        return self._results()
+        return [self._first.get(index) or self._result(index, SEEDS[0]) for index in range(len(self.calls))]
 
     def _results(
         self, made: Callable[[Any], Any] = lambda call: call, built: Callable[..., Any] | None = None
@@ -589,7 +622,7 @@ class ModelRunnable(FunctionRunnable):
     """A real model of the suite; one whose first epoch was ended at its limit tells what it took by then."""
 
     cut: Status = "ok"
-    times_wrong = False
+    times_wrong = glances = False
 
     def blames(self, arm: str) -> bool:
         """What a model raises is its own result: it loses no other."""

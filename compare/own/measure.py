@@ -10,7 +10,7 @@ import gc
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,11 @@ from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
 from compare.instruments.time.rounds import NAME
 from compare.instruments.watch import ledger, lines
-from compare.own import bundle, drawn, effects, hints, numbers, origin, policies, stages, standing, traffic
+from compare.own import bundle, drawn, effects, hints, journal, numbers, origin, policies, stages, standing, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.question import Calls, Function, Question, calls_in
-from compare.own.workers import Notes, answered
+from compare.own.workers import answered
 from compare.records.breakdowns import Ledger
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
@@ -77,7 +77,8 @@ class Subject:
     def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
         """What it is, and the records of what was measured of it."""
         name, arms = self.question.name, list(self.question.arms)
-        return FunctionLook(name, arms, self.settings, source, beside=list(map(to_json, records)))
+        beside = list(map(to_json, records))
+        return FunctionLook(name, arms, self.settings, source, files=journal.files(), beside=beside)
 
 
 def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
@@ -222,18 +223,10 @@ def _as_written(subject: Subject) -> None:
 def _limits(question: Question) -> Limited:
     """The limit of each mode but the base, at which a worker is ended: a compiler may be in native code."""
 
-    @contextmanager
-    def limited(arm: str, calls: int) -> Iterator[Callable[[float], None]]:
+    def limited(arm: str) -> AbstractContextManager[None]:
         if arm == question.base:
-            with traffic.one_process(question.function):
-                yield lambda _: None
-        elif not question.notes:
-            with within(question.limit):
-                yield lambda _: None
-        else:
-            notes = Notes(question.notes)
-            with notes.ended_after(question.limit, calls):
-                yield notes.add
+            return traffic.one_process(question.function)
+        return steps.bounded(question.limit) if steps.is_asked() else within(question.limit)
 
     return limited
 

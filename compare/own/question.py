@@ -44,9 +44,8 @@ class Question:
     see what the function gives.
 
     `limit` is how many seconds a mode may take for its first pass over the inputs, and a worker without progress. The
-    worker of a mode whose compiler may not come back is ended at it, and writes what each first call took to the file
-    `notes`. The worker that looks puts function and calls into `folder`, for others. `command` is what the user typed,
-    and `title` what a function without a file is called.
+    worker of a mode whose compiler may not come back is ended at it. The worker that looks puts function and calls into
+    `folder`, for others. `command` is what the user typed, and `title` what a function without a file is called.
 
     Where several engines are asked about one file each has a question. Of these `beside` is set, and the first worker
     of the first engine leaves its numbers in the folder `numbers`. Our engine `stands_in` for PyTorch in a file that
@@ -67,7 +66,6 @@ class Question:
     apart: bool = False
     command: str = ""
     title: str = ""
-    notes: str = ""
     folder: str = ""
     beside: bool = False
     numbers: str = ""

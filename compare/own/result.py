@@ -18,6 +18,14 @@ SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
 
 
+class Stopped(KeyboardInterrupt):
+    """A comparison was stopped: `result` is what its finished processes say; None where there is none."""
+
+    def __init__(self, result: Result | None) -> None:
+        super().__init__()
+        self.result = result
+
+
 @dataclass(frozen=True, repr=False)
 class Result(Measured):
     """What comparing one function gave: `records` are those of a run of the suite, `verdict` follows from them."""

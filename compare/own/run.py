@@ -3,55 +3,90 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compare import engines
 from compare.errors import FunctionError, InputsError
-from compare.own import measure, stages
+from compare.own import journal, measure, stages
 from compare.own.question import REPEATS, Question
-from compare.own.result import Result
-from compare.own.show import HERE
+from compare.own.result import Result, Stopped
+from compare.own.show import ALONE, HERE, WORKERS
 from compare.own.workers import Workers
 from compare.records.cells import Compilations, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import OWN, Failure, Record, Records, Setting, of
+from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import started
+from compare.words import text
 
 
-def compared(question: Question, reporter: Reporter) -> Result:
+def compared(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
     """The result of fresh processes: the first look at the function, those that meet an empty cache, and the others.
 
     Where compiling is costly a mode has a first process of its own. If all of these are ended at their limit, the base
-    has one alone. No processes are one that measures all.
+    has one alone. No processes are one that measures all. What ended in an earlier start is taken from the journal in
+    the folder, where this one keeps what ends.
 
-    Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls.
+    Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls, and Stopped.
     """
-    with _workers(question, reporter) as workers:
-        question = workers.question
-        jobs = question.first_jobs()
-        ahead = stages.planned(question, question.arms) if question.adapter.costly else []
-        reporter.pace.expect([*jobs, *ahead])
-        first = [record for job in jobs for record in workers(job)]
-        looks, times = of(first, FunctionLook), of(first, Time)
-        if question.adapter.costly and not any(question.mode(question.base) in time.arms for time in times):
-            alone = question.time_job((question.base,), jobs[0].process)
-            reporter.pace.expect([alone])
-            first += workers(alone)
-        if (wider := question.with_written(first)) != question:
-            question, workers = wider, replace(workers, question=wider)
-            first += workers(question.time_job((question.base, question.arms[-1]), jobs[0].process))
-        source = next((look.source for look in looks if look.source), "")
-        if question.processes:
-            first += stages.timed(question, source, first, workers, reporter, len(ahead))
-        answer = run_job(Job("environment"), question.limit)
-    return result(question, first, "fresh workers" if question.processes else HERE, answer)
+    where = WORKERS if question.processes else ALONE if question.adapter.costly else HERE
+    with _workers(question, reporter, folder) as workers:
+        try:
+            question = _asked(workers)
+            answer = run_job(Job("environment"), question.limit)
+        except KeyboardInterrupt as stop:
+            raise Stopped(_so_far(workers, where)) from stop
+    return result(question, workers.answers, where, answer)
+
+
+def _asked(workers: Workers) -> Question:
+    """The question, all of whose jobs are done."""
+    question, reporter = workers.question, workers.reporter
+    jobs = question.first_jobs()
+    ahead = stages.planned(question, question.arms) if question.adapter.costly else []
+    reporter.pace.expect([*jobs, *ahead])
+    reporter.pace.alike = True
+    first = [record for job in jobs for record in workers(job)]
+    times = of(first, Time)
+    if question.adapter.costly and not any(question.mode(question.base) in time.arms for time in times):
+        alone = question.time_job((question.base,), jobs[0].process)
+        reporter.pace.expect([alone])
+        first += workers(alone)
+    if (wider := question.with_written(first)) != question:
+        question, workers = wider, replace(workers, question=wider)
+        first += workers(question.time_job((question.base, question.arms[-1]), jobs[0].process))
+    if question.processes:
+        stages.timed(question, stages.source_of(first), first, workers, reporter, len(ahead))
+    return question
+
+
+def _so_far(workers: Workers, where: str) -> Result | None:
+    """What the finished processes say; None where they say nothing."""
+    answers, question = workers.answers, workers.question.with_written(workers.answers)
+    there = next((record.environment for record in answers if record.environment), None)
+    if there is None:
+        return None
+    done = {record.label for record in answers}
+    labels = [workers.label(job) for job in stages.plan(question, answers)]
+    missing = [label for label in labels if label not in done]
+    said = f"after {len(labels) - len(missing)} of {text.counted(len(labels), 'process')}; {_missing(labels, missing)}"
+    return result(question, answers, where, Bare(environment=there), stopped=said)
+
+
+def _missing(labels: Sequence[str], missing: Sequence[str]) -> str:
+    """`missing: times of compile in 4 of 5 processes`."""
+    of_all, left = (Counter(label.partition(", process ")[0] for label in each) for each in (labels, missing))
+    many = {
+        name: f" in {count} of {of_all[name]} processes" if of_all[name] > 1 else "" for name, count in left.items()
+    }
+    return f"missing: {text.listed([name + words for name, words in many.items()])}" if left else "nothing is missing"
 
 
 def here(
@@ -81,18 +116,21 @@ def here(
         execute = replace(workers, question=question) if source else this
         answers = [*first, *stages.timed(question, source, first, execute, reporter)]
         environment = run_job(Job("environment"), question.limit) if source else measure.here()
-    where = "fresh workers" if source else HERE
+    where = WORKERS if source else ALONE if question.adapter.costly else HERE
     return result(question, answers, where, environment)
 
 
 @contextmanager
-def _workers(question: Question, reporter: Reporter) -> Iterator[Workers]:
-    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
-        yield Workers(replace(question, folder=folder), Path(folder), reporter)
+def _workers(question: Question, reporter: Reporter, folder: Path | None = None) -> Iterator[Workers]:
+    with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
+        own = Path(place) / question.engine
+        yield Workers(replace(question, folder=str(own)), reporter, journal.read(own))
 
 
-def result(question: Question, answers: Records, where: str, environment: Record) -> Result:
+def result(question: Question, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:
     """The result of the records that the processes left, as those of a run on a function of the user's.
+
+    `stopped` says how far it came that was stopped.
 
     Raises FunctionError where none has an answer.
     """
@@ -101,6 +139,8 @@ def result(question: Question, answers: Records, where: str, environment: Record
     if lost and not (looks or times):
         raise FunctionError(f"{question.function}: {lost[0].error}")
     repeats = question.processes or (1 if question.adapter.costly else REPEATS)
+    if stopped:
+        repeats = len({time.process for time in times if time.cache != "cold"}) or 1
     settings: dict[str, Setting] = {
         "preset": OWN,
         "seed": question.seed,
@@ -116,5 +156,6 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "device": question.device,
         "processes": repeats,
         "command": question.command or None,
+        **({"stopped": stopped} if stopped else {}),
     }
     return Result(question.name, question.modes, (started(settings, environment), *stages.merged(answers)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,9 +13,9 @@ from compare.engines import OWN, named, of_imports
 from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.judge import TOLERANCES
-from compare.own import origin, run
+from compare.own import journal, origin, run
 from compare.own.question import SIZE, Question, asked_of
-from compare.own.result import Result
+from compare.own.result import Result, Stopped
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Record, Run, Setting, of
 from compare.run.progress import Reporter
@@ -71,29 +71,46 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
     return [mode for mode in modes if mode in names]
 
 
-def compared(asked: Sequence[Question], reporter: Callable[[], Reporter]) -> Result:
+def compared(
+    asked: Sequence[Question],
+    reporter: Callable[[], Reporter],
+    notice: journal.Notice = journal.unkept,
+    *,
+    resume: bool = False,
+) -> Result:
     """The result of all questions: the first engine's, with the records of the others beside its own.
 
-    An engine that cannot run the file at all has its modes refused, with the reason. Raises CompareError where the
-    first engine cannot.
+    With `resume` it goes on with one that was stopped, as `journal.opened` says. An engine that cannot run the file at
+    all has its modes refused, with the reason. Raises CompareError where the first engine cannot, and Stopped.
     """
     first, *others = asked
-    if not others:
-        return _alone(first, reporter())
-    with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
-        leading = run.compared(replace(first, numbers=folder), reporter())
+    with journal.opened(asked, notice, resume=resume) as folder:
+        if not others:
+            return _alone(first, reporter(), folder)
+        numbers = folder / "numbers"
+        numbers.mkdir(exist_ok=True)
+        leading = run.compared(replace(first, numbers=str(numbers)), reporter(), folder)
         records = list(leading.records[1:])
         for question in others:
-            records += _beside(replace(question, numbers=folder), reporter())
-    settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked]}
-    modes = (*leading.modes, *(mode for question in others for mode in question.modes))
+            try:
+                records += _beside(replace(question, numbers=str(numbers)), reporter(), folder)
+            except Stopped as stop:
+                so_far = stop.result.records[1:] if stop.result else ()
+                settings = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the second engine"}
+                raise Stopped(_joined(asked, leading, [*records, *so_far], **settings)) from stop.__cause__
+    return _joined(asked, leading, records)
+
+
+def _joined(asked: Sequence[Question], leading: Result, records: Sequence[Record], **more: Setting) -> Result:
+    settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked], **more}
+    modes = (*leading.modes, *(mode for question in asked[1:] for mode in question.modes))
     start = msgspec.structs.replace(of(leading.records, Run)[0], settings=settings)
     return Result(leading.name, modes, (start, *records))
 
 
-def _alone(question: Question, reporter: Reporter) -> Result:
+def _alone(question: Question, reporter: Reporter, folder: Path) -> Result:
     try:
-        return run.compared(question, reporter)
+        return run.compared(question, reporter, folder)
     except CompareError as error:
         error.args = (as_named(str(error)),) if question.stands_in else error.args
         raise
@@ -103,9 +120,9 @@ def _settings(result: Result) -> dict[str, Setting]:
     return of(result.records, Run)[0].settings
 
 
-def _beside(question: Question, reporter: Reporter) -> list[Record]:
+def _beside(question: Question, reporter: Reporter, folder: Path) -> list[Record]:
     try:
-        return list(run.compared(question, reporter).records[1:])
+        return list(run.compared(question, reporter, folder).records[1:])
     except CompareError as error:
         return [refused(question, as_named(str(error)))]
 

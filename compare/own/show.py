@@ -19,7 +19,8 @@ from compare.words import text
 from graphs.plain import escaped
 
 WIDTH = 80
-HERE = "one process, built anew each time"
+HERE, ALONE, WORKERS = "one process, built anew each time", "one process", "fresh workers"
+"""Where something was measured, as settings have it."""
 MOST_LINES = 8
 """SourceLines of source that are shown: the dearest. The page has all of them."""
 BACKWARD = "The gradient of a line counts with that line, and not with backward()."
@@ -47,12 +48,12 @@ def table(result: Measured) -> list[tuple[str, ...]]:
         "a call": lambda mode: text.seconds(seconds[mode]) if mode in seconds else "",
         f"÷ {verdict.steady.base}": lambda mode: _of_base(result, mode),
         "first run": lambda mode: text.seconds(first[mode]) if mode in first else "",
-        "cached": lambda mode: text.seconds(cached[mode]) if mode in cached else "",
+        "cached": lambda mode: text.seconds(cached[mode]) if mode in cached and mode != verdict.steady.base else "",
         "compiles": lambda mode: f"{verdict.compiles[mode]:,}" if mode in verdict.compiles else "",
         "memory": lambda mode: text.size(memory[mode]) if mode in memory else "",
     }
     rows = [tuple(cell(mode) for cell in columns.values()) for mode in result.modes]
-    kept = [place for place, name in enumerate(columns) if name != "cached" or cached]
+    kept = [place for place in range(len(columns)) if not place or any(row[place] for row in rows)]
     return [tuple(row[place] for place in kept) for row in (tuple(columns), *rows)]
 
 
@@ -68,13 +69,15 @@ def heading(result: Measured) -> str:
     framework += " and in our engine" if settings.get("engines") else ""
     gpu = next((run.environment.gpu for run in of(result.records, Run) if run.environment), None)
     device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
-    where = f"{settings['processes']} × {settings['where']}{converted}{python}"
-    return f"{result.name}{framework}{device}: {step} over {calls}; {where}"
+    times = "" if settings["where"] == ALONE else f"{settings['processes']} × "
+    return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{converted}{python}"
 
 
 def answer(result: Measured) -> list[str]:
-    """The verdict, and which shape policy compiles least where that is a question."""
-    return list(filter(None, (result.verdict.sentence, policies.sentence(result.records))))
+    """How far it came that was stopped, the verdict, and which shape policy compiles least where that is a question."""
+    stopped = settings_of(result.records).get("stopped")
+    so_far = f"Stopped {stopped}. So far:" if stopped else ""
+    return list(filter(None, (so_far, result.verdict.sentence, policies.sentence(result.records))))
 
 
 def _wrapped(words: str, indent: str = "") -> list[str]:
@@ -176,7 +179,7 @@ def notes_of(result: Measured) -> list[str]:
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
-    alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] == HERE else []
+    alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] != WORKERS else []
     clocks = {time.clock for time in of(result.records, Time) if any(row.status == "ok" for row in time.arms.values())}
     clock = [PROCESSOR] if "cpu" in clocks else []
     return [

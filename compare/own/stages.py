@@ -25,6 +25,20 @@ TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, Sour
 """Kinds that become one record of a run."""
 
 
+def plan(question: Question, answers: Records) -> list[Job]:
+    """The jobs of a comparison in their order, as far as answers say: first looks, times, and what follows these."""
+    right, source = admitted(question, answers), source_of(answers)
+    later = (
+        [*planned(question, right, source), *_further(question, source, answers, right)] if question.processes else []
+    )
+    return [*question.first_jobs(), *later]
+
+
+def source_of(answers: Records) -> str:
+    """Where other workers find function and calls, if the first has put them there."""
+    return next((look.source for look in of(answers, FunctionLook) if look.source), "")
+
+
 def planned(question: Question, arms: Sequence[str], source: str = "") -> list[Job]:
     """The times of these arms, process after process."""
     processes = _processes(question, source)

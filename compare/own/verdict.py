@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import ceil, isfinite
 from statistics import median
@@ -99,16 +99,17 @@ def _plain(value: Any) -> Any:
 def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
     times, memories = _of_all(records, Time), _of_all(records, Memory)
-    warm = contest(times[0], steady) if times else Contest()
+    timed = [_timed(cell) for cell in times]
+    warm = contest(timed[0], steady) if times else Contest(base=_base(records))
     first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
     memory = contest(memories[0], held) if memories else Contest()
     if len({record.counted for record in of(records, Memory)}) > 1:
         memory = Contest(values=memory.values)  # bytes of NumPy's buffers and of all of malloc are not the same thing
-    even = _break_even(times[0], warm, first) if times else None
+    even = _break_even(timed[0], warm, first) if times else None
     rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
-    ratios = {arm: ratio_of(times[0], arm, times[0].base, steady) for arm in times[0].static_arms} if times else {}
+    ratios = {arm: ratio_of(timed[0], arm, timed[0].base, steady) for arm in timed[0].static_arms} if times else {}
     of_base = {arm: ratio for arm, ratio in ratios.items() if ratio is not None}
     start = times[0].start if times else None
     compiles = {arm: max(r.compiles for r in start.of(arm)) for arm in first.values} if start else {}
@@ -121,7 +122,7 @@ def verdict(records: Records) -> OwnVerdict:
     warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
     sentence = " ".join([*warnings, _sentence(advice, warm, first, memory, left, idle, waiting, stream=stream)])
     disagree = any(row.status == "disagree" for row in rows.values())
-    answered = not advice.startswith(CANNOT_TELL)
+    answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
     return OwnVerdict(
         sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered, wrong
     )
@@ -140,6 +141,15 @@ def _of_all(records: Records, kind: type[OfArms], *, wrong: bool = False) -> lis
     return [joined(cells_of_all)] if cells_of_all else []
 
 
+def _timed(cell: Evidence) -> Evidence:
+    """The processes that timed steady state; before one has, what those saw of it that found no compiled code."""
+    return cell if cell.processes else replace(cell, processes=cell.cold)
+
+
+def _base(records: Records) -> str:
+    return next((record.base for record in of(records, Parity)), DYNAMIC)
+
+
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
     """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect.
 
@@ -147,7 +157,7 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
     """
     values = cell.means(read)
     if not values:
-        return Contest()
+        return Contest(base=cell.base)
     best, *others = sorted(values, key=lambda arm: values[arm])
     measured = {arm: ratio_of(cell, arm, best, read) for arm in others}
     ratios = {arm: ratio for arm, ratio in measured.items() if ratio is not None}
@@ -158,7 +168,7 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
         outcome = "alone"
     elif close and all(sides[arm] == "tie" for arm in close):
         outcome = "tie"
-    return Contest(outcome, (best, *close), values, ratios, cell.base, len(cell.processes))
+    return Contest(outcome, (best, *close), values, ratios, cell.base, min(len(cell.of(arm)) for arm in values))
 
 
 def _side(ratio: Interval, *, once: bool) -> Side:
@@ -245,6 +255,8 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
         return f"{how}{_from(even) if started else ''}"
     if warm.outcome == "wins":
         return f"leave out what the file compiles, and stay {base}" if written else f"stay {base}"
+    if warm.processes < LEAST:
+        return ""  # what was seen is said without an interval
     if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"

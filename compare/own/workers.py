@@ -1,14 +1,13 @@
-"""Fresh processes that answer about a user's function, with a limit of time, and the notes that an ended one leaves."""
+"""Fresh processes that answer about a user's function, with a limit of time, and what an ended one has told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compare import steps
 from compare.engines import heap
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
 from compare.instruments.judge import TOLERANCES
@@ -17,12 +16,14 @@ from compare.instruments.time.measure import COLD
 from compare.own.question import LIMIT, MAKER, Question
 from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
+from compare.records.journal import Journal
 from compare.records.own import FunctionFault
 from compare.records.record import Failure, Record, error_of, kind_of
 from compare.records.results import to_json, unfolded
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
+from compare.steps import FirstCall, Told
 from compare.words import text
 
 R = TypeVar("R", bound=Record)
@@ -63,53 +64,48 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
     return reply
 
 
-# A process that is ended at a limit ---------------------------------------------------------------------------------
-
-
-class Notes:
-    """A file that outlives its process: how many calls there are, then a line with the seconds of each that is done."""
-
-    def __init__(self, file: str) -> None:
-        self.path = Path(file)
-
-    @contextmanager
-    def ended_after(self, seconds: float, calls: int) -> Iterator[None]:
-        """Inside, so many calls may take this worker so many seconds: then it is ended, also inside a compiler."""
-        self.path.write_text(f"{calls}\n", "utf-8")
-        with steps.bounded(seconds):
-            yield
-
-    def add(self, seconds: float) -> None:
-        """A call is done."""
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(f"{seconds!r}\n")
-
-    def read(self) -> tuple[int, list[float]]:
-        """How many calls there are and what those took that are done; (0, []) where no pass has begun."""
-        text = self.path.read_text("utf-8") if self.path.exists() else ""
-        calls, *done = [line for line in text.splitlines(keepends=True) if line.endswith("\n")] or ["0"]
-        return int(calls), [float(line) for line in done]
+# A fresh process for each job ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Runs each job in a fresh process. Compiled code and notes lie in a folder."""
+    """Runs each job in a fresh process, unless the journal has its answer; compiled code lies in the question's folder.
+
+    `answers` are the records of all that have ended, and `calls` the first calls that the process now running has told.
+    """
 
     question: Question
-    folder: Path
     reporter: Reporter
+    journal: Journal
+    answers: list[Record] = field(default_factory=list)
+    calls: list[FirstCall] = field(default_factory=list)
 
     def __call__(self, job: Job) -> list[Record]:
+        """The records that a worker leaves; of one that has answered in an earlier start those that are kept."""
+        label = self.label(job)
+        kept = [record for record in self.journal.records if record.label == label]
+        if kept:
+            self.reporter.skip(job)
+        answer = kept or self._asked(job, label)
+        self.answers.extend(answer)
+        return answer
+
+    @property
+    def folder(self) -> Path:
+        """Where compiled code lies."""
+        return Path(self.question.folder)
+
+    def _asked(self, job: Job, label: str) -> list[Record]:
         """The records that a worker leaves, also where it was ended at its limit; a failure where it left none.
 
         Raises FunctionError where the first one gave no answer, and no compiled mode has a part in it, and CompareError
         for what is wrong with the user's file or function.
         """
         job = self._equipped(job)
-        self.notes.path.unlink(missing_ok=True)
-        self.reporter.start(self._label(job))
+        self.calls.clear()
+        self.reporter.start(label)
         try:
-            answer = ask(job, self.question.limit, self.reporter.step)
+            answer = ask(job, self.question.limit, partial(self._hear, job))
         except WorkerError as error:
             answer = self._lost(job, error)
         ended = isinstance(answer, Time) and not all(row.whole for row in answer.arms.values())
@@ -117,10 +113,14 @@ class Workers:
         if ended:
             self.reporter.notice(self._cut(job))
         self.reporter.cause(answer.ended)
-        return [answer] if isinstance(answer, Failure) else unfolded(checked(answer, self.question.function))
+        if isinstance(answer, Failure):
+            return [answer]
+        checked(answer, self.question.function).label = label
+        self.journal.keep(answer)  # one line, so that all of an answer is kept, or nothing
+        return unfolded(answer)
 
-    def _label(self, job: Job) -> str:
-        """What the user calls the job: `times of compile, process 2 of 5`, `memory of compile`."""
+    def label(self, job: Job) -> str:
+        """What the user calls the job: `times of compile, process 2`, `memory of compile`."""
         question = self.question
         if not job.arms:
             return job.label
@@ -129,7 +129,7 @@ class Workers:
         modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.base])
         if job.process == COLD:
             return f"first calls of {modes}"
-        return f"times of {modes}" + (f", process {job.process} of {question.processes}" if job.process else "")
+        return f"times of {modes}" + (f", process {job.process}" if job.process else "")
 
     def _cut(self, job: Job) -> str:
         """What is done about a mode that was ended at its limit."""
@@ -137,10 +137,14 @@ class Workers:
         then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
         return f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
 
-    @property
-    def notes(self) -> Notes:
-        """What the worker that was asked last has written of its first pass."""
-        return Notes(str(self.folder / "notes"))
+    def _hear(self, job: Job, told: Told) -> None:
+        """Show what a worker tells; of first calls that of each mode which had no code on the disk."""
+        self.reporter.hear(told)
+        if isinstance(told, FirstCall):
+            self.calls.append(told)
+            if told.number == 1 and self.question.adapter.costly and job.process in (COLD, None):
+                which = "the first call" if told.calls == 1 else f"the first of {told.calls:,} calls"
+                self.reporter.notice(f"{self.question.mode(told.mode)}: {which} took {text.seconds(told.seconds)}")
 
     def _equipped(self, job: Job) -> Job:
         """The job with what its worker must know: the question where that makes the record, and its variables.
@@ -151,7 +155,7 @@ class Workers:
         cache = self.folder / (job.arm or ("code" if job.arms else "look"))
         counts = question.adapter.costly and job.process in (COLD, None) and question.device == "cpu"
         counting = heap.environment(self.folder) if counts else {}
-        asked = replace(question, notes=str(self.notes.path)).to_dict() if job.maker == MAKER else job.asked
+        asked = question.to_dict() if job.maker == MAKER else job.asked
         variables = {**question.adapter.environment(cache, question.device), **counting}
         return replace(job, asked=asked, variables=variables)
 
@@ -161,15 +165,16 @@ class Workers:
         if job.maker == MAKER and job.process in (COLD, None) and not compiled:
             raise FunctionError(f"{self.question.function}: {error}") from None
         overran = isinstance(error, OverrunError)
-        return self._overrun(job) if overran and self.notes.path.exists() else failure(job, str(error), overran=overran)
+        began = any(call.mode == job.arms[-1] for call in self.calls)
+        return self._overrun(job) if overran and began else failure(job, str(error), overran=overran)
 
     def _overrun(self, job: Job) -> Time:
         """What a mode came to whose process was ended at its limit: `3 of 8 calls in 300 s`."""
         question = self.question
-        calls, done = self.notes.read()
-        reason, status = f"{len(done)} of {calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
+        began, *done = [call for call in self.calls if call.mode == job.arms[-1]]
+        reason, status = f"{len(done)} of {began.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
         head = {**job.head, "eager": question.mode(question.base), "process": job.process or 0}
-        stream = [Call(0, seconds, True, True) for seconds in done]
+        stream = [Call(0, call.seconds, True, True) for call in done]
         mode = question.mode(job.arms[-1])
         row = TimeArm(status, reason, whole=False, stream=stream)
         time = Time(**head, arms={mode: row}, clock=question.clock_name)

@@ -21,13 +21,14 @@ class FunctionLook(Record, tag="first look"):
     """A function of the user's, as the first worker finds it; what it measures of it is beside it.
 
     `settings` are what it says of the run, and `source` is where other workers find function and calls: nowhere, if
-    that worker has measured all there is.
+    that worker has measured all there is. `files` are digests of the user's files that it has loaded.
     """
 
     name: str
     arms: list[str]
     settings: dict[str, Setting]
     source: str
+    files: dict[str, str] = {}
 
 
 class FunctionGraph(Record, tag="function graph"):

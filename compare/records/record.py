@@ -110,7 +110,8 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
     What a worker measured has the `seed` of its orders, the `environment` of the worker, and `startup`: from its start
     until it and both engines were loaded. `host` is the same for all that was measured on one host
     (`compare.records.machines.label`). `arm` is that of a framework that was measured, null for our engines. `ended` is
-    what the worker still did once it had answered, where it did not come to its end and was ended.
+    what the worker still did once it had answered, where it did not come to its end and was ended. `label` is what its
+    job was called where the name does not tell it from others.
     """
 
     arm: str | None = None
@@ -119,6 +120,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
     environment: Environment | None = None
     startup: float | None = None
     ended: str | None = None
+    label: str | None = None
     beside: list[dict[str, Any]] = []
 
     @property

@@ -118,7 +118,7 @@ def unfolded(record: Record) -> list[Record]:
     others = [other for line in record.beside if (other := of_json(line)) is not None]
     record.beside = []
     for other in others:
-        other.arm, other.host = record.arm, record.host
+        other.arm, other.host, other.label = record.arm, record.host, record.label
     return [*others, record]
 
 

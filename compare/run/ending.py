@@ -50,5 +50,5 @@ def by_signals() -> Iterator[None]:
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """What the command ends with."""
-    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+    """What the command ends with; one that was raised in another's place ends as that does."""
+    return TERMINATED if any(isinstance(each, Terminated) for each in (stop, stop.__cause__)) else INTERRUPTED

@@ -36,6 +36,14 @@ _PR_SET_PDEATHSIG = 1
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
+def cache_folder() -> Path:
+    """Where this user's files are kept that can be made again. Raises OSError where the user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "graphduel").expanduser()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+
+
 def measure(_: Job) -> Bare:
     """The record of a job that asks for the environment alone, which every record has."""
     return Bare()

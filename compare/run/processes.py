@@ -66,8 +66,8 @@ _SAID = 200
 _CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
 """A line of what `faulthandler` writes, the innermost call first."""
 
-Heard = Callable[[str], None]
-"""Takes each step that a worker tells."""
+Heard = Callable[[steps.Told], None]
+"""Takes what a worker tells."""
 
 
 def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
@@ -79,7 +79,7 @@ def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
 
 
 def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
-    """What a fresh worker answers. `heard` is told each step that it begins.
+    """What a fresh worker answers. `heard` is told what it tells.
 
     Raises WorkerError when it cannot be started or ends without an answer, and OverrunError when it makes no progress
     in `limit` seconds.
@@ -164,7 +164,7 @@ class _Worker:
                 raise OverrunError(words, self.step)
         return min(allowance.every for allowance in self.allowances.values())
 
-    def _hear(self, told: str | steps.Bound, limit: float, heard: Heard) -> None:
+    def _hear(self, told: steps.Told, limit: float, heard: Heard) -> None:
         """It has made progress, or names what a part of its work may take."""
         if isinstance(told, steps.Bound):
             self.allowances.pop("part", None)
@@ -176,7 +176,7 @@ class _Worker:
         else:
             self.started = time.monotonic()
             self.allowances["progress"] = Allowance(self.process.pid, limit)
-        self.step = told
+        self.step = told if isinstance(told, str) else self.step
         heard(told)
 
     def left(self) -> str | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Self
 
 from compare.records.job import Job
-from compare.records.kinds import ELSEWHERE, KINDS
+from compare.records.kinds import ELSEWHERE, FIRST, KINDS
+from compare.steps import News, Told
 from graphs.plain import plain
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 Group = tuple[str, str]
-"""A kind and a size, or ELSEWHERE of another engine than ours; both empty where nothing is known of a job."""
+"""A kind and a size, of another engine than ours ELSEWHERE or FIRST; both empty where nothing is known of a job."""
 
 OTHER = {"": 2.0}
 """What is typical of jobs of which nothing is known."""
@@ -46,11 +47,13 @@ TRUST = 6
 class Pace:
     """The jobs of a run that are done, those to come, and the seconds of both.
 
-    `total` may be set to a number of jobs of which nothing is known; `expect` says more of them.
+    `total` may be set to a number of jobs of which nothing is known; `expect` says more of them. Where jobs of a group
+    are `alike`, as those of one function are, the first that has run tells of all.
     """
 
     def __init__(self) -> None:
         self.total = self.done = 0
+        self.alike = False
         self._ahead: Counter[Group] = Counter()
         self._ran: Counter[Group] = Counter()
         self._took: defaultdict[Group, float] = defaultdict(float)
@@ -107,7 +110,8 @@ class Pace:
 
     def _mean(self, group: Group) -> float:
         """The seconds of a job of this kind: what was typical, at the speed of this machine, until enough have run."""
-        return (TRUST * _typical(group) * self._speed + self._took[group]) / (TRUST + self._ran[group])
+        trust = 0 if self.alike and self._ran[group] else TRUST
+        return (trust * _typical(group) * self._speed + self._took[group]) / (trust + self._ran[group])
 
     @property
     def _speed(self) -> float:
@@ -115,7 +119,9 @@ class Pace:
 
 
 def _group(job: Job | None) -> Group:
-    return ("", "") if job is None else (job.kind, ELSEWHERE if job.arm else str(job.size))
+    if job is None:
+        return "", ""
+    return job.kind, (ELSEWHERE if job.process else FIRST) if job.arm else str(job.size)
 
 
 def _typical(group: Group) -> float:
@@ -159,8 +165,15 @@ class Reporter:
         self.pace.skip(job)
         self.refresh()
 
+    def hear(self, told: Told) -> None:
+        """The worker of the job tells something."""
+        if isinstance(told, str):
+            self.step(told)
+        elif isinstance(told, News):
+            self.notice(told.words)
+
     def step(self, what: str) -> None:
-        """The worker of the job tells what it does now."""
+        """The worker of the job does that now."""
 
     def cause(self, ended: str | None) -> None:
         """Say why workers had to be ended after they had answered, each reason once."""

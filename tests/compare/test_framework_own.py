@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from compare.own import Result, compiled, numbers, origin, run, workers
 from compare.own.case import checked
 from compare.own.question import Question, arms_of, asked_of, calls_in
 from compare.own.verdict import verdict
-from compare.own.workers import Notes
 from compare.records import results
 from compare.records.cells import Call, Compilations, CompiledArm, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.own import FunctionFault
@@ -241,7 +239,8 @@ class Workers:
     def __call__(self, job, limit, heard):
         self.jobs.append((job.process, job.arms))
         if (job.process, job.arms[-1]) in self.ended:
-            Path(job.asked["notes"]).write_text("8\n1.5\n2.5\n", "utf-8")
+            for number, seconds in enumerate((0.0, 1.5, 2.5)):
+                heard(steps.FirstCall(job.arms[-1], number, 8, seconds))
             raise OverrunError("ended", f"made call 3 in {job.arms[-1]}")
         return answered(job, **self.seconds)
 
@@ -326,20 +325,21 @@ def test_the_first_pass_ends_at_its_limit():
     assert set(found.verdict.steady.values) == {"eager"}
 
 
-def test_a_mode_whose_compiler_does_not_end_leaves_what_it_came_to(tmp_path):
+def test_what_a_worker_tells_is_what_is_heard():
     told = []
-    notes = Notes(str(tmp_path / "notes"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "_tell", lambda head, what: told.append((head, what)))
-        with notes.ended_after(0.2, 8):
-            notes.add(0.125)
-    assert [what for _, what in told] == [0.2, None]
-    assert [steps.told(head + json.dumps(what).encode() + b"}\n") for head, what in told] == [
+        patch.setattr(steps, "_tell", lambda head, what: told.append(head + json.dumps(what).encode() + b"}\n"))
+        with steps.bounded(0.2):
+            steps.first_call(steps.FirstCall("toy-jit", 1, 8, 0.125))
+        steps.news("half the time")
+        steps.now("timed")
+    assert [steps.told(line) for line in told] == [
         steps.Bound(0.2),
+        steps.FirstCall("toy-jit", 1, 8, 0.125),
         steps.Bound(None),
+        steps.News("half the time"),
+        "timed",
     ]
-    assert notes.read() == (8, [0.125])
-    assert Notes(str(tmp_path / "none")).read() == (0, [])
 
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
@@ -374,12 +374,13 @@ def test_jobs_are_expected_from_the_start_and_called_by_what_they_do(monkeypatch
     reporter.notice = told.append
     run.compared(asked("jit", "slow", processes=2), reporter)
     cut = "slow had not come through its first calls in 300 s (--limit): it is "
-    assert told[:3] == [
+    assert told[:4] == [
         "1/6 first calls of jit",
+        "slow: the first of 8 calls took 1.5 s",
         "2/6 first calls of slow",
         f"{cut}tried once more, with the code that it has left",
     ]
-    assert "4/6 times of slow, process 1 of 2" in told
+    assert "4/6 times of slow, process 1" in told
     assert f"{cut}not timed" in told
     assert reporter.pace.done == reporter.pace.total == 6
 

@@ -6,9 +6,10 @@ import pytest
 
 from compare import workloads
 from compare.engines import frameworks, of_arm
+from compare.engines.limit import within
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.first import first_epoch, seconds_for
+from compare.instruments.time.first import first_epoch
 from tests.helpers.slow import mostly_slow
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")
@@ -32,5 +33,5 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     source = workloads.source(workload)
     case = framework.workload(source).case("small")
     references = {each.example: each.reference for each in expectations(workloads.load(source).case("small"))}
-    epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda *_: seconds_for(60))
+    epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda _: within(60))
     assert epoch.status in ("ok", "unsupported"), epoch.reason

@@ -1,6 +1,7 @@
 """The first calls of an arm, from nothing: each is timed, and what it gives is compared with what it must give.
 
-A first epoch may take so many seconds and then ends where it is: what was reached by then is the result.
+A first epoch may take so many seconds and then ends where it is: what was reached by then is the result. What its calls
+gave is judged later: what it must give takes many calls, and who waits for a compiler waits for that alone.
 """
 
 from __future__ import annotations
@@ -8,51 +9,46 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from compare.engines.limit import LimitError, within
+import numpy as np
+import optree
+
+from compare.engines.limit import LimitError
 from compare.engines.step import Observed, Step
 from compare.errors import UnsupportedError
-from compare.instruments.judge import Judged, Result, Standard, judged
+from compare.instruments.judge import Judged, Result, judged
 from compare.instruments.parity import parity_arm
-from compare.instruments.rounding import Difference
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.rounds import NAME, ClockName, collected, spent
 from compare.records.cells import Call, CompiledArm, Made, MemoryArm, ParityArm, TimeArm
 from compare.records.record import Status
-from compare.steps import now
+from compare.steps import FirstCall, first_call, now
 
-Limited = Callable[[str, int], AbstractContextManager[Callable[[float], None]]]
-"""The limit of an arm's first epoch of so many calls; what it gives is told the seconds of each call."""
+Limited = Callable[[str], AbstractContextManager[None]]
+"""The limit of an arm's first epoch."""
 
 
-@contextmanager
-def unlimited(_arm: str, _calls: int) -> Iterator[Callable[[float], None]]:
+def unlimited(_arm: str) -> AbstractContextManager[None]:
     """No limit."""
-    yield lambda _: None
-
-
-@contextmanager
-def seconds_for(seconds: float) -> Iterator[Callable[[float], None]]:
-    """A limit at which the block ends and the process goes on."""
-    with within(seconds):
-        yield lambda _: None
+    return nullcontext()
 
 
 @dataclass
 class FirstEpoch:
     """What the first epoch of an arm came to.
 
-    `differences` are those of each call that was compared, until they are `judged`.
+    `results` are what the calls gave that are compared, until they are `judged`.
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
-    what a step takes from malloc above what was there before it, `held` what is there after the epoch that was not
-    there before; both null where the process does not count. `outside` are the ops of its longest call that run outside
-    of compiled code, where that is told. `processor` are its seconds of processor, building
-    included. `observed` is what the engine told as the epoch ended: it may count all steps of a process together.
+    what a step takes from malloc above what was there before it, `held` what is there after the epoch, but for
+    `results`, that was not there before; both null where the process does not count. `outside` are the ops of its
+    longest call that run outside of compiled code, where that is told. `processor` are its seconds of processor,
+    building included. `observed` is what the engine told as the epoch ended: it may count all steps of a process
+    together.
     """
 
     status: Status = "ok"
@@ -60,7 +56,7 @@ class FirstEpoch:
     step: Step | None = None
     build: float = 0.0
     calls: list[Call] = field(default_factory=list)
-    differences: dict[int, list[Difference]] = field(default_factory=dict)
+    results: dict[int, Result] = field(default_factory=dict)
     judged: Judged = field(default_factory=Judged)
     whole: bool = True
     processor: float = 0.0
@@ -86,39 +82,36 @@ class FirstEpoch:
         yield
         self.processor += spent() - before
 
-    def compare(self, index: int, result: Result, reference: Standard | None) -> None:
-        """Note how far each array of what a call gives is off."""
-        if reference:
-            self.differences[index] = reference.less(result)
-
     def judge(self, runnable: Runnable, arm: str) -> None:
         """Note whether the errors are within what is allowed, and how far off the arm is at most."""
-        if not self.differences or self.step is None:
+        if not self.results or self.status != "ok" or self.step is None:
             return  # it was ended before there was anything to compare
+        expected = runnable.expected
+        differences = {index: expected[index].less(result) for index, result in runnable.given(arm, self.results)}
+        self.results = {}
         nearby = partial(runnable.is_right_nearby, self.step, arm)
-        row = self.judged = judged(self.differences, runnable.expected, runnable.moves, nearby)
-        self.differences.clear()  # bytes that are held are counted next
+        row = self.judged = judged(differences, expected, runnable.moves, nearby)
         if row.fault:
             self.status, self.reason = "disagree", row.fault
         elif row.warning:
             self.reason = f"{self.reason}; {row.warning}" if self.reason else row.warning
 
-    def count_bytes(self) -> None:
-        """Note what the largest step of an epoch takes, and what is held that was not there before the first."""
+    def count_held(self) -> None:
+        """Note the bytes that are there since its step was built, before another arm adds to them."""
+        if step := self.right:
+            results: Any = tuple(self.results.values())
+            kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
+            self.held = max(0, step.engine.counter.live() - step.live - kept)
+
+    def count(self, runnable: Runnable) -> None:
+        """Note what the largest step takes, and how many ops of the longest run outside of compiled code."""
         if (step := self.right) is None:
             return
-        counter = step.engine.counter
         calls = map(step.bind, range(len(step.examples)))
-        peaks = [peak for call in calls if (peak := counter.peak(call)) is not None]
-        if peaks:
-            self.peak, self.held = max(peaks), max(0, counter.live() - step.live)
-
-    def count_ops(self, runnable: Runnable) -> None:
-        """Note how many ops of the longest call run outside of compiled code."""
-        if step := self.right:
-            longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
-            with runnable.fresh():
-                self.outside = runnable.engine.outside(step.bind(longest))
+        self.peak = max((peak for call in calls if (peak := step.engine.counter.peak(call)) is not None), default=None)
+        longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
+        with runnable.fresh():
+            self.outside = runnable.engine.outside(step.bind(longest))
 
     def ended(self, runnable: Runnable) -> Status:
         """What rows say of it: how one that was ended at its limit counts, the runnable says."""
@@ -160,17 +153,25 @@ class FirstEpoch:
 
 
 def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
-    """The first epoch of an arm.
+    """The first epoch of an arm, judged at once. Raises as `first_calls`."""
+    epoch = first_calls(runnable, arm, limited)
+    epoch.judge(runnable, arm)
+    return epoch
+
+
+def first_calls(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
+    """The first epoch of an arm, which nobody has judged yet.
 
     Raises what the step raises where that is of what is run, and not of the arm.
     """
     epoch, started = FirstEpoch(), time.perf_counter()
     try:
-        with runnable.checked(arm), limited(arm, len(runnable.lengths)) as add:
+        with runnable.checked(arm), limited(arm):
+            first_call(FirstCall(arm, 0, len(runnable.lengths)))
             with epoch.counted():
                 epoch.step = runnable.step(arm)
                 epoch.build = time.perf_counter() - started
-            call_each(epoch, epoch.step, runnable, arm, add)
+            call_each(epoch, epoch.step, runnable, arm)
     except LimitError as error:
         epoch.whole = False
         rest = time.perf_counter() - started - epoch.build - math.fsum(call.seconds for call in epoch.calls)
@@ -183,12 +184,11 @@ def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
         epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
     if epoch.step:
         epoch.observed = epoch.step.observed
-    if epoch.status == "ok":
-        epoch.judge(runnable, arm)
+    runnable.keep(arm, epoch.results)
     return epoch
 
 
-def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: Callable[[float], None]) -> None:
+def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str) -> None:
     """Make every first call, in order, noted as it ends.
 
     `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
@@ -202,8 +202,8 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str, add: 
                 start = time.perf_counter()
                 returned = call.run()
                 seconds = time.perf_counter() - start
-            arrays = runnable.taken(call.result(returned))
+            first_call(FirstCall(arm, index + 1, len(step.examples), seconds))
+            if runnable.compares(index):
+                epoch.results[index] = runnable.taken(call.result(returned))
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
-        add(seconds)
-        epoch.compare(index, arrays, runnable.expected.get(index))  # made only now: eager's first call is one

@@ -14,13 +14,14 @@ from typing import Any, Literal, TypeVar
 
 from compare import engines, workloads
 from compare.engines import Engine
+from compare.engines.limit import within
 from compare.engines.step import ALIKE, Step, Turns
 from compare.errors import count_as_users
 from compare.instruments import thin
 from compare.instruments.judge import Standard
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
-from compare.instruments.time.first import FirstEpoch, Limited, first_epoch, seconds_for, unlimited
+from compare.instruments.time.first import FirstEpoch, Limited, first_calls, first_epoch, unlimited
 from compare.instruments.time.rounds import (
     CLOCK,
     NAME,
@@ -37,7 +38,8 @@ from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Budget, Job
 from compare.records.record import Bare, Record
 from compare.records.results import to_json
-from compare.steps import now
+from compare.steps import news, now
+from compare.words import text
 from compare.workloads import models
 from compare.workloads.base import Case
 
@@ -47,6 +49,8 @@ WARM = 1
 """The first that finds it, and reads the lines of the base."""
 BASE = 4
 """Times the limit is what the base may take: without it there is no ratio."""
+GLANCE = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.01)
+"""A glance at the times is one round, after the calls that find out how many a block takes: these may still compile."""
 
 T = TypeVar("T")
 
@@ -97,7 +101,7 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
 def _limits(job: Job) -> Limited:
     """The seconds that a compiled arm may take for its first epoch, and more for the base: without it is no ratio."""
     limit = float(job.asked["limit"])
-    return lambda arm, _: seconds_for(limit if arm in job.arms[1:] else limit * BASE)
+    return lambda arm: within(limit if arm in job.arms[1:] else limit * BASE)
 
 
 def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeArm]:
@@ -114,27 +118,38 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     """What a process finds that is the gate as well: the times, and beside them the other records.
 
     The process that finds no compiled code counts bytes, and times no steady state; one without a number does both.
-    `names` are what records call the arms.
+    `names` are what records call the arms. First calls come before all that judges them.
     """
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
-    with limited(engine.arms[0], 0):
-        runnable.prepare()
-    epochs = first_epochs(job, runnable, limited, counts=is_cold)
     clock = clock_name(engine.device, has_events=engine.has_events)
+    names = {arm: (names or {}).get(arm, arm) for arm in (engine.arms[0], *job.arms)}
+    with limited(engine.arms[0]):
+        runnable.prepare()
+    epochs = {}
+    for arm in turned(job.arms, job.process or 0):
+        epochs[arm] = first_calls(runnable, arm, limited)
+        if is_cold:
+            epochs[arm].count_held()
+    seconds = glance(job, epochs, runnable, _clock(clock, engine), names) if is_cold and runnable.glances else {}
+    for arm, epoch in epochs.items():
+        epoch.judge(runnable, arm)
+        if is_cold:
+            epoch.count(runnable)
     rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
+    for arm, blocks in seconds.items():
+        rows[arm].blocks, rows[arm].calls_per_block = blocks, len(runnable.lengths)
     if times_steady:
         time_steady(rows, epochs, job, _clock(clock, engine), runnable)
-    name = (names or {}).get
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
-        return {str(name(arm, arm)): read(epochs[arm]) for arm in job.arms}
+        return {names[arm]: read(epochs[arm]) for arm in job.arms}
 
     cache: Literal["cold", "warm"] | None = None if job.process is None else "cold" if is_cold else "warm"
-    base = str(name(engine.arms[0], engine.arms[0]))
+    base = names[engine.arms[0]]
     record = Time(
         **{**job.head, "process": job.process or 0},
-        arms={str(name(arm, arm)): row for arm, row in rows.items()},
+        arms={names[arm]: row for arm, row in rows.items()},
         cache=cache,
         clock=clock,
         eager=base,
@@ -144,6 +159,32 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     if job.process in (WARM, None) and eager and eager.right:
         record.beside += map(to_json, lines.of_runnable(job, runnable, base, eager.right))
     return record
+
+
+def glance(
+    job: Job, epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock, names: Mapping[str, str]
+) -> dict[str, list[float]]:
+    """The seconds of a call of each arm in a block, whose ratios are told; nothing of an arm alone.
+
+    Nothing is compared yet, and a call begins with the state that the one before has left: who waits has a figure.
+    """
+    steps = {arm: step for arm, epoch in epochs.items() if (step := epoch.right)}
+    base = runnable.engine.arms[0]
+    if base not in steps or len(steps) < 2:
+        return {}
+    try:
+        with runnable.fresh():
+            rounds = steady_rounds(steps, GLANCE, job.random(), clock)
+    except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
+        return {}
+    (of_base,) = rounds.blocks[base]
+    for arm in (arm for arm in steps if arm != base):
+        ratio = text.ratio(rounds.blocks[arm][0] / of_base)
+        news(
+            f"a call of {names[arm]} takes {ratio} the time of {names[base]}: in one process, with no interval, and "
+            "not compared yet"
+        )
+    return {arm: [block / len(runnable.lengths) for block in blocks] for arm, blocks in rounds.blocks.items()}
 
 
 def _clock(name: ClockName, engine: Engine) -> Clock:
@@ -176,15 +217,9 @@ def _beside(
         yield Memory(**place, arms=memory, counted=runnable.engine.counter.name)
 
 
-def first_epochs(job: Job, runnable: Runnable, limited: Limited, *, counts: bool = False) -> dict[str, FirstEpoch]:
-    """The first epoch of each arm, in an order that turns with the process, and its bytes if it `counts` them."""
-    epochs = {}
-    for arm in turned(job.arms, job.process or 0):
-        epochs[arm] = first_epoch(runnable, arm, limited)
-        if counts:
-            epochs[arm].count_bytes()
-            epochs[arm].count_ops(runnable)
-    return epochs
+def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:
+    """The first epoch of each arm, in an order that turns with the process."""
+    return {arm: first_epoch(runnable, arm, limited) for arm in turned(job.arms, job.process or 0)}
 
 
 def time_steady(

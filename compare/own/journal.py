@@ -1,0 +1,148 @@
+"""What the finished processes of a comparison have answered, kept so that one which was stopped can be gone on with.
+
+A comparison has a folder in the user's cache, named by all that its answers depend on: the file, what is asked, and
+versions. There is a journal for each engine, beside the code that its processes have compiled. The folder goes away
+with the comparison's end; one that was left, nobody has asked for in `DAYS`, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from compare.errors import CompareError, ResultsError, is_users
+from compare.own.question import Question
+from compare.records import lock, results
+from compare.records.journal import Journal
+from compare.records.own import FunctionLook
+from compare.records.record import of
+from compare.run import product
+from compare.run.environment import cache_folder
+
+DAYS = 14
+FREE = ("processes", "limit", "command", "title", "folder", "numbers")
+"""What a comparison may be gone on with another one of."""
+
+Notice = Callable[[str], None]
+
+
+def unkept(_: str) -> None:
+    """A notice that nobody reads."""
+
+
+@contextmanager
+def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
+    """The folder of a comparison, which is gone afterwards, but for one that was stopped.
+
+    Without `resume` it is empty, and so it is where the user's files are not what they were; `notice` says that.
+    Where another process makes the same comparison, or nothing can be written there, it is a folder that nobody will
+    find again. Raises CompareError where that other process would be gone on with.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = _place(questions)
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock.held(folder, unkept))
+        except (OSError, CompareError) as error:
+            if resume:
+                said = str(error).partition(";")[0]
+                raise CompareError(f"cannot go on: {said}; wait until that has ended, or leave out --resume") from error
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="graphduel-")))
+        else:
+            _prune(folder)
+            reason = _reason(folder) if resume else ""
+            if reason:
+                notice(f"{reason}: the comparison begins anew")
+            if reason or not resume:
+                _empty(folder)
+        try:
+            yield folder
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            _empty(folder)
+            raise
+        _empty(folder)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def read(folder: Path) -> Journal:
+    """The journal in a folder, without a last line that was not written to its end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / results.RESULTS
+    results.create(path)
+    results.repair(path)
+    return Journal(path, results.read(path))
+
+
+def files() -> dict[str, str]:
+    """Digests of the user's files that this process has loaded."""
+    loaded = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
+    return {file: _digest(Path(file)) for file in loaded if isinstance(file, str) and is_users(file)}
+
+
+def _place(questions: Sequence[Question]) -> Path:
+    asked = [_identity(question) for question in questions]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return cache_folder() / "compare" / digest[:16]
+
+
+def _identity(question: Question) -> dict[str, Any]:
+    """What its answers depend on."""
+    asked = {name: value for name, value in question.to_dict().items() if name not in FREE}
+    places = [place.rpartition(":")[0] for place in (question.function, question.inputs)]
+    return {
+        **asked,
+        "apart": question.apart and not question.adapter.costly,
+        "files": {str(Path(file).absolute()): _digest(Path(file)) for file in places if file},
+        "versions": [product.code(), platform.python_version(), version("numpy"), question.adapter.version],
+    }
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return ""
+
+
+def _reason(folder: Path) -> str:
+    """Why nothing in a folder can be gone on with; "" where something can."""
+    try:
+        kept = [record for path in folder.glob(f"*/{results.RESULTS}") for record in results.read(path)]
+    except ResultsError as error:
+        return str(error)
+    looks = of(kept, FunctionLook)
+    changed = [
+        Path(file).name for look in looks for file, digest in look.files.items() if _digest(Path(file)) != digest
+    ]
+    if changed:
+        return f"{changed[0]} is not what it was"
+    return "" if kept else "no process of this file, these options and these versions has ended before"
+
+
+def _empty(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != lock.NAME:
+            entry.unlink(missing_ok=True)
+
+
+def _prune(folder: Path) -> None:
+    """Remove what other comparisons have left long ago."""
+    for other in folder.parent.iterdir():
+        with suppress(OSError):
+            if other != folder and time.time() - other.stat().st_mtime > DAYS * 86400:
+                shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,221 @@
+"""A comparison that is stopped: what has finished is answered and kept, and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from compare.cli.command import graphduel
+from compare.errors import CompareError
+from compare.own import journal, run, several, workers
+from compare.own.question import asked_of
+from compare.own.result import Stopped
+from compare.records import results
+from compare.records.cells import Time
+from compare.records.record import Bare, Environment, of
+from compare.run.progress import Reporter
+from tests.compare.test_framework_own import answered
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+JOBS = [(process, arms) for process in range(4) for arms in (("toy-eager", "toy-jit"), ("toy-eager", "toy-slow"))]
+"""The processes of a comparison of two modes with three processes each, in their order."""
+
+
+class Asked:
+    """Stands for the processes; the one of that number is stopped, or the last is none."""
+
+    def __init__(self, monkeypatch, stopped=None):
+        self.jobs, self.stopped = [], stopped
+        monkeypatch.setattr(workers, "ask", self)
+        monkeypatch.setattr(run, "run_job", lambda *_: Bare(environment=Environment()))
+
+    def __call__(self, job, limit, heard):
+        if len(self.jobs) == self.stopped:
+            raise KeyboardInterrupt
+        self.jobs.append((job.process, job.arms))
+        answer = answered(job)
+        answer.environment = Environment()
+        return answer
+
+
+@pytest.fixture
+def step(tmp_path, monkeypatch):
+    """A function's file, with a cache that is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "step.py"
+    path.write_text("loss = 1\n", "utf-8")
+    return path
+
+
+def asked(step, **options):
+    return [asked_of("toy", f"{step}:loss", "", ("jit", "slow"), **{"processes": 3, **options})]
+
+
+def compared(step, resume=False, told=None, **options):
+    return several.compared(asked(step, **options), Reporter, ([] if told is None else told).append, resume=resume)
+
+
+def stopped(monkeypatch, step, at, **options):
+    Asked(monkeypatch, at)
+    with pytest.raises(Stopped) as stop:
+        compared(step, **options)
+    return stop.value.result
+
+
+def kept(step):
+    """The journal of the comparison, as it lies on the disk."""
+    (path,) = (step.parent / "cache").rglob(results.RESULTS)
+    return path
+
+
+def normalised(result):
+    """The records without when and by whom."""
+    return [results.to_json(record) for record in result.records[1:]]
+
+
+@pytest.mark.parametrize("at", range(len(JOBS)))
+def test_what_the_journal_holds_is_what_finished_and_the_rest_is_done_later(monkeypatch, step, at):
+    result = stopped(monkeypatch, step, at)
+    assert (result is None) == (at == 0)
+    assert [(time.process, tuple(time.arms)[-1]) for time in of(results.read(kept(step)), Time)] == [
+        (process, arms[-1].removeprefix("toy-")) for process, arms in JOBS[:at]
+    ]
+    if result:
+        said = " ".join(str(result).split())
+        assert said.startswith(f"Stopped after {at} of {len(JOBS)} processes; missing: ")
+        assert ("times of jit in" in said) == (at < len(JOBS) - 1)
+    rest = Asked(monkeypatch)
+    whole = compared(step, resume=True)
+    assert rest.jobs == JOBS[at:]
+    assert not list((step.parent / "cache").rglob(results.RESULTS))
+    Asked(monkeypatch)
+    assert normalised(whole) == normalised(compared(step))
+
+
+def test_a_result_of_one_process_is_a_ratio_without_an_interval(monkeypatch, step):
+    result = stopped(monkeypatch, step, 4)
+    assert "Cannot tell" not in str(result)
+    assert "in 1 process (an interval needs 3)" in " ".join(str(result).split())
+    assert result.exit_code == 3
+
+
+@pytest.mark.parametrize("cut", [1, 2, 40, 1000])
+def test_a_last_line_that_was_not_written_to_its_end_is_done_again(monkeypatch, step, cut):
+    stopped(monkeypatch, step, 3)
+    os.truncate(kept(step), kept(step).stat().st_size - cut)
+    rest = Asked(monkeypatch)
+    compared(step, resume=True)
+    assert rest.jobs == JOBS[2:]
+
+
+def test_a_journal_that_is_none_begins_anew(monkeypatch, step):
+    stopped(monkeypatch, step, 3)
+    kept(step).write_bytes(b"\0" * 100 + b"\n")
+    rest, told = Asked(monkeypatch), []
+    compared(step, resume=True, told=told)
+    assert rest.jobs == JOBS
+    assert "not a line of graphduel results" in told[0]
+
+
+@pytest.mark.parametrize("change", ["file", "seed", "imported"])
+def test_a_journal_belongs_to_the_file_and_what_was_asked(monkeypatch, step, change):
+    imported = step.with_name("layers.py")
+    imported.write_text("", "utf-8")
+    stopped(monkeypatch, step, 3)
+    if change == "file":
+        step.write_text("loss = 2\n", "utf-8")
+    if change == "imported":
+        look = {"name": "loss", "arms": [], "settings": {}, "source": "", "files": {str(imported): "another digest"}}
+        line = {"schema": results.VERSION, "kind": "first look", **look}
+        with kept(step).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line) + "\n")
+    rest, told = Asked(monkeypatch), []
+    compared(step, resume=True, told=told, seed=int(change == "seed"))
+    assert rest.jobs == JOBS
+    assert told[0].endswith("the comparison begins anew")
+    assert ("layers.py is not what it was" in told[0]) == (change == "imported")
+
+
+def test_more_processes_than_before_go_on(monkeypatch, step):
+    stopped(monkeypatch, step, 5)
+    rest = Asked(monkeypatch)
+    compared(step, resume=True, processes=4)
+    assert rest.jobs == [*JOBS[5:], *((4, arms) for _, arms in JOBS[:2])]
+
+
+def test_what_begins_anew_forgets_what_was_kept(monkeypatch, step):
+    stopped(monkeypatch, step, 5)
+    anew = Asked(monkeypatch)
+    compared(step)
+    assert anew.jobs == JOBS
+
+
+def test_two_at_once_do_not_meet(monkeypatch, step):
+    Asked(monkeypatch)
+    with journal.opened(asked(step)) as first, journal.opened(asked(step)) as second:
+        assert first != second
+        with pytest.raises(CompareError, match=r"cannot go on: .* is being written by process \d+ on this host"):
+            compared(step, resume=True)
+    assert not first.exists()
+    assert not second.exists()
+
+
+def test_what_was_left_long_ago_is_removed(monkeypatch, step):
+    stopped(monkeypatch, step, 5)
+    folder = kept(step).parents[1]
+    os.utime(folder, (1, 1))
+    with journal.opened([replace(asked(step)[0], seed=3)]):
+        assert not folder.exists()
+
+
+def test_the_answer_is_printed_written_and_ends_as_a_stopped_command_does(monkeypatch, step):
+    Asked(monkeypatch, 5)
+    out, answer = step.parent / "out", step.parent / "answer.json"
+    words = ["compare", f"{step}:loss", "--framework", "toy", "--modes", "jit,slow", "--processes", "3"]
+    words += ["--out", str(out), "--json", str(answer)]
+    done = CliRunner().invoke(graphduel, words)
+    assert done.exit_code == 130
+    assert done.stdout.startswith("Stopped after 5 of 8 processes; missing: times of slow in 2 of 3 processes")
+    assert "the same command with --resume goes on" in done.stderr
+    assert len(of(results.read(out / results.RESULTS), Time)) == 5
+    assert "Stopped after 5 of 8" in (out / "report.md").read_text("utf-8")
+    assert json.loads(answer.read_text("utf-8"))["records"][0]["settings"]["stopped"].startswith("after 5 of 8")
+    rest = Asked(monkeypatch)
+    done = CliRunner().invoke(graphduel, [*words, "--resume"])
+    assert done.exit_code == 0
+    assert rest.jobs == JOBS[5:]
+    assert len(of(results.read(out / results.RESULTS), Time)) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [0, 1, 4])
+def test_a_signal_after_so_many_processes(step, ended):
+    """With workers of our engine, which are real."""
+    step.write_text(
+        "import numpy as np\nimport graphs as g\n\n\ndef loss(w, x):\n    return g.sum(g.tanh(x @ w))\n\n\n"
+        "inputs = [(np.ones((4, 4), 'f4'), np.ones((2, 4), 'f4'))]\n",
+        "utf-8",
+    )
+    command = [sys.executable, "-m", "compare", "compare", f"{step}:loss", "--processes", "3", "--seconds", "0.05"]
+    begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = [begun.stderr.readline() for _ in range(ended)]
+    time.sleep(0.0 if lines else 1.0)
+    begun.send_signal(signal.SIGINT)
+    out, said = begun.communicate(timeout=120)
+    assert begun.returncode == 130, said
+    path = list((step.parent / "cache").rglob(results.RESULTS))
+    labels = {record.label for file in path for record in results.read(file)}
+    assert len(labels) in (ended, ended + 1)  # one may have ended as the signal came
+    assert bool(out) == bool(labels)
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    assert done.stderr.count("] ") + len(labels) == 7  # a look, four of times, two of memory
