@@ -109,7 +109,7 @@ def compare(
     questions = _questions(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
     stop: Stopped | None = None
-    with options.stoppable(ctx, "no process has ended, so there is nothing to go on with"), _failing(gate, function):
+    with options.stoppable(ctx, "no process has ended, so that nothing was written"), _failing(gate, function):
         try:
             result = several.compared(questions, progress.reporter, partial(echo, err=True), resume=resume)
         except Stopped as stopped:

@@ -84,7 +84,7 @@ class Runnable(ABC):
     def keep(self, arm: str, results: Mapping[int, Result]) -> None:  # noqa: B027  (there may be no use for it)
         """Take what the first calls of an arm gave."""
 
-    def given(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+    def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
         """What is judged of an arm whose first calls gave these results, which are dropped one by one."""
         for index in tuple(results):
             yield index, results.pop(index)
@@ -290,10 +290,10 @@ class FunctionRunnable(Runnable):
         if arm == self.eager:
             self._first = results
 
-    def given(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+    def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
         """See the base; of eager what it gives when it is called again."""
         if arm != self.eager:
-            yield from super().given(arm, results)
+            yield from super().results_of(arm, results)
             return
         with self._under_way() if self.training else nullcontext():
             for index in results:

@@ -87,7 +87,7 @@ class FirstEpoch:
         if not self.results or self.status != "ok" or self.step is None:
             return  # it was ended before there was anything to compare
         expected = runnable.expected
-        differences = {index: expected[index].less(result) for index, result in runnable.given(arm, self.results)}
+        differences = {index: expected[index].less(result) for index, result in runnable.results_of(arm, self.results)}
         self.results = {}
         nearby = partial(runnable.is_right_nearby, self.step, arm)
         row = self.judged = judged(differences, expected, runnable.moves, nearby)
