@@ -77,14 +77,14 @@ def test_the_differences_on_purpose_are_few_and_each_has_a_reason() -> None:
 
 
 SHARDS = 20
-EVERY = 23
+EVERY = 97
 """Of the many more inputs that PyTorch has for numeric ops one in so many is tried."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_nothing_is_wrong(shard: int) -> None:
-    asked = Asked(), Asked(reference=True, every=EVERY, dtypes=("float64", "int64"))
+    asked = Asked(), Asked(reference=True, every=EVERY, dtypes=("float64",))
     rows = [row_of(op, what, dynamic) for op in samples.op_db[shard::SHARDS] for what in asked]
     faults = (*comparing.WRONG, comparing.RAW, comparing.ANSWERED)
     assert [line for row in rows for name, line in row.lines if name in faults] == []

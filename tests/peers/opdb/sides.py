@@ -169,7 +169,7 @@ class Side:
             buffer = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
             buffer[..., ::2] = array
             array = buffer[..., ::2]
-        elif self._layout == "turned":
+        elif self._layout == "turned" and array.ndim:
             array = np.asfortranarray(array)
         tensor = self.space.from_numpy(array)
         return (tensor.clone() if self._layout in (LAYOUTS[0], "shared") else tensor).requires_grad_(requires_grad)
