@@ -29,9 +29,6 @@ class Cost:
 
 _NOTHING = Cost(0, 0)
 
-# Of their first input these read as much as they return, not all of it.
-_GATHERS = ("take", "take_along_axis")
-
 
 def node_cost(node: Node) -> Cost:
     """The cost of one node: each distinct input is read once, the result is written once. A view moves nothing.
@@ -58,7 +55,7 @@ def _accesses(node: Node) -> Iterator[Size]:
     yield node.spec.nbytes
     for source in dict.fromkeys(node.inputs):
         whole = source.spec.nbytes
-        part = node.op.name in _GATHERS and source is node.inputs[0]
+        part = node.op.gathers and source is node.inputs[0]
         yield dims.minimum(whole, node.spec.nbytes) if part else whole
 
 

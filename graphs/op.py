@@ -198,6 +198,7 @@ class Op:
     parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
     zero_safe   the rules make zeros of a zero cotangent, whatever the values are; the library's own do so where they
               read no value, which need not be said
+    gathers   of its first input the kernel reads no more elements than it returns
     rule_fails  a rule may raise for values that the kernel takes; what is not said is said of rules of a user's alone
     listed    it is found by its name; what an engine has for itself is not
     """
@@ -222,6 +223,7 @@ class Op:
         parts: Callable[..., Any] | None = None,
         zero_safe: bool = False,
         rule_fails: bool | None = None,
+        gathers: bool = False,
         listed: bool = True,
         doc: str = "",
     ) -> None:
@@ -244,6 +246,7 @@ class Op:
         self.zero_safe = zero_safe or (
             bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
         )
+        self.gathers = gathers
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__

@@ -148,9 +148,10 @@ def movement(
     parts: Callable[..., Any] | None = None,
     again: Prepare | None = None,
     zero_safe: bool = False,
+    gathers: bool = False,
 ) -> Op:
     """An op that moves elements and computes nothing; a `view` may share its input's memory."""
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
-        parts=parts, again=again, zero_safe=zero_safe, doc=doc,
+        parts=parts, again=again, zero_safe=zero_safe, gathers=gathers, doc=doc,
     )  # fmt: skip

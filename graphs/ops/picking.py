@@ -124,6 +124,7 @@ take: Op = movement(
     prepare=checked(_prepare_take, _infer_take),
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
     zero_safe=True,
+    gathers=True,
 )
 
 
@@ -277,6 +278,7 @@ take_along_axis: Op = movement(
     None,
     prepare=_prepare_along,
     zero_safe=True,
+    gathers=True,
 )
 add_along_axis: Op = movement(
     "add_along_axis",

@@ -221,7 +221,7 @@ CASES = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@together("place,way,poison", CASES, ids=lambda part: getattr(part, "__name__", part), quick=20)
+@together("place,way,poison", CASES, ids=lambda part: getattr(part, "__name__", part), quick=8)
 def test_what_no_round_and_no_branch_reads_does_not_reach_the_gradient_at_any_order(place, way, poison):
     (derivative, options), (op, value) = WAYS[way], POISON[poison]
     x = np.array([value])

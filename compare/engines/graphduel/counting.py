@@ -144,8 +144,7 @@ def _kernel(node: Node) -> Terms:
         return {"elementwise kernels": 1.0, **work, "short rows": _rows(node)}
     if family == "reduction":
         return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
-    gathers = op.name in ("take", "take_along_axis")
-    moved = size_of(node) if gathers else max(map(size_of, (node, *node.inputs)))
+    moved = size_of(node) if op.gathers else max(map(size_of, (node, *node.inputs)))
     kind = "scattering" if op.name.startswith("scatter") else family
     return {f"{kind} kernels": 1.0, "elements that others move": moved / 4}
 
