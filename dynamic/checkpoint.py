@@ -67,8 +67,32 @@ def checkpoints_by(runner: Runner) -> Iterator[None]:
         _runner.reset(before)
 
 
-class _Enough(Exception):  # noqa: N818  (no error: all that was dropped is there)
-    pass
+class EnoughError(Exception):
+    """No error: all that was dropped is there again, and the second run ends."""
+
+
+_pending: ContextVar[list[bool] | None] = ContextVar("pending", default=None)
+
+
+def end_second_run() -> None:
+    """Raise EnoughError: now, or at the end of what is one op to PyTorch."""
+    pending = _pending.get()
+    if pending is None:
+        raise EnoughError
+    pending.append(True)
+
+
+@contextmanager
+def one_op() -> Iterator[None]:
+    """What follows an op inside belongs to it: a second run does not end in between."""
+    pending = list[bool]()
+    before = _pending.set(pending)
+    try:
+        yield
+    finally:
+        _pending.reset(before)
+    if pending:
+        raise EnoughError
 
 
 class _Segment:
@@ -129,12 +153,12 @@ class _Segment:
             if type(edge) is Node and edge.sequence > start:
                 recorded[edge.sequence - start] = edge
                 if edge.sequence - start == self.times[-1] and self._are_these(recorded):
-                    raise _Enough
+                    end_second_run()
 
         with grad_mode.enable_grad(), _RunAgain(self.generators, self.leaves, note):
             try:
                 return list(filter(_has_saved, _nodes_since(start, self.f(*args, **kwargs))))
-            except _Enough:
+            except EnoughError:
                 return [recorded[time] for time in self.times]
             except Exception as error:
                 error.add_note(f"in the second run of the checkpoint at {self.line}")

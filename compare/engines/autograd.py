@@ -68,11 +68,11 @@ class _Step(Bindable):
         import autograd
         from autograd.tracer import Box, getval
 
-        function, returned = self.loss, None
+        function, returned = self.loss, list[Any]()
 
         def loss(*args: Any) -> Any:
-            nonlocal returned
-            value = returned = function(*args)
+            value = function(*args)
+            returned[:] = [value]
             if not isinstance(value, Box):
                 value = loss_in(value)
             if np.shape(getval(value)):
@@ -82,7 +82,7 @@ class _Step(Bindable):
         differentiated = autograd.value_and_grad(loss, self.argnum)
 
         def result(gradients: tuple[Any, Any]) -> tuple[Any, Any]:
-            return optree.tree_map(getval, returned, none_is_leaf=True), gradients[1]
+            return optree.tree_map(getval, returned[0], none_is_leaf=True), gradients[1]
 
         return BoundCall(partial(differentiated, *args), result)
 

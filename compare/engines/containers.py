@@ -103,13 +103,17 @@ class CallContainers:
     ) -> None:
         self.at_leaf = at_leaf
         self.plain = list(map(apart, calls)) if plain is None else plain
-        layouts = map(optree.tree_structure, self.plain)
+        layouts = [_layout(args) for args in self.plain]
         self._likes = dict(reversed(list(zip(layouts, calls, strict=True))))
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
         """Arguments in the classes of the first call of their layout; as they are where there is none."""
-        like = self._likes.get(optree.tree_structure(tuple(args)))
+        like = self._likes.get(_layout(tuple(args)))
         if like is None:
             return args
         made: Sequence[Any] = together(like, tuple(args), self.at_leaf)
         return made
+
+
+def _layout(args: Any) -> optree.PyTreeSpec:
+    return optree.tree_structure(args)

@@ -39,8 +39,13 @@ class Kinds:
 
     def leaves(self, tree: Any) -> list[Any]:
         """What a container holds, of whichever class; a module is one leaf, also where it is a container itself."""
-        leaves: list[Any] = []
-        self.mapped(lambda leaf: leaves.append(leaf) or leaf, tree)
+        leaves = list[Any]()
+
+        def note(leaf: Any) -> Any:
+            leaves.append(leaf)
+            return leaf
+
+        self.mapped(note, tree)
         return leaves
 
     def mapped(self, f: Any, tree: Any) -> Any:

@@ -53,10 +53,10 @@ class Piece:
 
     same: Callable[[], bool] = lambda: True
     back: Callable[[], None] = lambda: None
-    rewind: Callable[[], None] = lambda: None
     parts: Iterable[Any] = ()
     of: Any = None
     is_argument: bool = False
+    rewind: Callable[[], None] = lambda: None
 
 
 Kept = Callable[[Any], Piece | None]
@@ -365,7 +365,11 @@ def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = l
             kind.clear(value)
             (kind.update if kind is set else kind.extend)(value, map(iterators.renewed, before))
 
-    return Piece(same, back, back if all(map(iterators.runs_out, before)) else Piece.rewind)
+    def rewind() -> None:
+        if all(map(iterators.runs_out, before)):
+            back()
+
+    return Piece(same, back, rewind=rewind)
 
 
 def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[Any], bool]) -> Piece:
@@ -395,7 +399,7 @@ def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[An
             if iterators.runs_out(held) and key in value:
                 kind.__setitem__(value, key, iterators.renewed(held))
 
-    return Piece(same, back, rewind)
+    return Piece(same, back, rewind=rewind)
 
 
 def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
@@ -414,7 +418,11 @@ def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Pi
                 holder, name, iterators.renewed(before)
             )
 
-    return Piece(same, back, back if iterators.runs_out(before) else Piece.rewind)
+    def rewind() -> None:
+        if iterators.runs_out(before):
+            back()
+
+    return Piece(same, back, rewind=rewind)
 
 
 def _own(holder: Any, name: str) -> Any:
@@ -437,7 +445,11 @@ def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
         else:
             del place.space[place.name]
 
-    return Piece(same, back, back if iterators.runs_out(before) else Piece.rewind)
+    def rewind() -> None:
+        if iterators.runs_out(before):
+            back()
+
+    return Piece(same, back, rewind=rewind)
 
 
 # Iterators ------------------------------------------------------------------------------------------------------------

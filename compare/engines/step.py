@@ -224,9 +224,9 @@ class Step:
     def epoch(self) -> None:
         """Every example once."""
         with self.within():
-            self.runs()
+            self.run_each()
 
-    def runs(self) -> None:
+    def run_each(self) -> None:
         """The runs of an epoch; to be called `within`."""
         for index in range(len(self.examples)):
             self.bind(index).run()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.engines.state import Piece, Snapshot
+from compare.engines.state import Piece, Snapshot, turns_of
 
 COUNT = 0
 TABLE = {"steps": 0, "seen": [1, 2], "sums": {"w": np.zeros(3)}}
@@ -194,3 +194,32 @@ def test_objects_that_build_themselves_keep_what_they_have_built():
     weight += 1
     before.restore()
     assert built.weights[0].tolist() == [0, 0]
+
+
+def test_what_runs_out_begins_anew_and_what_is_made_and_trained_stays():
+    """As a schedule does that ends, whose optimizer keeps the sums that it has made."""
+    group, kept, weight = {"lr": 0.1, "betas": (0.9, 0.99), "of": []}, {}, np.ones(2)
+    rates, taken = iter([0.3, 0.2, 0.1]), 0
+
+    def step(x):
+        nonlocal taken
+        taken += 1
+        group["lr"] = next(rates)
+        group["betas"] = (taken, taken)
+        kept.setdefault("sums", np.zeros(2))[:] += x
+        weight[:] -= group["lr"]
+        return weight.sum()
+
+    start = Snapshot(step, [], nothing)
+    for _ in range(3):
+        step(1.0)
+    start.rewind()
+    assert (taken, group["lr"], group["betas"]) == (0, 0.1, (0.9, 0.99))
+    assert kept["sums"].tolist() == [3.0, 3.0]
+    assert weight[0] < 1
+    turns = turns_of(Snapshot(step, [], nothing), [lambda: [step(1.0) for _ in range(3)]])
+    turns.block()
+    assert (taken, kept["sums"].tolist()) == (0, [3.0, 3.0])
+    assert next(rates) == 0.3
+    with pytest.raises(StopIteration):
+        turns_of(Snapshot(step, [], nothing), [lambda: [step(1.0) for _ in range(4)]])

@@ -224,6 +224,14 @@ def test_the_second_run_ends_with_the_last_saved_value_as_in_pytorch():
     assert {name: seen.count(name) for name in seen} == {"first": 2, "in between": 2, "after the last": 1}
 
 
+def test_running_statistics_are_of_the_op_that_normalizes():
+    """They change in each run, as in PyTorch, also where nothing is saved after it."""
+    norm = dynamic.nn.BatchNorm1d(6, momentum=0.5)
+    g.sum(checkpoint(norm, leaf(X.astype(np.float32))) * 2).backward()
+    assert int(norm.num_batches_tracked) == 2
+    np.testing.assert_allclose(norm.running_mean.numpy(), 0.75 * X.mean(0), rtol=1e-5)
+
+
 def test_what_saves_nothing_does_not_run_again():
     runs = []
 

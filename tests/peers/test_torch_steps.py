@@ -28,8 +28,7 @@ def adapter():
     found = frameworks.named("torch")
     if found.missing:
         pytest.skip(found.missing)
-    found.start(0)
-    found.bounded()
+    found.start(0, doubles=None)
     return found
 
 

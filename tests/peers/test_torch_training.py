@@ -20,8 +20,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(autouse=True)
 def adapter():
     found = engines.named("torch")
-    found.start(0)
-    found.bounded()
+    found.start(0, doubles=None)
     dynamo.forget()
     return found
 

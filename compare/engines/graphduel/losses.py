@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,17 @@ class _WrittenLoss(StandingStep):
     def __init__(self, program: LossProgram, *, takes_gradients: bool) -> None:
         super().__init__(program)
         self.takes_gradients = takes_gradients
-        self.mode = dynamic.enable_grad if takes_gradients or program.differentiates else dynamic.no_grad
 
-    def load(self, params: Mapping[str, Any] | None = None) -> None:
+    def mode(self) -> AbstractContextManager[Any]:
         """See the base."""
-        for name, tensor in self.program.params.items() if params else ():
-            np.copyto(array_of(tensor), as_array(params[name]))
+        records = self.takes_gradients or self.program.differentiates
+        return dynamic.enable_grad() if records else dynamic.no_grad()
+
+    def load(self, *state: Any) -> None:
+        """See the base: the parameters, where there are any."""
+        if self.program.params:
+            for name, tensor in self.program.params.items():
+                np.copyto(array_of(tensor), as_array(state[0][name]))
 
     def run(self, call: Callable[[], Any], args: tuple[Any, ...]) -> Callable[[], Any]:
         """See the base."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +93,8 @@ class StandingProgram(ABC):
         self.labels = kinds.labels(function, brought, self.tensors)
         self.start.others = list(self.tensors.values())
         names = {id(tensor): name for name, tensor in self.tensors.items()}
-        modules = [m for value in self.values if isinstance(value, kinds.module) for m in value.modules()]
+        outer: list[Any] = [value for value in self.values if isinstance(value, kinds.module)]
+        modules = [inner for module in outer for inner in module.modules()]
         spaces = [*map(vars, modules), *(vars(value) for value in self.values if _has_attributes(value))]
         spaces += _containers([*(v for space in spaces for v in space.values()), *(p.read() for p in code.places)])
         places = [(space, key) for space in {id(space): space for space in spaces}.values() for key in _keys(space)]
@@ -246,8 +247,9 @@ class StandingStep(Bindable):
         run = self.run(partial(program.function, *call), own)
         return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), within)
 
-    mode: ClassVar[Callable[[], Any]] = dynamic.enable_grad
-    """Where it runs."""
+    def mode(self) -> AbstractContextManager[Any]:
+        """Where it runs."""
+        return dynamic.enable_grad()
 
     def load(self, *state: Any) -> None:
         """Let the objects of the file hold a state."""
@@ -263,7 +265,7 @@ class StandingStep(Bindable):
     def turns(self, step: Step) -> Turns:
         """See the base: what an epoch changes is brought back before each block, arguments before each call."""
         with step.within():
-            return turns_of(self.program.snapshot_of(self.bound), [step.runs])
+            return turns_of(self.program.snapshot_of(self.bound), [step.run_each])
 
 
 def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
@@ -303,7 +305,7 @@ class Standing:
     @property
     def methods(self) -> Mapping[str, Any]:
         """What a symbol can do besides."""
-        return {"_assign": self._assign_of(), "data": property(lambda symbol: symbol, rebound)}
+        return {"_assign": self._assign_of(), "data": property(lambda symbol: symbol, _set_data)}
 
     def _assign_of(self) -> Callable[..., Symbol]:
         sound = vars(Symbol)["_assign"]
@@ -325,6 +327,10 @@ class Standing:
 def _renamed(symbol: Symbol) -> Symbol:
     """Another symbol for the same value: what changes the one changes no argument of the trace."""
     return Symbol(symbol.builder, symbol.node, symbol.weak)
+
+
+def _set_data(symbol: Symbol, value: Any) -> None:
+    rebound(symbol, value)
 
 
 def rebound(symbol: Symbol, value: Any) -> Symbol:

@@ -21,7 +21,7 @@ from compare.engines.graphduel.tensors import array_of, as_array, pulled
 from compare.engines.reached import is_users_class
 from compare.errors import UnsupportedError
 from dynamic import Tensor, enable_grad
-from dynamic.checkpoint import Generators, checkpoints_by
+from dynamic.checkpoint import EnoughError, Generators, checkpoints_by, end_second_run
 from dynamic.optim.optimizer import Optimizer
 from dynamic.optim.optimizers import RuledOptimizer
 from graphs import dispatch, tree
@@ -170,10 +170,6 @@ class _Checkpoint(NamedTuple):
     ops: int
 
 
-class _Enough(Exception):  # noqa: N818  (no error: PyTorch ends a second run where all that was saved is there)
-    pass
-
-
 class _Again(Block):
     """Inside, a checkpoint runs again: it draws as before, and ends after its ops."""
 
@@ -187,7 +183,7 @@ class _Again(Block):
         def ending(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
             result = bind(op, args, attrs)
             if self.traced.ops >= most:
-                raise _Enough
+                end_second_run()
             return result
 
         dispatch.interpret(Symbol, ending)
@@ -257,7 +253,7 @@ class _Traced(Standing):
             try:
                 with _Again(self, call):
                     call.f(*call.args, **call.kwargs)
-            except _Enough:
+            except EnoughError:
                 pass
 
     # What a parameter can do in PyTorch, and a symbol cannot ------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynamic.checkpoint import one_op
 from dynamic.grad_mode import no_grad
 from dynamic.inplace import assign, is_view
 from dynamic.nn.functional.common import Array, check_dtypes
@@ -53,8 +54,10 @@ def batch_norm(
     if dims.same(count, 0):  # there is nothing to bring anywhere, and nothing to learn for the running statistics
         nothing = np.zeros(shape_of(input)[1].__index__(), dtype_of(input))
         return ops.batch_norm(input, weight, bias, mean=nothing, variance=nothing, eps=eps)
-    result, mean, variance = normalized_batch(input, weight, bias, eps)
-    if running_mean is not None and running_var is not None:
+    if running_mean is None or running_var is None:
+        return normalized_batch(input, weight, bias, eps)[0]
+    with one_op():
+        result, mean, variance = normalized_batch(input, weight, bias, eps)
         _move("batch_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("batch_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
     return result

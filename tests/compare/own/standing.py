@@ -77,7 +77,7 @@ def main() -> None:
     found = {}
     path = options.file.resolve()
     functions = {k: v for k, v in vars(origin.import_file(path)).items() if isinstance(v, FunctionType)}
-    names = [k for k, f in functions.items() if Path(f.__code__.co_filename) == path and k not in MAKERS]
+    names = [k for k, f in functions.items() if Path(f.__code__.co_filename) == path and k not in (*MAKERS, "_")]
     for name in options.names or names:
         arms = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
         question = asked(options.engine, options.file, name, options.numbers, arms)
