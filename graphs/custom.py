@@ -107,22 +107,22 @@ def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> F
 
 def _rule(name: str, rule: Function, inputs: list[str], options: list[str]) -> Rule:
     """The rule with what its parameters stand for, by forward's names of the inputs and options."""
-    known: dict[str, Residual] = {"out": OUT}
+    residuals: dict[str, Residual] = {"out": OUT}
     for i, own in enumerate(inputs):
-        known |= {own: of_input(i), f"{own}_shape": of_input(i, "shape"), f"{own}_dtype": of_input(i, "dtype")}
-    twice = [option for option in options if option in known]
+        residuals |= {own: of_input(i), f"{own}_shape": of_input(i, "shape"), f"{own}_dtype": of_input(i, "dtype")}
+    twice = [option for option in options if option in residuals]
     if twice:
         raise TypeError(f"{name}: a gradient rule takes {twice[0]} for what an input has; rename the option")
-    known |= {option: of_option(option) for option in options}
+    residuals |= {option: of_option(option) for option in options}
     free = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     asked = [p for p in inspect.signature(rule).parameters.values() if p.kind not in free][1:]
-    names = [p.name for p in asked if p.name in known or p.default is p.empty]
-    unknown = [own for own in names if own not in known]
+    names = [p.name for p in asked if p.name in residuals or p.default is p.empty]
+    unknown = [own for own in names if own not in residuals]
     if unknown:
-        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(known)}")
+        raise TypeError(f"{name}: a gradient rule asks for {unknown[0]}; it may name {', '.join(residuals)}")
 
     @functools.wraps(rule)
     def apply(g: Array, *values: Any) -> Any:
         return rule(g, **dict(zip(names, values, strict=True)))
 
-    return Rule(apply, [known[own] for own in names])
+    return Rule(apply, [residuals[own] for own in names])

@@ -206,18 +206,18 @@ class _Pull(NamedTuple):
 
     def _where(self, reach: Partial, contributions: Iterable[tuple[Node, Any]]) -> Iterable[tuple[Node, Any]]:
         """The contributions, made in a branch that is taken where a tape would make them; zeros elsewhere."""
-        given: list[Node] = []
+        sources: list[Node] = []
 
         def applied() -> list[Any]:
             pairs = list(contributions)
-            given[:] = [source for source, _ in pairs]
+            sources[:] = [source for source, _ in pairs]
             return [g for _, g in pairs]
 
         def zeros() -> list[Any]:
-            return [zeros_like(Symbol(self.builder, source)) for source in given]
+            return [zeros_like(Symbol(self.builder, source)) for source in sources]
 
         made = Tracer().switch(logical_not(reach.flag()), (applied, zeros), ())
-        return zip(given, made, strict=True)
+        return zip(sources, made, strict=True)
 
     def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
         """Each input that wants a cotangent, with its contribution."""

@@ -107,8 +107,8 @@ def _erf(b: LoopBuilder, x: Value) -> Value:
     is_far = test(
         b, "gt", b.op("abs", limited), b.constant(_LAST_BELOW_ONE, x.type)
     )  # the ratio, fused, rounds below 1
-    one = b.op("copysign", b.constant(1.0, x.type), limited)
-    return b.op("select", is_far, one, inside, type=x.type)
+    unit = b.op("copysign", b.constant(1.0, x.type), limited)
+    return b.op("select", is_far, unit, inside, type=x.type)
 
 
 _LAST_BELOW_ONE = float(np.nextafter(np.float32(ONE_IN_SINGLE), np.float32(0)))
