@@ -22,7 +22,12 @@ def names_in(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], cod
     for value in code.values:
         if is_users_class(type(value)):
             names |= {id(inner): name for name, inner in getattr(value, "__dict__", {}).items()}
-    names |= {id(place.read()): place.name for place in code.places}
+    for place in code.places:
+        value = place.read()
+        names |= {id(value): place.name}
+        if type(value) in (list, tuple, dict):
+            inside = zip(optree.tree_paths(value), optree.tree_leaves(value), strict=True)
+            names |= {id(leaf): place.name + "".join(f"[{key!r}]" for key in path) for path, leaf in inside}
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -3,7 +3,7 @@
 An array is right where it is no further from the wider numbers than the plain mode is, times FACTOR. That factor is for
 errors that are samples of one thing: those of another order of the same sums. Below one part of the table it is right
 in any case, as a part of its own size. Without wider numbers the table alone says how far it may be from what the plain
-mode gives. Where the plain mode gives NaN or infinity and wider numbers do not, any finite number may stand.
+mode gives. Where the plain mode gives NaN or infinity and wider numbers do not, anything may stand.
 
 An array that the plain mode is further from than the table says is ill-conditioned. A mode may then be as far off as
 rounding alone puts the plain mode, which is measured (`compare.instruments.rounding`), and in the directions in which
@@ -145,8 +145,8 @@ class Standard:
         """
         alone = self._other is None and self.dtype != "float64"
         shares = []
-        for k, (leaf, scale) in enumerate(zip(self.wider or self.leaves, self._scales, strict=True)):
-            own = largest(leaf.array) / scale if scale and not is_exact(leaf.array) else 0.0
+        for k, (leaf, right, scale) in enumerate(zip(self.leaves, self._right, self._scales, strict=True)):
+            own = largest(right) / scale if scale and not is_exact(leaf.array) else 0.0
             unknown = alone and np.asarray(leaf.array).dtype in (np.float64, np.complex128)
             has_digits = not self._distances or self._distances[k] <= DIGIT * own
             shares.append(own if own and has_digits and not unknown else 1.0)
@@ -208,10 +208,21 @@ class Standard:
     @cached_property
     def _scales(self) -> list[float]:
         """What differences are divided by: the size of each array, or a part of the largest of its kind."""
-        expected = self.wider or self.leaves
-        kinds = {leaf.kind: [other.array for other in expected if other.kind == leaf.kind] for leaf in expected}
+        kinds: dict[tuple[int, str], list[Any]] = {}
+        for leaf, array in zip(self.leaves, self._right, strict=True):
+            kinds.setdefault(leaf.kind, []).append(array)
         scales = {kind: iter(scales_of(arrays)) for kind, arrays in kinds.items()}
-        return [next(scales[leaf.kind]) for leaf in expected]
+        return [next(scales[leaf.kind]) for leaf in self.leaves]
+
+    @cached_property
+    def _right(self) -> list[Any]:
+        """What the plain mode must give, where it is finite: what it overflows on has no part in a size."""
+        plain = self._arrays(self.leaves)
+        exact = self._arrays(self.wider) if self.wider else [None] * len(plain)
+        return [
+            array if wider is None or is_exact(array) else np.where(np.isfinite(wide(array)), wide(wider), np.nan)
+            for array, wider in zip(plain, exact, strict=True)
+        ]
 
     @staticmethod
     def _arrays(leaves: Sequence[ResultLeaf]) -> list[Any]:
@@ -273,15 +284,15 @@ def _shape(result: Result) -> list[Any]:
 def _expected(actual: Any, plain: Any, exact: Any) -> Any:
     """What an array must be, element by element: as exact as there is, and as the plain mode where that is not finite.
 
-    There any finite number may stand where the exact one is finite, and for an integer the exact one may.
+    There anything may stand where the exact one is finite, and for an integer the exact one may.
     """
     if exact is None or not np.shape(actual) == np.shape(plain) == np.shape(exact):
         return plain
     if is_exact(plain):
         return np.where(np.equal(actual, exact), exact, plain) if is_exact(actual) else plain
     actual, plain, exact = map(wide, (actual, plain, exact))
-    either = np.where(np.isfinite(actual) & np.isfinite(exact), actual, plain)
-    return np.where(np.isfinite(plain), np.where(np.isfinite(exact), exact, plain), either)
+    if_infinite = np.where(np.isfinite(exact), actual, plain)
+    return np.where(np.isfinite(plain), np.where(np.isfinite(exact), exact, plain), if_infinite)
 
 
 def _words(actual: Any, plain: Any) -> str:
@@ -444,7 +455,7 @@ def _nothing(lost: Sequence[tuple[ResultLeaf, int]], call: int) -> str | None:
     others = f", and {len(lost) - 1} more arrays" if len(lost) > 1 else ""
     return (
         f"{leaf.named(call)} is NaN or infinite in {count:,} of {np.size(leaf.array):,} elements in the plain mode "
-        f"too{others}: there only NaN and infinity were compared"
+        f"too{others}: no size was compared there"
     )
 
 

@@ -298,11 +298,18 @@ def test_where_the_plain_mode_is_infinite_any_number_may_stand_and_the_answer_sa
     row = verdict((np.float32([1, 5, np.nan, 2]), ()), Moves(), reference)
     assert row.fault is None
     assert row.warning == (
-        "the output in call 1 is NaN or infinite in 2 of 4 elements in the plain mode too: "
-        "there only NaN and infinity were compared"
+        "the output in call 1 is NaN or infinite in 2 of 4 elements in the plain mode too: no size was compared there"
     )
+    assert verdict((np.float32([1, np.nan, np.inf, 2]), ()), Moves(), reference).fault is None
     for wrong in ([1, 5, 4, 2.1], [np.nan, 5, 4, 2]):
         assert verdict((np.float32(wrong), ()), Moves(), reference).fault
+
+
+def test_what_the_plain_mode_overflows_on_has_no_part_in_the_size_of_an_array():
+    reference = Standard((np.float32([1, np.inf]), ()), (np.array([1.0, 1e42]), ()))
+    assert verdict((np.float32([1.01, np.inf]), ()), Moves(), reference).fault.endswith(
+        "is off by 0.01, allowed 0.0001"
+    )
 
 
 def test_a_mode_that_is_off_here_and_right_nearby_stands_on_the_other_side_of_a_jump():

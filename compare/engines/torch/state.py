@@ -32,10 +32,10 @@ def state_reader(
     code = ReachedCode(function)
     arguments: Any = list(calls)
     values: list[Any] = [*optree.tree_leaves(arguments), *code.values]
-    modules = _modules(values, names_in(function, calls, code))
+    names = names_in(function, calls, code)
+    modules = _modules(values, names)
     loose = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
     loose += [piece.of for piece in changed if not piece.is_argument and isinstance(piece.of, torch.Tensor)]
-    names = {id(place.read()): place.name for place in code.places}
     alone = [_Place({"": value}, "", f"the tensor `{names.get(id(value), k)}`") for k, value in enumerate(loose)]
     places = list(_once([*_places(modules, trains=trains), *(alone if trains else _plain(alone))]))
     optimizers = [value for value in values if trains and isinstance(value, torch.optim.Optimizer)]
