@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ class ResultLeaf(NamedTuple):
     def named(self, call: int) -> str:
         """What messages call it: `the gradient of `fc.weight` in call 2`."""
         if self.part == 2:
-            return f"{self.path[0]} after call {call + 1}"
+            return f"{self.path[0] if self.path else _PARTS[2]} after call {call + 1}"
         place = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in self.path).removeprefix(".")
         return f"{_PARTS[self.part]}{f' of `{place}`' if place else ''} in call {call + 1}"
 
@@ -239,8 +240,7 @@ class Standard:
             return self._seen(result)
         leaves, plain = leaves_of(result), self._arrays(self.leaves)
         if _shape(result) != _shape(self.plain) or (exact is not None and len(exact) != len(plain)):
-            others = dict.fromkeys(range(len(plain)), ANOTHER)
-            return Difference([math.inf] * max(len(plain), 1), [np.empty(0, np.float32)] * len(plain), others)
+            return self._other_structure(result)
         actual = self._arrays(leaves)
         wider = self._arrays(exact) if exact is not None else [None] * len(plain)
         expected = [_expected(*each) for each in zip(actual, plain, wider, strict=True)]
@@ -252,11 +252,19 @@ class Standard:
         whole = {k: np.asarray(array) for k, array in enumerate(actual) if is_exact(array) and (always or k in faults)}
         return Difference(errors, arrays, faults, whole)
 
+    def _other_structure(self, result: Result) -> Difference:
+        """Infinite in the parts whose structure is another, or in all where none is there to say it."""
+        parts = {k for k, pair in enumerate(zip_longest(_shape(result), _shape(self.plain))) if pair[0] != pair[1]}
+        wrong = [k for k, leaf in enumerate(self.leaves) if leaf.part in parts] or range(len(self.leaves))
+        errors = [math.inf if k in wrong else 0.0 for k in range(max(len(self.leaves), 1))]
+        errors = errors if self.leaves else [math.inf]
+        return Difference(errors, [np.empty(0, np.float32)] * len(self.leaves), dict.fromkeys(wrong, ANOTHER))
+
     def _seen(self, result: Result) -> Difference:
         """What can be seen of a result that is no other's: structure, shapes, and NaN or infinity for numbers."""
         leaves = leaves_of(result)
         if _shape(result) != _shape(self.plain):
-            return Difference([math.inf] * len(self.leaves), faults=dict.fromkeys(range(len(leaves)), ANOTHER))
+            return self._other_structure(result)
         faults = {}
         for place, (actual, plain) in enumerate(zip(self._arrays(leaves), self._arrays(self.leaves), strict=True)):
             lost = not is_exact(actual) and np.all(np.isfinite(wide(plain))) and not np.all(np.isfinite(wide(actual)))
@@ -377,7 +385,8 @@ def _call(
             return "it gives something where nothing is expected"
         said = next((each.faults[k] for each in call if k in each.faults), "")
         off, allowed = (size / reference.shares[k] for size in (errors[k], limits[k]))
-        return f"{leaves[k].named(index)} {said or f'is off by {off:.3g}{where}, allowed {allowed:.3g}'}"
+        leaf = leaves[k]._replace(path=()) if said == ANOTHER else leaves[k]
+        return f"{leaf.named(index)} {said or f'is off by {off:.3g}{where}, allowed {allowed:.3g}'}"
 
     if len(errors) != len(leaves):
         return row._replace(fault=fault(errors, [0.0] * len(errors)))
