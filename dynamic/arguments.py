@@ -99,9 +99,9 @@ def _data(leaf: Any) -> Any:
 def _variable(leaf: Any) -> Tensor:
     """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
     if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
-        if isinstance(leaf, Tensor) and leaf.requires_grad and grad_mode.is_grad_enabled():
+        if issubclass(type(leaf), Tensor) and leaf.requires_grad and grad_mode.is_grad_enabled():
             return identity(leaf)
-        leaf = as_array(leaf, None) if isinstance(leaf, Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
+        leaf = as_array(leaf, None) if issubclass(type(leaf), Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
         if leaf.dtype.kind != "f":
             raise NotDifferentiableError(
                 located(f"gradient with respect to {leaf.dtype} values; convert them to a float")

@@ -19,6 +19,8 @@ from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
 from graphs.torch import devices, dtypes
 from graphs.torch.guard import guard, guarded
+from graphs.torch.methods import TorchNames
+from graphs.torch.promotion import number
 from graphs.torch.words import as_dtype, sizes
 
 __all__ = [
@@ -136,7 +138,7 @@ def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: A
 
 def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """One value everywhere."""
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value = fill_value.item() if issubclass(type(fill_value), Tensor) else number(fill_value)
     kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
     return made(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
 
@@ -295,8 +297,12 @@ def new(self: Tensor, *data: Any) -> Tensor:
     return view
 
 
-Tensor.new, Tensor.new_tensor, Tensor.new_full = guarded(new), guarded(new_tensor), guarded(new_full)
-Tensor.new_ones, Tensor.new_zeros, Tensor.new_empty = guarded(new_ones), guarded(new_zeros), guarded(new_empty)
+TorchNames.new, TorchNames.new_tensor, TorchNames.new_full = guarded(new), guarded(new_tensor), guarded(new_full)
+TorchNames.new_ones, TorchNames.new_zeros, TorchNames.new_empty = (
+    guarded(new_ones),
+    guarded(new_zeros),
+    guarded(new_empty),
+)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:

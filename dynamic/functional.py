@@ -214,7 +214,7 @@ def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | N
 
 def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
-    if isinstance(leaf, Tensor):
+    if issubclass(type(leaf), Tensor):
         return _computed(identity(leaf)) if _computed(leaf)._edge in edges else leaf
     is_array = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
     return wrap(np.asarray(leaf)) if is_array else leaf

@@ -102,7 +102,7 @@ def _gradient(
 ) -> Tensor | None:
     gradient = reached.get(source._edge)
     if gradient is not None:
-        return gradient if isinstance(gradient, Tensor) else wrap(inplace.owned(gradient, handed_out))
+        return gradient if issubclass(type(gradient), Tensor) else wrap(inplace.owned(gradient, handed_out))
     if zeros:
         return wrap(np.zeros(source.shape, source.dtype))
     if unused:
@@ -137,7 +137,7 @@ def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
 def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
     """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
     held = leaf.grad
-    if isinstance(cotangent, Tensor):
+    if issubclass(type(cotangent), Tensor):
         leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
         leaf.grad = wrap(inplace.owned(cotangent, handed_out))
@@ -186,7 +186,7 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
         seed = np.ones(data.shape, data.dtype) if data.shape else np.array(1, data.dtype)
     else:
         reverse.check_seed(output, seed)
-        seed = seed if isinstance(seed, Tensor) and create_graph else _copy(seed, data.dtype)
+        seed = seed if issubclass(type(seed), Tensor) and create_graph else _copy(seed, data.dtype)
     reverse.arrive(cotangents, edge, wrap(seed) if create_graph and type(seed) is not Tensor else seed)
 
 
@@ -203,7 +203,7 @@ def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:
 
 
 def _copy(seed: Any, dtype: np.dtype[Any]) -> Any:
-    array = seed._data if isinstance(seed, Tensor) else np.asarray(seed)
+    array = seed._data if issubclass(type(seed), Tensor) else np.asarray(seed)
     return identity(array) if array.dtype == dtype else astype(array, dtype)
 
 

@@ -72,6 +72,13 @@ def is_view(array: np.ndarray[Any, Any]) -> bool:
     return array.base is not None
 
 
+def as_it_was(tensor: Any, *operands: Any) -> Any:
+    """A tensor that is about to be changed, or a copy where backward may need what it holds now."""
+    if grad_mode.is_grad_enabled() and any(getattr(value, "requires_grad", False) for value in (tensor, *operands)):
+        return tensor.clone()
+    return tensor
+
+
 def owned(array: Array, handed_out: set[int]) -> Array:
     """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
     shared = is_view(array)

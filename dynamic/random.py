@@ -1,19 +1,24 @@
-"""Random tensors, from generators that a seed starts again. The numbers are NumPy's, not PyTorch's."""
+"""Random tensors, from generators that a seed starts again. The numbers are NumPy's, not PyTorch's.
+
+A trace draws nothing: what would be drawn is an input of the graph, which each call draws anew.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dynamic.checkpoint import drawn_from
 from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
-from graphs import ops
+from graphs import captured, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.ops.shapes import as_count, new_shape
 from graphs.torch.guard import guard, guarded
+from graphs.torch.methods import TorchNames
 from graphs.torch.words import as_dtype, cast
 
 __all__ = [
@@ -23,6 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+Draw: TypeAlias = "Callable[[np.random.Generator], Any]"  # a text: NumPy loads its generators when they are used
 _FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draws the same numbers in each run
 
 
@@ -67,6 +73,7 @@ class Generator:
 
 default_generator = Generator()
 drawn_from.append(default_generator)
+captured.generators.append(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:
@@ -98,21 +105,31 @@ def _numpy(generator: Generator | None) -> np.random.Generator:
     return (generator or default_generator).numpy
 
 
-def _floats(values: Any, dtype: Any, options: dict[str, Any]) -> Tensor:
-    """Drawn floats as a leaf; options are `device` and `requires_grad`."""
-    return made(values, np.float32 if dtype is None else as_dtype(dtype), **options)
+def drawn(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -> Any:
+    """What is drawn as a leaf of that dtype, float32 for None; options are `device` and `requires_grad`."""
+    kind = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+    values = _numbers(lambda chance: np.asarray(draw(chance), kind), generator)
+    return made(values, kind, **options) if type(values) is np.ndarray else values
+
+
+def _numbers(draw: Draw, generator: Generator | None) -> Any:
+    """What is drawn as an array, or in a trace as a symbol. Numbers that are no generator's are taken at once."""
+    chance: Any = _numpy(generator)
+    if not isinstance(chance, np.random.Generator) or not captured.is_traced():
+        return draw(chance)
+    return ops.identity(captured.Fresh(lambda: draw(_numpy(generator)), draw(np.random.default_rng(0)), drawn=True))
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Numbers from 0 up to 1."""
-    shape = _shape(size, _named(options))
-    values = _numpy(generator).random(shape, np.float32) if dtype is None else _numpy(generator).random(shape)
-    return _floats(values, dtype, options)
+    shape, kind = _shape(size, _named(options)), np.float32 if dtype is None else np.float64
+    return drawn(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Normal numbers of mean 0 and variance 1."""
-    return _floats(_numpy(generator).standard_normal(_shape(size, _named(options))), dtype, options)
+    shape = _shape(size, _named(options))
+    return drawn(lambda chance: chance.standard_normal(shape), generator, dtype, **options)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
@@ -134,20 +151,14 @@ def randint(
     first, last = (0, low) if high is None else (low, high)
     if not first < last:
         raise OptionError(f"there are no integers from {first} up to {last}; give a larger end")
-    return made(
-        _numpy(generator).integers(first, last, tuple(map(int, new_shape(size)))),
-        np.int64 if dtype is None else as_dtype(dtype),
-        **options,
-    )
+    shape = tuple(map(int, new_shape(size)))
+    return drawn(lambda chance: chance.integers(first, last, shape), generator, dtype or np.int64, **options)
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """The integers from 0 to n - 1, mixed."""
-    return made(
-        _numpy(generator).permutation(as_count(n, "the number of integers")),
-        np.int64 if dtype is None else as_dtype(dtype),
-        **options,
-    )
+    count = as_count(n, "the number of integers")
+    return drawn(lambda chance: chance.permutation(count), generator, dtype or np.int64, **options)
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
@@ -186,15 +197,19 @@ def normal(
     **options: Any,
 ) -> Tensor:
     """Normal numbers of a mean and a standard deviation, which may be tensors that broadcast."""
-    parts = [value._data if isinstance(value, Tensor) else value for value in (mean, std)]
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     shape = np.broadcast_shapes(*(value.shape for value in tensors)) if size is None else tuple(size)
     if size is None and not tensors:
         raise ArgumentError("normal of two numbers needs a size; give it as a tuple")
-    if any(value.dtype.kind != "f" for value in tensors) or np.any(np.asarray(parts[1]) < 0):
+    if any(value.dtype.kind != "f" for value in tensors) or np.any(_known(std, 0.0) < 0):
         raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
     kind = dtype or (tensors[0].dtype if tensors else None)
-    return _drawn_by(_floats(parts[0] + parts[1] * _numpy(generator).standard_normal(shape), kind, options), *tensors)
+    if captured.is_traced():
+        numbers = drawn(lambda chance: chance.standard_normal(shape), generator, np.float64)
+        return ops.astype(ops.add(mean, ops.multiply(std, numbers)), kind or np.float32)
+    first, scale = _held(mean), _held(std)
+    numbers = drawn(lambda chance: first + scale * chance.standard_normal(shape), generator, kind, **options)
+    return _drawn_by(numbers, *tensors)
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
@@ -202,24 +217,35 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     shares = input if p is None else p
     if (p is None and input.dtype.kind != "f") or not _are_shares(shares):
         raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
-    return _drawn_by(made(happened_by(input.shape, shares, generator), input.dtype), input)
+    happened = happened_by(input.shape, shares, generator)
+    return _drawn_by(made(happened, input.dtype), input) if _is_known(happened) else ops.astype(happened, input.dtype)
 
 
 def _are_shares(p: Any) -> bool:
     """Whether probabilities are from 0 to 1; of those that only a run knows it cannot be told."""
-    shares = _held(p)
-    return not isinstance(shares, (np.ndarray, float, int)) or bool(np.all((shares >= 0) & (shares <= 1)))
+    shares = _known(p, 0.5)
+    return bool(np.all((shares >= 0) & (shares <= 1)))
 
 
-def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Array:
+def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
     """Which of so many happen, each with a probability."""
-    happens: Array = _numpy(generator).random(shape) < _held(p)
-    return happens
+    chances = _numbers(lambda chance: chance.random(shape), generator)
+    return ops.less(chances, p if captured.is_traced() else _held(p))
 
 
 def _held(value: Any) -> Any:
     """The array of a tensor; anything else as it is."""
-    return value._data if isinstance(value, Tensor) else value
+    return value._data if issubclass(type(value), Tensor) else value
+
+
+def _is_known(value: Any) -> bool:
+    """Whether Python knows the values: an array's, and no symbol's."""
+    return isinstance(value, (np.ndarray, np.generic, float, int))
+
+
+def _known(value: Any, otherwise: float) -> Any:
+    """The array of a tensor, or a number; something else where only a run knows it."""
+    return held if _is_known(held := _held(value)) else np.asarray(otherwise)
 
 
 def _drawn_by(numbers: Tensor, *parameters: Tensor) -> Tensor:
@@ -234,28 +260,38 @@ def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Poisson numbers of the rates that the elements are."""
     if input.dtype.kind != "f":
         raise GraphError(located("poisson takes rates that are floats; convert with .float()"))
-    return _drawn_by(made(_numpy(generator).poisson(input._data), input.dtype), input)
+    rates = _held(input)
+    if not _is_known(rates):
+        raise GraphError(
+            located("poisson of rates that only a run knows; draw outside of the graph, and pass the numbers")
+        )
+    return _drawn_by(drawn(lambda chance: chance.poisson(rates), generator, input.dtype), input)
 
 
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
-    return made(picked_by(input, num_samples, replacement, generator))
+    picked = picked_by(input, num_samples, replacement, generator)
+    return made(picked) if _is_known(picked) else picked
 
 
-def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Array:
+def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
     """The indices that `multinomial` draws."""
-    weights = np.asarray(input._data, np.float64)
-    _check_weights(weights, num_samples, replacement, input.dtype)
-    draw = _numpy(generator).random((*weights.shape[:-1], num_samples if replacement else weights.shape[-1]))
+    weights = ops.astype(input if captured.is_traced() else _held(input), np.float64)
+    if _is_known(_held(input)):
+        _check_weights(np.asarray(_held(input), np.float64), num_samples, replacement, input.dtype)
+    shape = (*weights.shape[:-1], num_samples if replacement else weights.shape[-1])
+    draw = _numbers(lambda chance: chance.random(shape), generator)
     if not replacement:  # the first of exponential clocks that run at the speeds of the weights
-        with np.errstate(divide="ignore"):
-            times = np.where(weights > 0, -np.log1p(-draw) / weights, np.inf)
-        return np.argsort(times, axis=-1, kind="stable")[..., :num_samples]
-    ends = np.cumsum(weights, axis=-1)
-    indices: Array = (draw[..., :, None] * ends[..., None, -1:] >= ends[..., None, :]).sum(-1)
-    return indices.astype(np.int64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = ops.where(
+                ops.greater(weights, 0), ops.divide(ops.negative(ops.log1p(ops.negative(draw))), weights), np.inf
+            )
+        return ops.argsort(times, axis=-1)[..., :num_samples]
+    ends = ops.cumulative_sum(weights, axis=-1)
+    reached = ops.greater_equal(ops.multiply(draw[..., :, None], ends[..., None, -1:]), ends[..., None, :])
+    return ops.sum(reached, axis=-1)
 
 
 def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) -> None:
@@ -274,28 +310,28 @@ def uniform_(
     low = words.pop("from", from_)
     if not low <= to:
         raise OptionError(f"numbers from {low} up to {to} are none; swap the two")
-    return _filled(self, low + (to - low) * _numpy(generator).random(self.shape))
+    return _filled(self, lambda chance: low + (to - low) * chance.random(self.shape), generator)
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers, in place."""
     if not std >= 0:
         raise OptionError(f"a standard deviation is 0 or more, not {std}; change its sign")
-    return _filled(self, mean + std * _numpy(generator).standard_normal(self.shape))
+    return _filled(self, lambda chance: mean + std * chance.standard_normal(self.shape), generator)
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with a probability and 0 otherwise, in place."""
     if not _are_shares(p):
         raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
-    return _filled(self, happened_by(self.shape, p, generator))
+    return _put(self, happened_by(self.shape, p, generator))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponential numbers of a rate, in place."""
     if not lambd > 0:
         raise OptionError(f"a rate is above 0, not {lambd}; change its sign")
-    return _filled(self, _numpy(generator).standard_exponential(self.shape) / lambd)
+    return _filled(self, lambda chance: chance.standard_exponential(self.shape) / lambd, generator)
 
 
 def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
@@ -305,14 +341,29 @@ def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: G
         high = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else int(np.iinfo(self.dtype).max)
     if not low < high:
         raise OptionError(f"there are no integers from {low} up to {high}; give a larger end")
-    return _filled(self, _numpy(generator).integers(low, high, self.shape))
+    return _filled(self, lambda chance: chance.integers(low, high, self.shape), generator)
 
 
-def _filled(x: Tensor, values: Any) -> Tensor:
-    return x.copy_(made(values, x.dtype))
+def _filled(x: Tensor, draw: Draw, generator: Generator | None) -> Tensor:
+    return _put(x, _numbers(draw, generator))
+
+
+def _put(x: Tensor, values: Any) -> Tensor:
+    """Random numbers in a tensor. Raises GraphError for one that is no value of the graph that draws them."""
+    if not _is_known(values) and issubclass(type(x), Tensor):
+        raise GraphError(
+            located(
+                "a trace fills no tensor that exists already with random numbers; make them, by torch.randn or rand"
+            )
+        )
+    return x.copy_(made(values, x.dtype) if _is_known(values) else ops.astype(values, x.dtype))
 
 
 guard(globals(), __all__)
-Tensor.uniform_, Tensor.normal_, Tensor.bernoulli_ = guarded(uniform_), guarded(normal_), guarded(bernoulli_)
-Tensor.exponential_, Tensor.random_ = guarded(exponential_), guarded(random_)
-Tensor.bernoulli, Tensor.multinomial = guarded(bernoulli), guarded(multinomial)
+TorchNames.uniform_, TorchNames.normal_, TorchNames.bernoulli_ = (
+    guarded(uniform_),
+    guarded(normal_),
+    guarded(bernoulli_),
+)
+TorchNames.exponential_, TorchNames.random_ = guarded(exponential_), guarded(random_)
+TorchNames.bernoulli, TorchNames.multinomial = guarded(bernoulli), guarded(multinomial)

@@ -35,7 +35,7 @@ def record(f: Callable[..., Any], *args: Any) -> Graph:
 
 
 def _array(value: Any) -> Any:
-    return value._data if isinstance(value, Tensor) else value
+    return value._data if issubclass(type(value), Tensor) else value
 
 
 def _sums_cotangents(start: FrameType) -> bool:
@@ -56,12 +56,12 @@ class _Recorder:
         self.last = GradientLine()
 
     def input(self, leaf: Any, path: str) -> Any:
-        if not isinstance(leaf, (np.ndarray, Tensor)):
+        if not issubclass(type(leaf), (np.ndarray, Tensor)):
             return leaf
         array = _array(leaf).view()  # apart from the same array given twice
         self._know(array, self.builder.input(path, spec_of(array)))
         # A tensor even for an array: Python operators between arrays are NumPy's, and would not be seen.
-        return Tensor(array, requires_grad=isinstance(leaf, Tensor) and leaf.requires_grad)
+        return Tensor(array, requires_grad=issubclass(type(leaf), Tensor) and leaf.requires_grad)
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         sources = [self.node_of(a, arrays) for a in arrays]

@@ -5,33 +5,23 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
-from dynamic.changing import Changing
 from dynamic.hooks import Handle, Keep, add_hook, turns
 from dynamic.node import Edge, Hook, Leaf, Node
 from graphs import ops, promotion, stores
-from graphs.errors import DTypeError, GraphError, NotDifferentiableError, located
+from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import arithmetic, comparing, devices, functions, pointwise, printing, products
+from graphs.torch import devices, functions, printing
+from graphs.torch.changing import Changing
 from graphs.torch.dtypes import by_number
 from graphs.torch.methods import Count, TorchNames
 from graphs.torch.parts import mask_of
-
-
-def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two operands with these the other way round."""
-
-    def called(self: Any, other: Any) -> Any:
-        return function(other, self)
-
-    return called
-
 
 Array = np.ndarray[Any, Any]
 
@@ -45,21 +35,6 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
     """
 
     __slots__ = ("__weakref__", "_data", "_edge", "grad")
-
-    # Defined in dynamic/creation.py and dynamic/random.py, which make tensors.
-    new_empty: ClassVar[Callable[..., Tensor]]
-    new_full: ClassVar[Callable[..., Tensor]]
-    new_ones: ClassVar[Callable[..., Tensor]]
-    new: ClassVar[Callable[..., Tensor]]
-    new_tensor: ClassVar[Callable[..., Tensor]]
-    new_zeros: ClassVar[Callable[..., Tensor]]
-    bernoulli: ClassVar[Callable[..., Tensor]]
-    bernoulli_: ClassVar[Callable[..., Tensor]]
-    exponential_: ClassVar[Callable[..., Tensor]]
-    multinomial: ClassVar[Callable[..., Tensor]]
-    normal_: ClassVar[Callable[..., Tensor]]
-    random_: ClassVar[Callable[..., Tensor]]
-    uniform_: ClassVar[Callable[..., Tensor]]
 
     _data: Array
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
@@ -106,8 +81,6 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
     def device(self) -> devices.device:
         """Where the values are: always "cpu"."""
         return devices.CPU
-
-    is_cuda = is_sparse = is_quantized = False
 
     @property
     def nbytes(self) -> int:
@@ -255,11 +228,6 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         if type(self._edge) is Leaf:  # what was recorded keeps the leaf as it was
             self._edge = self._edge.renewed(self)
 
-    def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy that keeps the history."""
-        del memory_format
-        return ops.identity(self)
-
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf in its `grad`; a second call does nothing."""
         with turns:
@@ -276,40 +244,9 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
             raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
         return add_hook(edge, hook)
 
-    # Operators: the dtype of a result is PyTorch's. The compiled tape replaces most, where dtypes are alike -----------
+    # Operators: the compiled tape replaces most, where dtypes are alike ----------------------------------------------
 
-    __add__ = arithmetic.add
-    __radd__ = swapped(arithmetic.add)
-    __sub__ = arithmetic.sub
-    __rsub__ = arithmetic.rsub
-    __mul__ = arithmetic.mul
-    __rmul__ = swapped(arithmetic.mul)
-    __truediv__ = arithmetic.true_divide
-    __rtruediv__ = swapped(arithmetic.true_divide)
-    __floordiv__ = functions.floor_divide
-    __rfloordiv__ = swapped(functions.floor_divide)
-    __mod__ = functions.remainder
-    __rmod__ = swapped(functions.remainder)
-    __rpow__ = swapped(arithmetic.pow)
-    __matmul__ = products.matmul
-    __rmatmul__ = swapped(products.matmul)
-    __and__ = __rand__ = comparing.bitwise_and
-    __or__ = __ror__ = comparing.bitwise_or
-    __xor__ = __rxor__ = comparing.bitwise_xor
-    __eq__ = comparing.eq
-    __ne__ = comparing.ne
-    __lt__ = comparing.lt
-    __le__ = comparing.le
-    __gt__ = comparing.gt
-    __ge__ = comparing.ge
-    __abs__ = pointwise.abs
-    __neg__ = pointwise.neg
     __hash__ = object.__hash__
-
-    def __pow__(self, other: Any) -> Any:
-        if self.dtype.kind == "f" and type(other) in (int, float):
-            return ops.square(self) if other == 2 else ops.pow(self, other)
-        return arithmetic.pow(self, other)
 
     def __getitem__(self, key: Any) -> Self:
         # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
@@ -341,12 +278,20 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
     # In place -----------------------------------------------------------------------------------------------
 
     def _assign(self, result: Any) -> Self:
-        inplace.assign(self, result if isinstance(result, Tensor) else Tensor(result))
+        inplace.assign(self, result if issubclass(type(result), Tensor) else Tensor(result))
+        return self
+
+    def _become(self, result: Any) -> Self:
+        if self.is_leaf and self.requires_grad:
+            raise InplaceError(located("in-place change of the shape of a leaf that requires a gradient; use a result"))
+        self._data, self._edge = result._data, result._edge
         return self
 
     def _forget(self) -> Self:
         self._edge = None
         return self
+
+    _before = inplace.as_it_was
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._assign(ops.setitem(self, value, _as_pytorch_reads(key)))
@@ -373,11 +318,11 @@ def goes_back_by(backward: Callable[..., None]) -> None:
 
 def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     """An array as PyTorch reads data: Python floats become float32, ints int64; arrays keep their dtype."""
-    if isinstance(data, Tensor):
+    if issubclass(type(data), Tensor):
         data = data._data
     if dtype is None and not hasattr(data, "dtype"):
         array = np.asarray(_plain(data))
-        dtype = np.float32 if array.dtype == np.float64 else array.dtype
+        dtype = np.float32 if array.dtype == np.float64 and type(_first(data)) is not np.float64 else array.dtype
         data = array
     array = np.asarray(data, dtype)
     try:
@@ -399,9 +344,16 @@ _PARTS = (list, tuple, slice, Tensor)
 
 def _plain(data: Any) -> Any:
     """Nested lists with the tensors in them as arrays."""
-    if isinstance(data, Tensor):
+    if issubclass(type(data), Tensor):
         return data._data
     return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
+
+
+def _first(data: Any) -> Any:
+    """The first number in nested lists, whose dtype counts where it is one of NumPy's."""
+    while isinstance(data, Sequence) and data:
+        data = data[0]
+    return data
 
 
 def _unstorable() -> GraphError:

@@ -85,7 +85,7 @@ def _as_tensors(node: Node, inputs: Sequence[Edge], saved: Sequence[Any]) -> lis
 
 def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
-    recorded = isinstance(cotangent, Tensor)
+    recorded = issubclass(type(cotangent), Tensor)
     gradient = cotangent if recorded else wrap(cotangent)
     with grad_mode.recording(recorded):
         for hook in list(edge.hooks or ()):
@@ -96,7 +96,7 @@ def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
 
 
 def _checked(gradient: Tensor, replaced: Any) -> Tensor:
-    what = spec_of(replaced) if isinstance(replaced, Tensor) else type(replaced).__name__
+    what = spec_of(replaced) if issubclass(type(replaced), Tensor) else type(replaced).__name__
     if what != spec_of(gradient):
         raise NotDifferentiableError(
             located(f"a hook returned {what} for a gradient {spec_of(gradient)}; return None, or a tensor of that spec")

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.captured import Guards, paused
 from graphs.dims import Dim
-from graphs.errors import GraphError
+from graphs.errors import ControlFlowError, GraphError, located
 from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect, shared
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
@@ -29,6 +29,7 @@ class Builder:
         self.reads: dict[int, tuple[Any, Node]] | None = (
             None  # what is read besides the inputs, by its id, where allowed
         )
+        self.stand_ins: dict[int, Any] = {}  # symbols, by the ids of the sources that they stand for
         self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
@@ -36,6 +37,8 @@ class Builder:
         self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
         self.general: bool = parent.general if parent else False  # write what no size that is a number makes shorter
         self.overwritten: list[Node] = []  # what was changed in place
+        self.copies: set[Node] = set()  # what has memory of its own, though nothing is computed
+        self.tensors: set[Node] = set()  # what stands for a tensor of the dynamic engine, and no array
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
@@ -72,21 +75,36 @@ class Builder:
         """The input that stands for a node of the parent."""
         if node not in self.captured:
             self.captured[node] = self.input(f"outer{len(self.captured)}", node.spec)
+            if self.parent is not None and node in self.parent.tensors:
+                self.tensors.add(self.captured[node])
         return self.captured[node]
 
     def read(self, source: Any) -> Node:
         """The input that stands for something read besides the arguments, in this graph or the outermost."""
         if self.parent is not None:
+            if getattr(source, "drawn", False):
+                raise ControlFlowError(
+                    located("a loop or a branch of the graph draws random numbers once a call; draw them all before it")
+                )
             return self.capture(self.parent.read(source))
+        if id(source) in self.stand_ins:
+            node: Node = self.stand_ins[id(source)].node
+            return node
         if self.reads is None:
-            return self.constant(np.asarray(source))
+            constant = self.constant(np.asarray(source))
+            self.tensors.add(constant)
+            return constant
         if id(source) not in self.reads:
             self.reads[id(source)] = source, self.input(f"read{len(self.reads)}", spec_of(source))
+            self.tensors.add(self.reads[id(source)][1])
         return self.reads[id(source)][1]
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
-        """The node of an op on earlier nodes. Raises what the op's `infer` raises."""
-        return self._add(Node.of(op, sources, attrs, line))
+        """The node of an op on earlier nodes: of tensors if one of those is. Raises what the op's `infer` raises."""
+        node = self._add(Node.of(op, sources, attrs, line))
+        if not self.tensors.isdisjoint(sources):
+            self.tensors.add(node)
+        return node
 
     def finish(self, outputs: Sequence[Node]) -> Graph:
         """The verified graph with these outputs, without the identities.

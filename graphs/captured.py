@@ -20,6 +20,14 @@ class Source(Protocol):
         """The array it has now."""
 
 
+tensors: list[type] = []
+"""The tensor of the dynamic engine, which sources are, where that is loaded: a symbol stands for one."""
+
+
+generators: list[Any] = []
+"""Generators of random numbers that a traced function asks to draw in each call, and not while it is traced."""
+
+
 class Guard(NamedTuple):
     """An attribute that a trace has read, and its value then."""
 
@@ -39,11 +47,14 @@ Guards = dict[tuple[int, str], Guard]
 
 
 class Fresh:
-    """An input that `make` gives a value in each call of a graph."""
+    """An input that `make` gives a value in each call of a graph, like one that is given, or that is made at once.
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.captured_array = make
-        spec: TensorSpec = spec_of(make())
+    What is `drawn` is random: a loop of the graph, which would have the same numbers in each turn, refuses it.
+    """
+
+    def __init__(self, make: Callable[[], Any], like: Any = None, drawn: bool = False) -> None:
+        self.captured_array, self.drawn = make, drawn
+        spec: TensorSpec = spec_of(make() if like is None else like)
         self.shape, self.dtype = spec.shape, spec.dtype
 
 
@@ -54,6 +65,11 @@ _watchers: list[Watcher] = []
 def watch(watcher: Watcher) -> None:
     """Let `watcher()` give the guards of the trace that runs now, to be added to, or None."""
     _watchers.append(watcher)
+
+
+def is_traced() -> bool:
+    """Whether what runs now becomes a graph."""
+    return any(watcher() is not None for watcher in _watchers)
 
 
 _pauses: list[Callable[[], int]] = []

@@ -66,6 +66,12 @@ class TensorSpec:
         return describe(self.shape, self.dtype)
 
 
+class OfTensor(TensorSpec):
+    """The spec of what a traced function is given as a tensor of the dynamic engine, and not as an array."""
+
+    __slots__ = ()
+
+
 class TupleSpec(TensorSpec):
     """The spec of several tensors at once: what a control-flow op computes, before `part` picks one."""
 

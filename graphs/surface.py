@@ -54,6 +54,7 @@ class Surface:
 
     __slots__ = ()
     __array_priority__ = 1000
+    weak = False  # whether it stands for a Python number, as a symbol may
 
     shape: Shape
     dtype: np.dtype[Any]

@@ -37,13 +37,12 @@ def grad(
     del only_inputs
     if is_grads_batched:
         raise GraphError(located("grad: is_grads_batched is not supported; call grad for each cotangent"))
-    roots = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    roots, sources = [[value] if isinstance(value, Tensor) else list(value) for value in (outputs, inputs)]
     if hasattr(roots[0], "gradients"):  # a symbol, where a trace differentiates inside
-        sources = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         gradients: tuple[Any, ...] = roots[0].gradients(roots, sources, grad_outputs, may_be_none=bool(allow_unused))
         return gradients
     return grad_of(
-        outputs, inputs, grad_outputs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,
+        roots, sources, grad_outputs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,
         materialize_grads=materialize_grads,
     )  # fmt: skip
 
@@ -62,5 +61,5 @@ def backward(
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802  (PyTorch's name)
     """A tensor, which shares the memory of one that is given: since PyTorch 0.4 there is no other variable."""
     del volatile
-    leaf = Tensor(as_array(data, None)) if not isinstance(data, Tensor) else data.detach()
-    return leaf.requires_grad_() if requires_grad else leaf if not isinstance(data, Tensor) else data
+    leaf = Tensor(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
+    return leaf.requires_grad_() if requires_grad else leaf if not issubclass(type(data), Tensor) else data

@@ -101,7 +101,7 @@ class _Call:
         if node is None:
             return
         self.node = weakref.ref(node)
-        self.saved = [_Saved(t, outputs) if isinstance(t, Tensor) else t for t in self.ctx._saved]
+        self.saved = [_Saved(t, outputs) if issubclass(type(t), Tensor) else t for t in self.ctx._saved]
         self.ctx._saved = ()
         for number in self.with_gradient:
             out = outputs[number]
@@ -122,14 +122,14 @@ class _Call:
     def pulled(self, g: Any) -> Sequence[Any]:
         """What `backward` gives for the cotangents of the results: of one, or of each by its number."""
         parts = g if isinstance(g, PartCotangents) else {self.with_gradient[0]: g}
-        again = any(isinstance(part, Tensor) for part in parts.values())
+        again = any(issubclass(type(part), Tensor) for part in parts.values())
         held = [t.data for t in self.saved if isinstance(t, _Saved)]
         inplace.check_unchanged(self.kind.__name__, held, self.time)
         with grad_mode.recording(again and grad_mode.is_grad_enabled()):
             saved = tuple([t.tensor(self) if isinstance(t, _Saved) else t for t in self.saved])
             tensors = {i: part if again else wrap(np.asarray(part)) for i, part in parts.items()}
             gradients = self.gradients({"_saved": saved}, tensors, _zeros)
-        return [value if again or not isinstance(value, Tensor) else value._data for value in gradients]
+        return [value if again or not issubclass(type(value), Tensor) else value._data for value in gradients]
 
     # In a trace ---------------------------------------------------------------------------------------------------
 
@@ -311,4 +311,4 @@ def _callee(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wants_gradient(arg: Any) -> bool:
-    return arg.requires_grad if isinstance(arg, Tensor) else _is_float(arg)
+    return arg.requires_grad if issubclass(type(arg), Tensor) else _is_float(arg)

@@ -66,4 +66,4 @@ def _plain(value: Any, create_graph: bool) -> Any:
     """Results without a history unless one is wanted."""
     if isinstance(value, (tuple, list)):
         return tuple([_plain(part, create_graph) for part in value])
-    return value if create_graph or not isinstance(value, Tensor) else value.detach()
+    return value if create_graph or not issubclass(type(value), Tensor) else value.detach()

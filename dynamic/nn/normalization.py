@@ -99,10 +99,10 @@ class _BatchNorm(_Tracking):
     def _counted(self, input: Any) -> Any:
         """The share of this batch in the running statistics, which counts it; a graph counts in a symbol alone."""
         count = self.num_batches_tracked
-        if not isinstance(count, Tensor):
+        if not issubclass(type(count), Tensor):
             count.add_(1)
             return 1 / count.to(np.float32) if self.momentum is None else self.momentum
-        if not isinstance(input, (Tensor, np.ndarray)):
+        if not issubclass(type(input), (Tensor, np.ndarray)):
             return self.momentum or 0.0
         count._data[...] += 1
         return 1 / float(count) if self.momentum is None else self.momentum

@@ -30,7 +30,7 @@ RunSequence = Callable[[Array, State, Array, Array], tuple[Array, State]]
 def is_one_op(gates: Array, *others: Array | None) -> bool:
     """Whether a sequence of gates is run as one op: here, at once, and all in one dtype."""
     alike = all(other is None or dtype_of(other) == dtype_of(gates) for other in others)
-    return alike and isinstance(gates, Tensor) and len(gates) > 0
+    return alike and issubclass(type(gates), Tensor) and len(gates) > 0
 
 
 class GateCotangents(NamedTuple):

@@ -37,7 +37,7 @@ class Optimizer:
         self.defaults = plain_options(type(self).__name__, defaults) if is_ours(type(self)) else defaults
         self.param_groups: list[Group] = []
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
-        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+        if issubclass(type(params), Tensor) or not isinstance(params, Iterable):
             kind = type(params).__name__
             raise ArgumentError(
                 located(f"parameters are an iterable of tensors or of dicts, not one {kind}; write [param]")
@@ -72,7 +72,7 @@ class Optimizer:
 
     def _listed(self, params: Any) -> Group:
         """The tensors of a new group, and their names where they come with names."""
-        members = [params] if isinstance(params, Tensor) else list(params)
+        members = [params] if issubclass(type(params), Tensor) else list(params)
         named = {isinstance(param, tuple) for param in members} | {
             "param_names" in group for group in self.param_groups
         }
@@ -81,7 +81,7 @@ class Optimizer:
         listed = [param[1] if isinstance(param, tuple) else param for param in members]
         identities = {id(p) for group in self.param_groups for p in group["params"]}
         for param in listed:
-            if not isinstance(param, Tensor):
+            if not issubclass(type(param), Tensor):
                 raise ArgumentError(located(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
             if not param.is_leaf:
                 raise OptionError(located("an optimizer changes leaves, and an op has made this tensor; detach() it"))
@@ -180,10 +180,10 @@ def _check_pair(what: str, value: Any) -> None:
 
 def _plain(what: str, value: Any, limit: _Limit | None) -> Any:
     if isinstance(value, (tuple, list)):
-        if len({isinstance(part, Tensor) for part in value}) > 1:
+        if len({issubclass(type(part), Tensor) for part in value}) > 1:
             raise OptionError(located(f"{what} are all numbers or all tensors; use .item()"))
         return tuple([_plain(what, part, limit) for part in value])
-    if isinstance(value, Tensor):
+    if issubclass(type(value), Tensor):
         if value.numel() != 1:
             raise OptionError(located(f"{what} is one number, not a tensor of shape {value.shape}; use .item()"))
         value = value.item()

@@ -81,12 +81,12 @@ def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
         raise ArtifactError(
             located(f"save: containers {DEEPEST} deep, or one that holds itself; save tensors in flat containers")
         )
-    if isinstance(obj, (Tensor, np.ndarray)):
-        arrays.append(_storable(obj.detach()._data if isinstance(obj, Tensor) else obj))
+    if issubclass(type(obj), (Tensor, np.ndarray)):
+        arrays.append(_storable(obj.detach()._data if issubclass(type(obj), Tensor) else obj))
         return {
             "array": len(arrays) - 1,
-            "tensor": isinstance(obj, Tensor),
-            "grad": isinstance(obj, Tensor) and obj.requires_grad,
+            "tensor": issubclass(type(obj), Tensor),
+            "grad": issubclass(type(obj), Tensor) and obj.requires_grad,
         }
     if type(obj) in _PLAIN:
         return {"value": obj}

@@ -21,12 +21,30 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
             located(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
         )
     name = ufunc.__name__
+    if name in REFLECTED and not kwargs and _is_scalar(inputs[0], name):
+        return getattr(inputs[1], REFLECTED[name])(inputs[0][()])
     function = UFUNCS.get(name) or getattr(ops, UFUNC_NAMES.get(name, name), None)
     if function is None:
         raise _no_counterpart(ufunc.__name__)
     if kwargs and function is not ops.vecdot:
         raise TypeError(located(f"np.{ufunc.__name__} takes no {', '.join(kwargs)} here; use the operator alone"))
     return function(*inputs, **kwargs)
+
+
+REFLECTED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "power": "__rpow__", "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "left_shift": "__rlshift__", "right_shift": "__rrshift__",
+    "equal": "__eq__", "not_equal": "__ne__", "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__",
+    "greater_equal": "__le__",
+}  # fmt: skip
+"""What Python asks of the right operand: `np.sqrt(2) * x` arrives here, and is the operator that x has."""
+
+
+def _is_scalar(value: Any, name: str) -> bool:
+    """Whether a left operand is a scalar of NumPy's; for a comparison NumPy makes an array without axes of it."""
+    compares = name.startswith(("equal", "not_", "less", "greater"))
+    return isinstance(value, np.generic) or (compares and type(value) is np.ndarray and not value.ndim)
 
 
 def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

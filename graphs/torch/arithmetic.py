@@ -14,7 +14,7 @@ from graphs.errors import OptionError, located
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, floated
-from graphs.torch.promotion import check_tensor, promoted, result_dtype
+from graphs.torch.promotion import check_tensor, is_weak, number, promoted, result_dtype
 from graphs.torch.words import cast, floats, refuse, values_of, words
 
 __all__ = [
@@ -42,7 +42,7 @@ def atan2(input: Any, other: Any) -> Any:
     """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
     y, x = floated(input, other)
     origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
-    both = [value if is_scalar(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
+    both = [value if is_weak(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
     return ops.atan2(*both)
 
 
@@ -50,7 +50,7 @@ arctan2 = atan2
 
 
 def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else other * alpha if is_scalar(other) else mul(other, alpha)
+    return other if alpha == 1 else other * alpha if is_weak(other) else mul(other, alpha)
 
 
 def _number_first(option: str, count: int) -> Callable[[F], F]:
@@ -59,7 +59,7 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def called(input: Any, *operands: Any, **options: Any) -> Any:
-            if len(operands) > count and is_scalar(operands[0]):
+            if len(operands) > count and is_weak(operands[0]):
                 options[option], *operands = operands  # type: ignore[assignment]
             return function(input, *operands, **options)
 
@@ -79,7 +79,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 @_number_first("alpha", 1)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
-    if all_bools(input, other):
+    if all_bools(input, number(other)):
         raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
     return ops.subtract(*promoted(input, _scaled(other, alpha)))
 
@@ -116,7 +116,7 @@ divide = div
 def _divided(input: Any, other: Any) -> tuple[Any, Any]:
     """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
     left, right = promoted(input, other)
-    if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_scalar(x)):
+    if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_weak(x)):
         divisors = right if is_scalar(right) else values_of(right)
         if divisors is not None and not np.all(divisors):
             raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))
@@ -159,7 +159,7 @@ def _is_bool(x: Any) -> bool:
 def logaddexp2(input: Any, other: Any) -> Any:
     """The logarithm to base 2 of the sum of powers of 2."""
     two = float(np.log(2))
-    left, right = [x if is_scalar(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
+    left, right = [x if is_weak(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
     return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
 
 
@@ -204,7 +204,7 @@ def clamp_max(input: Any, max: Any) -> Any:
 
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """`input + weight * (end - input)`."""
-    return ops.add(input, ops.multiply(weight, ops.subtract(end, input)))
+    return ops.add(input, ops.multiply(number(weight), ops.subtract(end, input)))
 
 
 @_number_first("value", 2)

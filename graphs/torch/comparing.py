@@ -11,7 +11,7 @@ from graphs.errors import OptionError
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 from graphs.torch.pointwise import binary, unary
-from graphs.torch.promotion import check_tensor, compared
+from graphs.torch.promotion import check_tensor, compared, promoted
 from graphs.torch.words import cast, refuse
 
 __all__ = [
@@ -22,9 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-bitwise_and = binary(ops.bitwise_and)
-bitwise_or = binary(ops.bitwise_or)
-bitwise_xor = binary(ops.bitwise_xor)
+def _bits(*operands: Any) -> Any:
+    """What `promoted` gives, with a bool of NumPy's as Python's, which is no float here."""
+    return promoted(*[bool(x) if type(x) is np.bool_ else x for x in operands])
+
+
+bitwise_and = binary(ops.bitwise_and, promote=_bits)
+bitwise_or = binary(ops.bitwise_or, promote=_bits)
+bitwise_xor = binary(ops.bitwise_xor, promote=_bits)
 bitwise_left_shift = binary(ops.bitwise_left_shift)
 bitwise_right_shift = binary(ops.bitwise_right_shift)
 bitwise_not = unary(ops.bitwise_invert)

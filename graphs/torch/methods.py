@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from graphs import ops
 from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
-from graphs.torch import devices, dtypes, functions, shapes
+from graphs.torch import arithmetic, comparing, devices, dtypes, functions, pointwise, products, shapes
 from graphs.torch.function_methods import FunctionMethods
 from graphs.torch.words import as_dtype, cast, ndim_of, place
 
@@ -42,10 +42,67 @@ class Conversions:
     bool = _conversion("bool", np.bool_)
 
 
+def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two operands with these the other way round."""
+
+    def called(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return called
+
+
 class TorchNames(FunctionMethods, Conversions):
-    """Methods of a tensor under PyTorch's names."""
+    """Methods of a tensor under PyTorch's names, and its operators: the dtype of a result is PyTorch's."""
 
     __slots__ = ()
+
+    # Defined where tensors are made: `dynamic/creation.py` and `dynamic/random.py`.
+    new: ClassVar[Callable[..., Any]]
+    new_empty: ClassVar[Callable[..., Any]]
+    new_full: ClassVar[Callable[..., Any]]
+    new_ones: ClassVar[Callable[..., Any]]
+    new_tensor: ClassVar[Callable[..., Any]]
+    new_zeros: ClassVar[Callable[..., Any]]
+    bernoulli: ClassVar[Callable[..., Any]]
+    bernoulli_: ClassVar[Callable[..., Any]]
+    exponential_: ClassVar[Callable[..., Any]]
+    multinomial: ClassVar[Callable[..., Any]]
+    normal_: ClassVar[Callable[..., Any]]
+    random_: ClassVar[Callable[..., Any]]
+    uniform_: ClassVar[Callable[..., Any]]
+
+    __add__ = arithmetic.add
+    __radd__ = swapped(arithmetic.add)
+    __sub__ = arithmetic.sub
+    __rsub__ = arithmetic.rsub
+    __mul__ = arithmetic.mul
+    __rmul__ = swapped(arithmetic.mul)
+    __truediv__ = arithmetic.true_divide
+    __rtruediv__ = swapped(arithmetic.true_divide)
+    __floordiv__ = functions.floor_divide
+    __rfloordiv__ = swapped(functions.floor_divide)
+    __mod__ = functions.remainder
+    __rmod__ = swapped(functions.remainder)
+    __rpow__ = swapped(arithmetic.pow)
+    __matmul__ = products.matmul
+    __rmatmul__ = swapped(products.matmul)
+    __and__ = __rand__ = comparing.bitwise_and
+    __or__ = __ror__ = comparing.bitwise_or
+    __xor__ = __rxor__ = comparing.bitwise_xor
+    __eq__ = comparing.eq
+    __ne__ = comparing.ne
+    __lt__ = comparing.lt
+    __le__ = comparing.le
+    __gt__ = comparing.gt
+    __ge__ = comparing.ge
+    __abs__ = pointwise.abs
+    __neg__ = pointwise.neg
+    __hash__ = object.__hash__
+
+    def __pow__(self, other: Any) -> Any:
+        if dtype_of(self).kind == "f" and type(other) in (int, float):
+            return ops.square(self) if other == 2 else ops.pow(self, other)
+        return arithmetic.pow(self, other)
 
     def where(self, condition: Any, other: Any) -> Self:
         """These elements where the condition is true, and the others' elsewhere."""
@@ -59,7 +116,14 @@ class TorchNames(FunctionMethods, Conversions):
         """Derivative n + 1 of log(gamma(x))."""
         return functions.polygamma(n, self)
 
+    def clone(self, *, memory_format: Any = None) -> Self:
+        """A copy that keeps the history."""
+        del memory_format
+        return ops.identity(self)
+
     # Kinds ------------------------------------------------------------------------------------------------------
+
+    is_cuda = is_sparse = is_quantized = False
 
     def to(
         self,

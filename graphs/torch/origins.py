@@ -13,10 +13,10 @@ from graphs.errors import user_frame
 
 
 def origin(value: Any, dtype: str) -> str:
-    """`float64 since model.py:13, q = x / np.sqrt(d)`: the assignment that gave `value` the dtype; "" where unknown.
+    """`float64 since model.py:13, q = x / scale`: the assignment that gave `value` the dtype; "" where unknown.
 
     The value is a variable of the function that runs now. An assignment whose right side reads another variable of the
-    dtype only passes it on, and that one is looked at. Of `q = q / np.sqrt(d)` the earlier `q` is gone, which may have
+    dtype only passes it on, and that one is looked at. Of `q = q / scale` the earlier `q` is gone, which may have
     had the dtype already: `at the latest` says so.
     """
     frame = user_frame()

@@ -14,7 +14,7 @@ from graphs.ops.shapes import dtype_of
 from graphs.ops.sorting import unique_rows
 from graphs.promotion import is_scalar
 from graphs.torch.checks import check_index, check_source
-from graphs.torch.promotion import promoted, result_dtype
+from graphs.torch.promotion import number, promoted, result_dtype
 from graphs.torch.reductions import Found, along, count_nonzero
 from graphs.torch.shapes import memory_of
 from graphs.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of, words
@@ -187,7 +187,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return nonzero(condition, as_tuple=True)
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
         raise refuse(f"where by {dtype_of(condition)}", "convert with .bool() first")
-    if is_scalar(input) and is_scalar(other):
+    if all(is_scalar(x) or isinstance(x, np.generic) for x in (input, other)):
+        input, other = number(input), number(other)
         dtype = result_dtype((input, other))
         return cast(ops.where(cast(condition, np.bool_), cast(ops.asarray(input), dtype), other), dtype)
     left, right = promoted(input, other)

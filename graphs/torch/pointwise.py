@@ -10,8 +10,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.ops.shapes import dtype_of
-from graphs.promotion import is_scalar
-from graphs.torch.promotion import promoted
+from graphs.torch.promotion import is_weak, promoted
 from graphs.torch.words import cast, floats, refuse, words
 
 Function = Callable[..., Any]
@@ -121,9 +120,9 @@ def binary(
 def floated(*operands: Any) -> Sequence[Any]:
     """What `promoted` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
     converted = promoted(*operands)
-    kinds = [dtype_of(x) for x in converted if not is_scalar(x)]
+    kinds = [dtype_of(x) for x in converted if not is_weak(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [np.dtype(np.float32)]))
-    return [x if is_scalar(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
+    return [x if is_weak(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
 
 
 same: list[tuple[Function, Any]] = []

@@ -88,10 +88,9 @@ def _check(name: str, *operands: tuple[Any, int]) -> None:
 def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
     dtypes = [str(dtype_of(x)) for x in tensors]
     if len(set(dtypes)) > 1 and not mixing:
-        scalars = "; np.sqrt(2) is a float64, math.sqrt(2) takes the dtype of the tensor" if "float64" in dtypes else ""
         wide = next((x for x, dtype in zip(tensors, dtypes, strict=True) if dtype == "float64"), None)
         since = "" if wide is None else origin(wide, "float64")
-        raise refuse(f"{name} of {' and '.join(dtypes)}", f"{since and since + '; '}convert with .to(dtype){scalars}")
+        raise refuse(f"{name} of {' and '.join(dtypes)}", f"{since and since + '; '}convert with .to(dtype)")
 
 
 @words

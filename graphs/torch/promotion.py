@@ -2,8 +2,8 @@
 
 A kind (bool, int, float) counts more than a width,
 and an axis more than none: an int tensor beside floats takes their
-dtype, and a number or a tensor without axes changes the kind alone. Source: PyTorch's "Tensor Attributes", and
-`aten/src/ATen/native/TypeProperties.cpp`.
+dtype, and a number or a tensor without axes changes the kind alone. A scalar of NumPy's is a number. Source: PyTorch's
+"Tensor Attributes", and `aten/src/ATen/native/TypeProperties.cpp`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from graphs import dispatch, ops
+from graphs.dims import Dim
 from graphs.errors import DTypeError, located
-from graphs.promotion import SCALARS
+from graphs.promotion import HELD, SCALARS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DEFAULT = np.dtype(np.float32)
-_OF_NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: DEFAULT}
+_INT = np.dtype(np.int64)
+_OF_NUMBERS: dict[Any, np.dtype[Any]] = {
+    bool: np.dtype(bool), int: _INT, Dim: _INT, float: DEFAULT, "b": np.dtype(bool), "i": _INT, "f": DEFAULT,
+}  # fmt: skip
+"""What PyTorch takes a number for, by its type; or by the kind of the symbol that stands for it."""
 
 
 def check_tensor(*operands: Any) -> None:
@@ -34,11 +39,13 @@ def promoted(*operands: Any) -> Sequence[Any]:
 
     Numbers stay numbers, which take the dtype of the tensors beside them.
     """
-    tensors = [x for x in operands if type(x) not in SCALARS]
+    tensors = [x for x in operands if not is_weak(x)]
     if not all(hasattr(x, "dtype") for x in tensors):
         return operands  # what is no operand at all is refused by the op
     dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
     check_tensor(*operands)
+    if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
+        return promoted(*map(number, operands))
     if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
         return operands
     wanted = result_dtype(operands)
@@ -47,7 +54,24 @@ def promoted(*operands: Any) -> Sequence[Any]:
     leave = (
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
-    return [x if type(x) in SCALARS or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+    return [x if is_weak(x) or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def is_weak(value: Any) -> bool:
+    """Whether a value is a Python number, or stands for one as a size and a symbol may: it has no dtype of its own."""
+    return type(value) in SCALARS or isinstance(value, Dim) or getattr(value, "weak", False)
+
+
+def number(value: Any) -> Any:
+    """A scalar of NumPy's as the Python number that PyTorch takes it for, a bool as a float; all else as it is."""
+    if not is_number(value):
+        return value
+    return float(value) if value.dtype.kind == "b" else value.item()
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a scalar of NumPy's, of a dtype that tensors have."""
+    return isinstance(value, np.generic) and value.dtype.num in HELD
 
 
 def compared(*operands: Any) -> Sequence[Any]:
@@ -96,10 +120,9 @@ def _have_one_dtype(args: Sequence[Any]) -> bool:
 def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
     """The dtype of the result of an op on such operands."""
     levels: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
-    for x in operands:
-        kind = type(x)
-        level = 2 if kind in SCALARS else 0 if x.shape else 1
-        dtype = _OF_NUMBERS[kind] if kind in SCALARS else x.dtype
+    for x in map(number, operands):
+        level = 2 if is_weak(x) else 0 if x.shape else 1
+        dtype = x.dtype if level < 2 else _OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
         before = levels[level]
         levels[level] = dtype if before is None else widest(before, dtype)
     return _combined(levels[0], _combined(levels[1], levels[2])) or DEFAULT

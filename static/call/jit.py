@@ -27,7 +27,7 @@ from static.call.widening import Widening
 from static.convert import converted
 from static.padding.proof import Names, Specialisation
 from static.trace.converting import callee
-from static.trace.tracing import is_traced, static_key
+from static.trace.tracing import is_tensor, is_traced, static_key
 
 LIMIT = 64  # executables that are kept by default
 Runner = Callable[[Sequence[Any]], Any]
@@ -125,9 +125,9 @@ class Jitted:
         traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
         names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
-        laid = Laid(structure, statics, names)
+        laid = Laid(structure, statics, names, tuple([is_tensor(leaf) for leaf in leaves if is_traced(leaf)]))
         call = self._specialised(traced, names)
-        kind = tree.layout(args), tuple(map(static_key, statics))
+        kind = (tree.layout(args), laid.tensors), tuple(map(static_key, statics))
         key = (*kind, _shown(call), self._guarded)
         if self._widening is not None and key not in self._cache.executables:
             dtypes = tuple([(a.ndim, a.dtype) for a in traced])

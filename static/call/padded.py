@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from graphs import tree
-from graphs.spec import TensorSpec
+from graphs.spec import OfTensor, TensorSpec
 from static.call.cache import Stats
 from static.call.executable import Executable
 from static.call.policies import pad_axes
@@ -15,15 +15,19 @@ from static.trace.tracing import static_key, trace
 
 
 class Laid(NamedTuple):
-    """How arguments are laid out: their containers, their static values, and the names of the axes of the others."""
+    """How arguments are laid out: their containers, their static values, and the names of the axes of the others.
+
+    `tensors` tells of each of the others whether it is a tensor of the dynamic engine, and no array.
+    """
 
     structure: tree.Structure
     statics: tuple[Any, ...]
     names: list[Names]
+    tensors: tuple[bool, ...]
 
-    def filled(self, traced: Sequence[Any]) -> list[Any]:
-        """Arguments from the static leaves and the traced ones in turn."""
-        rest = iter(traced)
+    def filled(self, specs: Sequence[TensorSpec]) -> list[Any]:
+        """Arguments from the static leaves, and from the specs of the traced ones in turn."""
+        rest = iter([OfTensor(s.shape, s.dtype) if t else s for s, t in zip(specs, self.tensors, strict=True)])
         return list(tree.unflatten(self.structure, [next(rest) if leaf is None else leaf for leaf in self.statics]))
 
 

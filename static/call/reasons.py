@@ -13,7 +13,8 @@ from typing import Any
 def difference(before: Any, now: Any, labels: Sequence[str]) -> str:
     """What was otherwise in the call before; `labels` are the names of the arrays."""
     if before[0] != now[0]:
-        return "the arguments are nested differently"
+        is_nested_alike = before[0][0] == now[0][0]
+        return f"the arguments are {'arrays for tensors, or the reverse' if is_nested_alike else 'nested differently'}"
     for old, new in zip(before[1], now[1], strict=True):
         if old != new:
             return f"a static value was {_shown(old)}, now {_shown(new)}"

@@ -41,6 +41,8 @@ class Subgraph:
         self.builder.line = parent.line if parent else ""  # the gradient of a line is put down to that line
         inputs = [self.builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
         self.inputs = inputs
+        if parent and parent.tensors:
+            self.builder.tensors.update(inputs)
         self.give(lambda: function([Symbol(self.builder, node) for node in inputs]))
 
     def give(self, function: Callable[[], Any]) -> None:

@@ -17,7 +17,6 @@ from graphs.op import Attrs, Op
 from graphs.ops.control import part, switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import logical_not
-from graphs.ops.movement import identity
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.pullback import pullback
 from graphs.transforms import Function, Pull
@@ -28,7 +27,7 @@ from static.trace.converting import callee
 from static.trace.lowering import is_choice
 from static.trace.reach import Partial, Reach, Reached, both
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, node_of, reading_all
+from static.trace.tracing import current, is_tensor, node_of, of_kind, reading_all
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
@@ -37,10 +36,11 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
     What `graphs.transforms` is made of.
     """
     builder = _builder()
-    called, structures, variables = list(args), [], []
+    called: list[Any] = tree.tree_map(_tensor, list(args))
+    structures, variables = [], []
     for position in positions:
         leaves, structure = tree.flatten(args[position])
-        symbols = [_variable(builder, leaf) for leaf in leaves]
+        symbols = list(map(_variable, leaves))
         called[position] = tree.unflatten(structure, list(symbols))
         structures.append(structure)
         variables += symbols
@@ -58,6 +58,31 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
     return outputs, pull
 
 
+def gradients(_: Symbol, outputs: Sequence[Any], inputs: Sequence[Any], seeds: Any, *, may_be_none: bool) -> Any:
+    """What `torch.autograd.grad` gives: the gradient of the outputs, summed, in each input, as symbols.
+
+    Raises NotDifferentiableError where the outputs do not depend on one, unless that `may_be_none`.
+    """
+    cotangents = [None] * len(outputs) if seeds is None else seeds if isinstance(seeds, (list, tuple)) else [seeds]
+    reaching = pulled(outputs, cotangents, inputs)
+    if not may_be_none and any(gradient is None for gradient in reaching):
+        raise NotDifferentiableError(located("an input of grad has no part in the outputs; give allow_unused=True"))
+    return tuple(reaching)
+
+
+Symbol.gradients = gradients  # type: ignore[attr-defined]
+
+
+def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
+    """What reaches each input from the outputs, through the nodes from number `start` on; None for nothing."""
+    builder = _builder()
+    with reading_all():
+        sources = [Symbol(builder, node_of(builder, value, ())) for value in inputs]
+        cotangents = [_seed(out, seed) for out, seed in zip(outputs, seeds, strict=True)]
+        reaching = pull_back(builder, start, sources, outputs, cotangents)
+    return [cotangent for cotangent, _ in reaching]
+
+
 def _builder() -> Builder:
     builder = current()
     if builder is None:
@@ -65,11 +90,18 @@ def _builder() -> Builder:
     return builder
 
 
-def _variable(builder: Builder, leaf: Any) -> Symbol:
+def _variable(leaf: Any) -> Symbol:
     """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
-    node = builder.append(identity, [node_of(builder, leaf, ())], {})
-    check_floating(node.spec.dtype)
-    return Symbol(builder, node)
+    variable = of_kind(leaf, is_tensor=True)
+    check_floating(variable.dtype)
+    return variable
+
+
+def _tensor(leaf: Any) -> Any:
+    """The array of an argument as a tensor, as in the dynamic engine, so that both compute by the same rules."""
+    if not isinstance(leaf, (Symbol, np.ndarray)) or is_tensor(leaf) or leaf.dtype.kind not in "biuf":
+        return leaf
+    return of_kind(leaf, is_tensor=True)
 
 
 def check_floating(dtype: np.dtype[Any]) -> None:

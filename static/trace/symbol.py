@@ -1,4 +1,7 @@
-"""Symbol: a value that is not known yet, while a function is traced to a graph."""
+"""Symbol: a value that is not known yet, while a function is traced to a graph.
+
+The symbol of an array computes as NumPy, that of a tensor as PyTorch: `ArraySymbol` and `TensorSymbol` have the names.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from graphs import stores
+from graphs import captured, ops, stores
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
-from graphs.ir import Node
+from graphs.ir import INPUT, Node
 from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
+from graphs.torch.changing import Changing
 from graphs.torch.methods import Count, TorchNames
 from static.trace.converting import unconverted
 
@@ -24,16 +28,25 @@ overwriters: list[Callable[[Any, Any], None]] = []
 """What is told of a symbol that is about to be changed in place, and by what; it may raise."""
 
 
-@final
-class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumPy's here, not PyTorch's
+class MissingNameError(ControlFlowError, AttributeError):
+    """A name of a tensor that a symbol cannot have; `hasattr` is false for it, as for any name that is not there."""
+
+
+class Symbol(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
     Asking for the data raises ControlFlowError, naming the user's line and what to write instead. A function that
     catches it is refused with it when its trace ends: the path that it took does not depend on values.
-    A weak symbol stands for a Python number: `static/trace/weak.py`.
+    Operators and names are those of a tensor of the dynamic engine, whose class it is an instance of; where the node
+    stands for an array an ArraySymbol is made. A weak symbol stands for a Python number: `static/trace/weak.py`.
     """
 
     __slots__ = ("builder", "node", "weak")
+    __class__ = property(lambda self: captured.tensors[0] if captured.tensors else type(self))
+
+    def __new__(cls, builder: Builder, node: Node, weak: bool = False) -> Any:
+        """Of an array, or of a number, where the node stands for one."""
+        return object.__new__(Symbol if node in builder.tensors and not weak else ArraySymbol)
 
     def __init__(self, builder: Builder, node: Node, weak: bool = False) -> None:
         self.builder = builder
@@ -104,6 +117,36 @@ class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumP
 
     tolist = numpy = item
 
+    def detach(self) -> Any:
+        """The same value, a constant for differentiation."""
+        return stop_gradient(self)
+
+    data = property(detach)
+
+    def __getattr__(self, name: str) -> Any:
+        if self.weak and name in _OF_NUMBERS:
+            raise self._unknown(f"{name} of a Python number", "compute it with graphs")
+        if name in REFUSED:
+            why, instead = REFUSED[name]
+            raise MissingNameError(located(f"{name} of a tensor in a trace: {why}; {instead}"))
+        raise AttributeError(f"'Symbol' object has no attribute {name!r}", name=name, obj=self)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise self._unknown("a copy by Python", "call clone(), or keep the tensor itself")
+
+    __copy__ = __reduce_ex__ = __deepcopy__
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        """The same value in memory of its own."""
+        copy = super().clone(memory_format=memory_format)
+        copy.builder.copies.add(copy.node)
+        return copy
+
+    # In place -----------------------------------------------------------------------------------------------------
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._assign(ops.setitem(self, value, key))
+
     def _assign(self, result: Any) -> Any:
         """Stand for another value of the same spec from now on, as a tensor does that is changed in place.
 
@@ -115,21 +158,37 @@ class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumP
         self.node = result.node
         return self
 
-    def detach(self) -> Any:
-        """The same value, a constant for differentiation."""
-        return stop_gradient(self)
+    def _become(self, result: Any) -> Any:
+        if self.node.op is INPUT:
+            raise ControlFlowError(
+                located("the shape of an argument is changed in place, which a graph cannot; use the result instead")
+            )
+        self.node = result.node
+        return self
 
-    data = property(detach)
+    def _forget(self) -> Any:
+        return self._assign(self.detach())
 
-    def __getattr__(self, name: str) -> Any:
-        if self.weak and name in _OF_NUMBERS:
-            raise self._unknown(f"{name} of a Python number", "compute it with graphs")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    def _before(self, *_: Any) -> Any:
+        return self
 
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise self._unknown("a copy by Python", "call clone(), or keep the tensor itself")
+    # What it is ---------------------------------------------------------------------------------------------------
 
-    __copy__ = __reduce_ex__ = __deepcopy__
+    def numel(self) -> Size:
+        """The number of elements, which may be symbolic."""
+        return self.node.spec.size
+
+    nelement = numel
+
+    @property
+    def nbytes(self) -> Size:
+        """The bytes of the elements."""
+        return self.numel() * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
 
     def _unknown(self, use: str, instead: str, first: str = "") -> ControlFlowError:
         """The error for a use that needs the value. `first` is what to try before, unless a conversion has failed."""
@@ -142,3 +201,52 @@ class Symbol(Surface, TorchNames):  # type: ignore[misc]  # max and min are NumP
         )
         self.builder.refuse(error)
         return error
+
+
+@final
+class ArraySymbol(Symbol):
+    """Stands for an array, or for a number: what NumPy and PyTorch take differently means what it does in NumPy."""
+
+    __slots__ = ()
+    __class__ = property(type)
+
+
+def _augmented(name: str) -> Callable[..., Any]:
+    """`x += y` of a tensor: under all names of x, unless a conversion does that."""
+    change = vars(Changing)[name]
+
+    def called(self: Symbol, other: Any) -> Any:
+        return NotImplemented if unconverted() else change(self, other)
+
+    return called
+
+
+def _rebinding(_: Symbol, __: Any) -> Any:
+    return NotImplemented
+
+
+for _name in [name for name in vars(Changing) if name.startswith("__i")]:
+    setattr(Symbol, _name, _augmented(_name))
+    setattr(ArraySymbol, _name, _rebinding)
+for _name, _method in vars(Surface).items():
+    if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchNames) and _name not in dir(object):
+        setattr(ArraySymbol, _name, _method)
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__setitem__"):
+    setattr(ArraySymbol, _name, vars(Surface)[_name])
+ArraySymbol.__name__ = ArraySymbol.__qualname__ = "Symbol"  # as messages call both
+ArraySymbol.__hash__ = Symbol.__hash__  # type: ignore[method-assign]
+
+_GRADIENT = "use static.value_and_grad, or torch.autograd.grad inside of the function"
+_LATER = "ask it of what the compiled function returns"
+REFUSED: dict[str, tuple[str, str]] = {
+    "backward": ("a graph has no tape", _GRADIENT),
+    "grad": ("a graph keeps no gradients beside its values", _GRADIENT),
+    "retain_grad": ("a graph keeps no gradients beside its values", _GRADIENT),
+    "register_hook": ("gradients are a part of the graph, and nothing is called when they pass", _GRADIENT),
+    "requires_grad": ("what is differentiated is said by a transform", _GRADIENT),
+    "requires_grad_": ("what is differentiated is said by a transform", _GRADIENT),
+    "is_leaf": ("a graph has no tape, and so no leaves", _GRADIENT),
+    "grad_fn": ("a graph has no tape", "look at static.trace(f, ...)"),
+    "stride": ("how a value lies in memory is decided when the graph is compiled", _LATER),
+}
+"""Names of a tensor that its symbol cannot have: why, and what to do instead."""

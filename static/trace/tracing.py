@@ -17,11 +17,12 @@ from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity, stop_gradient
-from graphs.spec import TensorSpec, spec_of
+from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
 from static.trace import weak
+from static.trace.chance import Streams
 from static.trace.lowering import lowered
-from static.trace.symbol import Symbol, overwriters
+from static.trace.symbol import ArraySymbol, Symbol, overwriters
 
 
 class Traced(NamedTuple):
@@ -75,9 +76,9 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     leaves, structure = tree.flatten(tuple(args))
     names = tree.paths(f, tuple(args))
     symbols = [
-        Symbol(builder, builder.input(name, spec_of(leaf))) if is_traced(leaf) else leaf
-        for name, leaf in zip(names, leaves, strict=True)
+        _input(builder, name, leaf) if is_traced(leaf) else leaf for name, leaf in zip(names, leaves, strict=True)
     ]
+    streams = Streams(f, leaves)
     try:
         with tracing(builder):
             result = f(*tree.unflatten(structure, symbols))
@@ -86,6 +87,7 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
             _thread.forbidden.pop(node, None)
     if builder.refusal is not None:  # raised before, and caught by what is traced
         raise builder.refusal
+    streams.check(f)
     outputs, out_structure = tree.flatten(result)
     nodes = [node_of(builder, output, ()) for output in outputs]
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
@@ -93,6 +95,27 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     return Traced(
         lowered(builder.finish(nodes)), structure, static, out_structure, reads, tuple(builder.guards.values())
     )
+
+
+def _input(builder: Builder, name: str, leaf: Any) -> Symbol:
+    node = builder.input(name, spec_of(leaf))
+    if is_tensor(leaf):
+        builder.tensors.add(node)
+    return Symbol(builder, node)
+
+
+def is_tensor(leaf: Any) -> bool:
+    """Whether a leaf is a tensor of the dynamic engine, or stands for one, and so computes as PyTorch."""
+    return type(leaf) is Symbol or isinstance(leaf, (OfTensor, *captured.tensors))
+
+
+def of_kind(value: Any, is_tensor: bool) -> Symbol:
+    """The same value, apart from every other use of it, as a tensor or as an array."""
+    builder = current()
+    assert builder is not None  # noqa: S101  (asked while a graph is traced)
+    node = builder.append(identity, [node_of(builder, value, ())], {})
+    (builder.tensors.add if is_tensor else builder.tensors.discard)(node)
+    return Symbol(builder, node)
 
 
 class tracing(Block):  # noqa: N801
@@ -136,9 +159,18 @@ def _overwritten(symbol: Symbol, result: Any) -> None:
     """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside of the graph."""
     builder, owner = current(), memory(symbol.node)
     if builder is None or symbol.builder is not builder or not isinstance(result, Symbol):
-        raise GraphError(located("a value is changed in place in another graph than its own; leave inplace=True out"))
+        raise GraphError(
+            located(
+                "a value is changed in place in another graph than its own; use a new value, or leave inplace=True out"
+            )
+        )
     if owner.op in (INPUT, CONSTANT):
-        raise GraphError(located("an argument is changed in place, which a graph cannot; leave inplace=True out"))
+        raise GraphError(
+            located(
+                "an argument is changed in place, which a graph cannot; use a new value, as in x = x + 1, or leave "
+                "inplace=True out"
+            )
+        )
     if result.node.spec != symbol.node.spec:
         raise GraphError(located(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
     _thread.forbidden[owner] = GraphError(
@@ -163,7 +195,9 @@ def _check_allowed(builder: Builder, node: Node) -> None:
 
 def memory(node: Node) -> Node:
     """The node in whose memory a value lies: that which it is a view of, or itself."""
-    while node.inputs and (node.op.view or _passes_on(node)) and node.op.name != "part":
+    builder = current()
+    copies = builder.copies if builder else ()
+    while node.inputs and (node.op.view or _passes_on(node)) and node.op.name != "part" and node not in copies:
         node = node.inputs[0]
     return node
 
@@ -246,6 +280,7 @@ def _refuse(error: GraphError) -> None:
 
 dims.refusers.append(_refuse)
 overwriters.append(_overwritten)
+dispatch.interpret(ArraySymbol, bind)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)

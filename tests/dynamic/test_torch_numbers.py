@@ -12,9 +12,9 @@ import dynamic as torch
 import graphs as g
 import static
 from dynamic import nn
-from dynamic.changing import Changing
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import GraphError
+from graphs.torch.changing import Changing
 from tests.helpers.together import together
 
 Tensor = Any
@@ -199,6 +199,31 @@ DTYPES: dict[str, tuple[Callable[[], Tensor], str, Any]] = {
     "einsum that picks": (lambda: torch.einsum("i", INTS), "int32", [3, 2, 7]),
     "diff": (lambda: torch.diff(BOOLS, prepend=BOOLS[:1], append=BOOLS[:2]), "bool", [False, True, True, False, True]),
     "diff of none": (lambda: torch.diff(LONGS, n=0, prepend=LONGS), "int64", [1, 0, 2]),
+    "times a scalar": (lambda: torch.ones(2) * np.float64(0.5), "float32", [0.5, 0.5]),
+    "a scalar times": (lambda: np.float64(0.5) * torch.ones(2), "float32", [0.5, 0.5]),
+    "a scalar less": (lambda: np.float32(0.5) - torch.ones(2).half(), "float16", [-0.5, -0.5]),
+    "a scalar by": (lambda: np.int64(1) / LONGS[:1], "float32", [1]),
+    "a scalar to": (lambda: np.float64(2) ** INTS, "float32", [8, 4, 128]),
+    "ints and an int": (lambda: INTS + np.int64(1), "int32", [4, 3, 8]),
+    "ints and a float": (lambda: LONGS * np.float64(0.5), "float32", [0.5, 0, 1]),
+    "ints and a bool": (lambda: LONGS * np.bool_(True), "float32", [1, 0, 2]),
+    "bits and a bool": (lambda: BOOLS & np.bool_(True), "bool", [True, False, True]),
+    "in place": (lambda: torch.ones(2).mul_(np.float64(0.5)), "float32", [0.5, 0.5]),
+    "equal to a scalar": (lambda: torch.tensor([0.1]) == np.float64(0.1), "bool", [True]),
+    "a scalar below": (lambda: np.float64(0.1) < torch.tensor([0.1]), "bool", [False]),
+    "where": (lambda: torch.where(BOOLS, torch.ones(3), np.float64(0)), "float32", [1, 0, 1]),
+    "where of scalars": (lambda: torch.where(BOOLS, np.float64(1), 0), "float32", [1, 0, 1]),
+    "clamp": (lambda: torch.ones(2).clamp(np.float64(0), np.float64(0.5)), "float32", [0.5, 0.5]),
+    "full": (lambda: torch.full((2,), np.float64(0.5)), "float32", [0.5, 0.5]),
+    "full of an int": (lambda: torch.full((2,), np.int32(2)), "int64", [2, 2]),
+    "lerp": (lambda: torch.lerp(torch.zeros(2), torch.ones(2), np.float64(0.5)), "float32", [0.5, 0.5]),
+    "fmod": (lambda: torch.fmod(INTS, np.float64(2)), "float32", [1, 0, 1]),
+    "alpha": (lambda: torch.add(torch.ones(2), torch.ones(2), alpha=np.float64(2)), "float32", [3, 3]),
+    "an array": (lambda: torch.ones(2) * np.array(0.5), "float64", [0.5, 0.5]),
+    "a scalar alone": (lambda: torch.tensor(np.float64(1)), "float64", 1),
+    "a list of scalars": (lambda: torch.tensor([np.float64(1), 2]), "float64", [1, 2]),
+    "graphs": (lambda: g.multiply(torch.ones(2), np.float64(0.5)), "float64", [0.5, 0.5]),
+    "NumPy": (lambda: np.multiply(torch.ones(2), np.float64(0.5)), "float64", [0.5, 0.5]),
 }
 
 

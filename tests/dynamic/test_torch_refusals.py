@@ -90,14 +90,9 @@ def test_any_call_ends_in_an_answer_or_in_an_error_of_ours(call, arguments):
         getattr(_SPACES[space][0], name)(*arguments)
 
 
-def test_a_float64_that_a_scalar_of_numpys_has_made_is_told_with_what_makes_it():
-    x = torch.ones(2, 4)
-    words = r"matmul of float64 and float32 .*np\.sqrt\(2\) is a float64, math\.sqrt\(2\)"
-    with pytest.raises(errors.DTypeError, match=words):
-        (x / np.sqrt(16)) @ x.T
-    assert ((x / 4.0) @ x.T).dtype == torch.float32
+def test_a_product_of_two_dtypes_is_refused_with_the_remedy():
     with pytest.raises(errors.DTypeError, match=r"matmul of int64 and float32 .*convert with \.to\(dtype\)$"):
-        x.long() @ x.T
+        torch.ones(2, 3).long() @ torch.ones(3, 2)
 
 
 def test_a_product_with_a_number_is_told_what_it_lacks():
@@ -107,22 +102,22 @@ def test_a_product_with_a_number_is_told_what_it_lacks():
 
 def test_float64_is_told_with_the_line_where_it_began():
     def product(x, w):
-        scaled = x / np.sqrt(16)
+        scaled = x / np.array(4.0)
         doubled = scaled * 2
         return doubled @ w
 
     x = torch.ones(2, 4)
     line = product.__code__.co_firstlineno + 1
-    words = rf"float64 since test_torch_refusals\.py:{line}, scaled = x / np\.sqrt\(16\); convert"
+    words = rf"float64 since test_torch_refusals\.py:{line}, scaled = x / np\.array\(4\.0\); convert"
     with pytest.raises(errors.DTypeError, match=words):
         product(x, x.T)
 
     def in_place_of_itself(h, w):
-        h = h / np.sqrt(16)
+        h = h / np.array(4.0)
         return h @ w
 
     line = in_place_of_itself.__code__.co_firstlineno + 1
-    words = rf"float64 since test_torch_refusals\.py:{line} at the latest, h = h / np\.sqrt\(16\); convert"
+    words = rf"float64 since test_torch_refusals\.py:{line} at the latest, h = h / np\.array\(4\.0\); convert"
     with pytest.raises(errors.DTypeError, match=words):
         in_place_of_itself(x, x.T)
 

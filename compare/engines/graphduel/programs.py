@@ -29,10 +29,9 @@ from dynamic.optim.optimizer import Optimizer
 from graphs import tree
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, count_as_ours, located
-from graphs.ops.movement import identity
 from static.convert.stage.places import putting_back
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, node_of
+from static.trace.tracing import current, of_kind
 
 count_as_ours(__file__)
 
@@ -67,7 +66,11 @@ def _as_brought(like: Any, value: Any) -> Any:
     """An array where the user brought one, and what is no argument to the engine."""
     if isinstance(like, _Whole):
         return like.value
-    return value.numpy(force=True) if isinstance(like, np.ndarray) and isinstance(value, dynamic.Tensor) else value
+    if not isinstance(like, np.ndarray):
+        return value
+    if isinstance(value, Symbol):
+        return of_kind(value, is_tensor=False)
+    return value.numpy(force=True) if isinstance(value, dynamic.Tensor) else value
 
 
 class StandingProgram(ABC):
@@ -292,7 +295,7 @@ class Standing:
 
     def variable(self, value: Any) -> Symbol:
         """A symbol of its own for a value."""
-        return Symbol(self.builder, self.builder.append(identity, [node_of(self.builder, value, ())], {}))
+        return of_kind(value, is_tensor=True)
 
     def holds(self, symbol: Symbol) -> bool:
         """Whether it stands for a tensor of the user's, and changes as that does."""
@@ -326,7 +329,7 @@ class Standing:
 
 def _renamed(symbol: Symbol) -> Symbol:
     """Another symbol for the same value: what changes the one changes no argument of the trace."""
-    return Symbol(symbol.builder, symbol.node, symbol.weak)
+    return of_kind(symbol, is_tensor=True)
 
 
 def _set_data(symbol: Symbol, value: Any) -> None:

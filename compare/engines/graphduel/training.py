@@ -17,7 +17,7 @@ import numpy as np
 import graphs as g
 from compare.engines.graphduel.functions import PARTS
 from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
-from compare.engines.graphduel.tensors import array_of, as_array, pulled
+from compare.engines.graphduel.tensors import array_of, as_array
 from compare.engines.reached import is_users_class
 from compare.errors import UnsupportedError
 from dynamic import Tensor, enable_grad
@@ -30,6 +30,7 @@ from graphs.errors import ControlFlowError, count_as_ours, located
 from graphs.ir import CONSTANT, INPUT, Node
 from graphs.pullback import pullback
 from static.trace.converting import callee
+from static.trace.differentiate import pulled
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
 
@@ -319,7 +320,7 @@ class _Traced(Standing):
         def zero_grad(set_to_none: bool = True) -> None:
             for group in optimizer.param_groups:
                 for param in group["params"]:
-                    self.gradients.pop(self.names[id(param)], None)
+                    self.gradients.pop(self.names.get(id(param), ""), None)
 
         return zero_grad
 
@@ -340,7 +341,7 @@ class _Traced(Standing):
                 )
             value = closure() if closure else None
             for number, group in enumerate(optimizer.param_groups):
-                names = [self.names[id(param)] for param in _trained(group)]
+                names = [self.names.get(id(param), "") for param in _trained(group)]
                 sign = -1 if group.get("maximize") else 1
                 self.sums[place][number] = self._updated(optimizer.rule(group), names, self.sums[place][number], sign)
             return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamic.changing import as_it_was
+from dynamic.inplace import as_it_was
 from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops

@@ -47,7 +47,7 @@ def check_shares(what: str, x: Array) -> None:
 
 def concrete(x: Array) -> np.ndarray[Any, Any] | None:
     """The array of a tensor; None for a symbol, which has no values yet."""
-    return x._data if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else None
+    return x._data if issubclass(type(x), Tensor) else x if isinstance(x, np.ndarray) else None
 
 
 def check_indices(name: str, indices: Array, size: Any, besides: int | None = None) -> bool:

@@ -53,7 +53,7 @@ def _rows(indices: Array, table: Array) -> Any:
 def _shorten(name: str, table: Array, indices: Array, max_norm: float, norm_type: float) -> None:
     """Bring the rows at the indices to a norm of at most `max_norm`, in place and without a gradient."""
     places = concrete(indices)
-    if not isinstance(table, Tensor) or places is None:
+    if not issubclass(type(table), Tensor) or places is None:
         raise GraphError(located(f"{name}: max_norm changes the table, which a trace cannot; divide the rows before"))
     with no_grad():
         looked_up = np.unique(places)

@@ -73,9 +73,9 @@ def _check_channels(x: Array, *vectors: Array | None) -> None:
 
 
 def _move(name: str, running: Array, now: Array, share: float, factor: Callable[[], float]) -> None:
-    if isinstance(running, Tensor) and isinstance(now, Tensor | np.ndarray):
+    if issubclass(type(running), Tensor) and issubclass(type(now), Tensor | np.ndarray):
         with no_grad():
-            value = (now._data if isinstance(now, Tensor) else now) * factor()
+            value = (now._data if issubclass(type(now), Tensor) else now) * factor()
             assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
         return
     try:
@@ -90,7 +90,7 @@ def _move(name: str, running: Array, now: Array, share: float, factor: Callable[
 
 
 def _no_tensor(running: Array) -> Any:
-    if isinstance(running, Tensor | np.ndarray):
+    if issubclass(type(running), Tensor | np.ndarray):
         raise GraphError("it is no value of the graph")
     return running
 
@@ -170,7 +170,7 @@ def instance_norm(
 
 def _owning(result: Array) -> Array:
     """A tensor in memory of its own, as PyTorch's is: an activation after a norm changes it in place."""
-    return ops.identity(result) if isinstance(result, Tensor) and is_view(result._data) else result
+    return ops.identity(result) if issubclass(type(result), Tensor) and is_view(result._data) else result
 
 
 def normalize(input: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:

@@ -55,7 +55,7 @@ def clip_grad_norm_(
     """Scale all gradients together, in place, so that their norm is at most `max_norm`; returns what it was."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     with_gradient = [param for param in listed if param.grad is not None]
-    if any(not isinstance(param, Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes
+    if any(not issubclass(type(param), Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes
         return _clipped(with_gradient, max_norm, norm_type)
     grads = _grads(listed)
     norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)

@@ -17,8 +17,8 @@ from graphs.errors import GraphError, located
 def default_collate(batch: Sequence[Any]) -> Any:
     """Examples as one: tensors, arrays and numbers stacked, containers entry by entry, strings as a list."""
     first = batch[0]
-    if isinstance(first, (Tensor, np.ndarray, np.generic)):
-        return ops.stack([x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in batch])
+    if issubclass(type(first), (Tensor, np.ndarray, np.generic)):
+        return ops.stack([x if issubclass(type(x), Tensor) else Tensor(np.asarray(x)) for x in batch])
     if isinstance(first, bool | int):
         return Tensor(np.array(batch))
     if isinstance(first, float):

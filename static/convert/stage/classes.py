@@ -25,7 +25,7 @@ def held_by(kind: type, name: str) -> Any:
 
 def is_of_a_class_statement(kind: type) -> bool:
     """Whether a class was made at run time: no other one has methods in Python."""
-    return kind is not Symbol and kind.__flags__ & _MADE_AT_RUN_TIME != 0
+    return not issubclass(kind, Symbol) and kind.__flags__ & _MADE_AT_RUN_TIME != 0
 
 
 def special(value: Any, name: str) -> FunctionType | None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from static.convert.stage.classes import held_by, is_of_a_class_statement, users
 from static.convert.stage.places import MUTABLE
-from static.trace.symbol import Symbol
+from static.trace.symbol import ArraySymbol
 
 
 def _names(text: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ _READING = _names(
     "is_integer bit_length as_integer_ratio conjugate union intersection difference issubset issuperset isdisjoint "
     "sum mean max min any all item astype reshape ravel flatten transpose dot prod std var argmax argmin"
 )
-_OF_TENSORS = frozenset(name for name in dir(Symbol) if not name.startswith("_") and not name.endswith("_"))
+_OF_TENSORS = frozenset(name for name in dir(ArraySymbol) if not name.startswith("_") and not name.endswith("_"))
 _READING |= _OF_TENSORS - _names("add sort put resize fill set clear update pop remove discard insert extend append")
 _NOT_BY_READING = _names(
     "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __setattr__ __delattr__ "

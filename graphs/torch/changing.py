@@ -1,6 +1,7 @@
 """Methods that change a tensor: `x.exp_()` gives x the values, and the history, of `x.exp()`.
 
-A name of a function and `_` is such a method. The result must fit the shape and the dtype of the tensor.
+A name of a function and `_` is such a method. The result must fit the shape and the dtype of the tensor. What changing
+is depends on the kind of tensor, which says it by `_assign`, `_become`, `_forget` and `_before`.
 """
 
 from __future__ import annotations
@@ -10,29 +11,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from dynamic import grad_mode
 from graphs import ops
-from graphs.errors import DTypeError, InplaceError, located
+from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.torch import functions
 from graphs.torch.methods import TorchNames
 
 
-def as_it_was(tensor: Any, *operands: Any) -> Any:
-    """A tensor that is about to be changed, or a copy where backward may need what it holds now."""
-    if grad_mode.is_grad_enabled() and any(map(requires_grad, (tensor, *operands))):
-        return tensor.clone()
-    return tensor
-
-
-def requires_grad(value: Any) -> bool:
-    """Whether a value is a tensor with a gradient."""
-    return bool(getattr(value, "requires_grad", False))
-
-
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **options: Any) -> Any:
-        return self._assign(function(as_it_was(self, *args, *options.values()), *args, **options))
+        return self._assign(function(self._before(*args, *options.values()), *args, **options))
 
     return _named(called, function)
 
@@ -41,11 +29,7 @@ def _reshaping(function: Callable[..., Any]) -> Callable[..., Any]:
     """The tensor itself in another shape, which shares the memory that it had."""
 
     def called(self: Any, *args: Any, **options: Any) -> Any:
-        if self.is_leaf and self.requires_grad:
-            raise InplaceError(located("in-place change of the shape of a leaf that requires a gradient; use a result"))
-        result = function(self, *args, **options)
-        self._data, self._edge = result._data, result._edge
-        return self
+        return self._become(function(self, *args, **options))
 
     return _named(called, function)
 
@@ -62,9 +46,19 @@ class Changing:
     __slots__ = ()
 
     def _assign(self, result: Any) -> Self:
+        """Take the values and the history of a result."""
+        raise NotImplementedError
+
+    def _become(self, result: Any) -> Self:
+        """Be another view of the memory."""
         raise NotImplementedError
 
     def _forget(self) -> Self:
+        """Have no history any more."""
+        raise NotImplementedError
+
+    def _before(self, *operands: Any) -> Self:
+        """The tensor as it is, for an op that reads it after the change."""
         raise NotImplementedError
 
     def add_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
@@ -81,7 +75,7 @@ class Changing:
 
     def mul_(self, other: Any) -> Self:
         """Multiply in place."""
-        return self._assign((as_it_was(self, other) if requires_grad(other) else self) * other)
+        return self._assign((self._before(other) if getattr(other, "requires_grad", False) else self) * other)
 
     def div_(self, other: Any, rounding_mode: str | None = None) -> Self:
         """Divide in place."""

@@ -1,0 +1,85 @@
+"""Random numbers that Python draws while a function is traced: they would be the same in each call, so it is refused.
+
+Python's `random` and `np.random` are looked at, the generators of the dynamic engine, and NumPy's that the function
+holds: in arguments, closures, defaults, globals that it names and attributes of what it is a method of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from graphs import captured
+from graphs.errors import ControlFlowError, user_line
+from graphs.op import is_ours
+
+
+class Streams:
+    """The generators that a function can draw from by Python, and where each is before it runs."""
+
+    def __init__(self, f: Callable[..., Any], leaves: Iterable[Any]) -> None:
+        self._named = [*_everywhere(), *(("a generator", g.bit_generator) for g in _generators([f, *leaves]))]
+        self._before = [_state(stream) for _, stream in self._named]
+
+    def check(self, f: Callable[..., Any]) -> None:
+        """Raise ControlFlowError where one has moved."""
+        for (name, stream), before in zip(self._named, self._before, strict=True):
+            if _state(stream) != before:
+                raise ControlFlowError(
+                    f"{getattr(f, '__name__', 'the function')}: draws from {name} while it is traced ({user_line()}), "
+                    "and each call would have the same numbers; draw by torch.rand, torch.randn or graphs.uniform, or "
+                    "pass the numbers as an argument"
+                )
+
+
+def _everywhere() -> Iterator[tuple[str, Any]]:
+    yield "Python's random", random
+    if "numpy.random" in sys.modules:
+        yield "np.random", sys.modules["numpy.random"].mtrand._rand._bit_generator
+    for generator in captured.generators:
+        if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # it has been used
+            yield "torch's generator outside of torch's functions", generator.numpy.bit_generator
+
+
+def _state(stream: Any) -> Any:
+    return random.getstate() if stream is random else pickle.dumps(stream.state)
+
+
+def _generators(roots: list[Any]) -> list[Any]:
+    """NumPy's generators that are reached from these; none where NumPy's are not loaded."""
+    if "numpy.random" not in sys.modules:
+        return []
+    kind, generators, seen, waiting = sys.modules["numpy.random"].Generator, [], set[int](), [*roots]
+    while waiting and len(seen) < _MOST:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, kind):
+            generators.append(value)
+        elif isinstance(value, FunctionType):
+            waiting += _held(value)
+        elif isinstance(value, MethodType):
+            waiting += [value.__func__, value.__self__]
+        elif not isinstance(value, (type, ModuleType)) and not is_ours(type(value)):
+            waiting += getattr(value, "__dict__", {}).values()
+    return generators
+
+
+_MOST = 2000  # values that are looked at
+
+
+def _held(f: FunctionType) -> Iterator[Any]:
+    """What the code of a function reaches by name; of the library's own functions what they were made with."""
+    for cell in f.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            yield cell.cell_contents
+    yield from f.__defaults__ or ()
+    yield from (f.__kwdefaults__ or {}).values()
+    if not is_ours(f):
+        yield from (f.__globals__[name] for name in f.__code__.co_names if name in f.__globals__)

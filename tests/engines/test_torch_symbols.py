@@ -1,0 +1,250 @@
+"""The symbol of a tensor is a tensor in a trace: dtypes, names and random numbers of PyTorch."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+import graphs
+import static
+from dynamic import distributions, nn
+from graphs.errors import GraphError
+from static.trace.symbol import REFUSED, Symbol
+from tests.helpers.together import together
+
+SCALARS = [2, 2.5, True, *[kind(2) for kind in (np.float64, np.float32, np.float16, np.int64, np.int32, np.uint8)]]
+DTYPES = ["float32", "float64", "float16", "int64", "int32", "uint8", "bool"]
+MASK = torch.tensor([True, False, True])
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name)
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"),
+        *("lt", "le", "eq", "ne", "gt", "ge", "and_", "or_", "xor"),
+    )
+} | {
+    "where": lambda x, y: torch.where(MASK, x, y),
+    "clamp": torch.clamp,
+    "maximum": torch.maximum,
+    "add": lambda x, y: torch.add(x, x, alpha=y),
+    "twice": lambda x, y: (x * y) * (x == 1) + y,
+    "in place": lambda x, y: (x * 1).mul_(y),
+}
+
+
+def result(f: Callable[..., Any], x: Any) -> Any:
+    """The dtype and the values, or that it is refused."""
+    try:
+        with np.errstate(all="ignore"):
+            value = f(x)
+    except (GraphError, TypeError):
+        return "refused", 0
+    array = np.asarray(value)
+    return str(array.dtype), array.tolist()
+
+
+@together("name", OPERATORS, quick=3)
+def test_a_symbol_computes_as_its_tensor(name: str) -> None:
+    for dtype in DTYPES:
+        x = torch.tensor([1, 2, 3]).to(getattr(torch, dtype))
+        for scalar in SCALARS:
+            for left in (False, True):
+
+                def f(x: Any, s: Any = scalar, left: bool = left) -> Any:
+                    return OPERATORS[name](s, x) if left else OPERATORS[name](x, s)
+
+                if left and not hasattr(operator, name):
+                    continue
+                case = name, dtype, repr(scalar), left
+                eager, compiled = result(f, x), result(static.jit(f), x)
+                assert eager[0] == compiled[0], case
+                np.testing.assert_allclose(compiled[1], eager[1], rtol=2e-3, err_msg=str(case))  # float16 is among them
+
+
+def augmented(x: Any) -> Any:
+    y = x * 2
+    z = y
+    y += 1
+    y *= 3
+    return z
+
+
+def element(x: Any) -> Any:
+    y = x * 2
+    y[0] = 7.0
+    return y
+
+
+@functools.singledispatch
+def kind_of(_: Any) -> int:
+    return 1
+
+
+@kind_of.register
+def _(_: torch.Tensor) -> int:
+    return 2
+
+
+MATRIX, CUBE = torch.arange(6.0).reshape(2, 3), torch.arange(24.0).reshape(2, 3, 4)
+METHODS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "transpose": (lambda x: x.transpose(0, 1), MATRIX),
+    "transpose of three": (lambda x: x.transpose(1, 2), CUBE),
+    "max": (lambda x: x.max(dim=1), MATRIX),
+    "max by place": (lambda x: x.max(1)[1], MATRIX),
+    "min of all": (lambda x: x.min(), MATRIX),
+    "flatten": (lambda x: x.flatten(1), CUBE),
+    "squeeze": (lambda x: x.squeeze(1), MATRIX),
+    "reshape": (lambda x: x.reshape(3, -1), MATRIX),
+    "sum": (lambda x: x.sum(1, keepdim=True), MATRIX),
+    "std": (lambda x: x.std(0), MATRIX),
+    "argsort": (lambda x: (-x).argsort(1, descending=True), MATRIX),
+    "numel": (lambda x: x * x.numel() + x.nelement() + x.itemsize + x.nbytes, MATRIX),
+    "new": (lambda x: x.new_zeros(2) + x.new_tensor([1.0, 2.0]) + x.new_full((2,), 3), MATRIX),
+    "flags": (lambda x: x * (x.is_cuda + x.is_sparse + x.is_quantized), MATRIX),
+    "clone": (lambda x: x.clone().add_(1), MATRIX),
+    "in place": (lambda x: (x * 2).sub_(1).clamp_(0, 3).exp_(), MATRIX),
+    "filled": (lambda x: (x * 2).fill_(7), MATRIX),
+    "augmented": (augmented, MATRIX),
+    "shape in place": (lambda x: (x * 2).unsqueeze_(0).squeeze_(0).t_(), MATRIX),
+    "an element": (element, MATRIX),
+    "is a tensor": (lambda x: x * (isinstance(x, torch.Tensor) + 2 * torch.is_tensor(x + 1)), MATRIX),
+    "is no parameter": (lambda x: x * isinstance(x, nn.Parameter), MATRIX),
+    "by kind": (lambda x: x * kind_of(x), MATRIX),
+    "as_tensor": (lambda x: torch.as_tensor(x) + torch.as_tensor(1), MATRIX),
+    "distribution": (lambda x: distributions.Normal(x, x + 1).log_prob(x * 2), MATRIX),
+    "a gradient": (lambda x: torch.autograd.grad((x.clone() ** 2).sum(), (y for y in [x]))[0], MATRIX),
+}
+
+
+@together("name", METHODS)
+def test_a_method_of_a_symbol_is_that_of_its_tensor(name: str) -> None:
+    f, x = METHODS[name]
+    eager = f(x.clone().requires_grad_() if name == "a gradient" else x.clone())
+    compiled = static.jit(f)(x)
+    for theirs, ours in zip(*(v if isinstance(v, tuple) else (v,) for v in (eager, compiled)), strict=True):
+        np.testing.assert_array_equal(ours, theirs.numpy(force=True))
+
+
+def test_a_symbol_has_each_name_of_a_tensor_or_says_why_not() -> None:
+    names = {name for name in dir(torch.Tensor) if not name.startswith("_")}
+    missing = names - set(dir(Symbol)) - {"captured_array"}
+    assert missing == set(REFUSED)
+    for name, (why, remedy) in REFUSED.items():
+        with pytest.raises(AttributeError, match=f"^{name} of a tensor in a trace: {why}.*; {re.escape(remedy)}"):
+            static.jit(lambda x, name=name: getattr(x, name))(MATRIX)
+
+
+@pytest.mark.parametrize("change", [lambda x: x.add_(1), lambda x: x.unsqueeze_(0), lambda x: operator.iadd(x, 1)])
+def test_an_argument_is_not_changed(change: Any) -> None:
+    with pytest.raises(GraphError, match="an argument is changed in place"):
+        static.jit(change)(MATRIX)
+
+
+def test_the_symbol_of_an_array_computes_as_numpy() -> None:
+    ints, matrix = np.arange(6).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+    for f in (
+        lambda x: x / 2, lambda x: x * 0.5, lambda x: x.transpose(0, 1), lambda x: x.max(0), lambda x: x.flatten(),
+        lambda x: x * np.float64(2), lambda x: np.float32(2) * x, lambda x: x.sum(1), lambda x: (x > 1) * 0.5,
+    ):  # fmt: skip
+        for x in (ints, matrix.astype(np.float32)):
+            expected, found = f(x), static.jit(f)(x)
+            assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+    assert static.jit(lambda x: x * isinstance(x, torch.Tensor))(matrix).sum() == 0
+
+
+def test_a_tensor_and_an_array_of_one_shape_have_a_graph_each() -> None:
+    f = static.jit(lambda x: x / 2)
+    assert [f(x).dtype for x in (np.arange(3), torch.arange(3), np.arange(3))] == ["float64", "float32", "float64"]
+    assert f.stats.reasons == ["first call", "the arguments are arrays for tensors, or the reverse"]
+
+
+def test_a_transform_gives_tensors_in_both_engines() -> None:
+    def loss(w: Any, c: Any) -> Any:
+        return (w * (c / 3) * np.float64(2)).sum() * isinstance(c, torch.Tensor)
+
+    w, c = np.ones(3, np.float32), np.arange(3)
+    for value, gradient in (torch.value_and_grad(loss)(w, c), static.value_and_grad(loss)(w, c)):
+        assert (value.dtype, gradient.dtype, round(float(value), 5)) == (np.float32, np.float32, 2.0)
+
+
+# ---- random numbers ------------------------------------------------------------------------------------------------
+
+WEIGHTS = torch.tensor([0.2, 0.5, 0.3])
+DRAWS: dict[str, Callable[[Any], Any]] = {
+    "rand": lambda x: torch.rand(3),
+    "rand in float64": lambda x: torch.rand(3, dtype=torch.float64),
+    "randn": lambda x: x + torch.randn(3),
+    "randn_like": torch.randn_like,
+    "randint": lambda x: torch.randint(0, 1000, (3,)),
+    "randperm": lambda x: torch.randperm(30),
+    "normal": lambda x: torch.normal(x, torch.ones(3)),
+    "bernoulli": lambda x: torch.bernoulli(torch.full((40,), 0.5)),
+    "bernoulli of a result": lambda x: torch.bernoulli((x * 0 + 0.5).expand(40, 3)),
+    "multinomial": lambda x: torch.multinomial(x, 40, replacement=True),
+    "multinomial of a result": lambda x: torch.multinomial((x + torch.rand(3)).expand(30, 3), 2),
+    "poisson": lambda x: torch.poisson(torch.full((9,), 50.0)),
+    "in place": lambda x: (x * 2).normal_() + (x * 1).uniform_() + (x * 3).exponential_(),
+    "Normal.sample": lambda x: distributions.Normal(x, 1.0).sample((2,)),
+    "Normal.rsample": lambda x: distributions.Normal(x, x + 1).rsample(),
+    "Categorical.sample": lambda x: distributions.Categorical(x).sample((40,)),
+    "Bernoulli.sample": lambda x: distributions.Bernoulli(x).sample((40,)),
+    "two": lambda x: torch.rand(3) - torch.randn(3) * torch.rand(3),
+    "a generator": lambda x: torch.rand(3, generator=CHANCE),
+}
+CHANCE = torch.Generator()
+
+
+@together("name", DRAWS)
+def test_each_call_draws_what_the_dynamic_engine_draws(name: str) -> None:
+    f = DRAWS[name]
+    drawn = []
+    for run in (f, static.jit(f)):
+        torch.manual_seed(7)
+        CHANCE.manual_seed(7)
+        drawn.append([np.asarray(run(WEIGHTS)).tolist() for _ in range(4)])
+    assert drawn[0] == drawn[1]
+    assert len({str(values) for values in drawn[1]}) == 4
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+class Policy:
+    """An object that draws."""
+
+    def __init__(self) -> None:
+        self.chance = np.random.default_rng(0)
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.chance.standard_normal(3)
+
+
+def loop(x: Any) -> Any:
+    return graphs.fori_loop(0, 3, lambda i, state: state + torch.randn(3), x)
+
+
+BAKED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "random": (lambda x: x * random.random(), "draws from Python's random"),
+    "np.random": (lambda x: x * np.random.rand(), "draws from np.random"),  # noqa: NPY002
+    "a global generator": (lambda x: x * GENERATOR.random(), "draws from a generator"),
+    "one of an object": (Policy(), "draws from a generator"),
+    "one of an outer function": (static.value_and_grad(lambda x: (x * GENERATOR.random()).sum()), "from a generator"),
+    "a default": (lambda x, chance=GENERATOR: x * chance.random(), "draws from a generator"),
+    "into a tensor that exists": (lambda x: torch.empty(3).normal_() * x, "make them, by torch.randn or rand"),
+    "in a loop": (loop, "draw them all before it"),
+}
+
+
+@together("name", BAKED)
+def test_what_each_call_would_repeat_is_refused(name: str) -> None:
+    f, words = BAKED[name]
+    with pytest.raises(GraphError, match=words) as told:
+        static.jit(f)(torch.ones(3))
+    assert "; " in str(told.value)
