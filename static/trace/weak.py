@@ -15,7 +15,7 @@ from graphs import promotion
 from graphs.op import Op
 from graphs.ops.movement import astype
 from graphs.surface import Surface
-from static.trace.symbol import Symbol
+from static.trace.symbol import ArraySymbol, Symbol
 
 
 def is_weak(value: Any) -> bool:
@@ -45,11 +45,13 @@ _OF_BOOLS = [f"__{name}__" for name in ("and", "or", "xor", "rand", "ror", "rxor
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    operator = getattr(Surface, name)
+    operator, of_tensors = getattr(Surface, name), getattr(Symbol, name)
     of_ints = name in _OF_INTS
 
     @functools.wraps(operator)
     def called(self: Symbol, *others: Any) -> Any:
+        if self.weak and any(type(other) is Symbol for other in others):
+            return of_tensors(self, *others)
         if not (self.weak and all(map(is_weak, others))):
             return operator(self, *others)
         result = operator(*(map(_int, (self, *others)) if of_ints else (self, *others)))
@@ -63,4 +65,4 @@ def _int(value: Any) -> Any:
 
 
 for _name in (*_OF_INTS, *_OF_BOOLS):
-    setattr(Symbol, _name, _operator(_name))
+    setattr(ArraySymbol, _name, _operator(_name))
