@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -147,7 +147,7 @@ class Jax(Framework):
         _compiled.clear()
         for value in around.written:
             _write(value)
-        return _WrittenStep(step, lambda: asked(makers(), lambda function, maker: _write(maker(function))))
+        return _WrittenStep(step, _noting)
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
@@ -173,11 +173,11 @@ class Jax(Framework):
 
         def run(arm: str) -> tuple[Function, Context]:
             if self.mode(arm) is EAGER:
-                return around.function, around.within
+                return around.function, partial(around.within, calls[0])
             if self.mode(arm) is JIT:
                 return Specialised(function, nnx.loaded().jit, Pytrees(), function), nullcontext
             written = self._written(function, around)
-            return written, written.within
+            return written, partial(written.within, calls[0])
 
         return TrainingFunction(run)
 
@@ -368,6 +368,11 @@ class _WrittenStep(UncompiledStep):
     def __call__(self, *args: Any) -> Any:
         """What the step gives, where it is `within`."""
         return self.step(*args)
+
+
+def _noting(_: Sequence[Any]) -> AbstractContextManager[None]:
+    """Where what the user's code compiles is known by its name."""
+    return asked(makers(), lambda function, maker: _write(maker(function)))
 
 
 def _write(function: Any) -> Any:

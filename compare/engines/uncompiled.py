@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial, reduce
+from types import MethodType
 from typing import Any, NamedTuple
 
-from compare.engines.reached import MISSING, ReachedCode, is_users_class
-from compare.engines.step import Bindable, BoundCall, Context, Function, bound, inside
+from compare.engines.reached import MISSING, Place, ReachedCode, is_users_class
+from compare.engines.step import Bindable, BoundCall, Function, bound, inside
 from compare.errors import is_users
 
 Inner = Callable[[Any], Function | None]
@@ -64,8 +65,9 @@ class UncompiledFunction:
         self.met, self.inner, self.makers = met, inner, makers
         self.written = [value for value in code.values if _of_users(value, inner)]
         """What is compiled."""
-        self.function: Function = _of_users(function, inner) or function
-        self.entries = [*self._entries(code), *(entry for value in code.values for entry in others(value))]
+        self.function: Function = self._instead(function)
+        self.others = others
+        self.entries = [*self._at(code.places), *self.of_objects(code.values)]
 
     @property
     def compiles(self) -> bool:
@@ -74,25 +76,30 @@ class UncompiledFunction:
 
     def __call__(self, *args: Any) -> Any:
         """What the function gives, where nothing of the file is compiled."""
-        with self.within():
+        with self.within(args):
             return self.function(*args)
 
     @contextmanager
-    def within(self) -> Iterator[None]:
-        """Inside, nothing of the file is compiled."""
-        if self.compiles:
+    def within(self, args: Sequence[Any] = ()) -> Iterator[None]:
+        """Inside, nothing of the file is compiled, nor of objects among these arguments."""
+        given = [*self.of_objects(args)]
+        if self.compiles or given:
             self.met()
-        with put(self.entries), asked(self.makers, self._uncompiled):
+        with put([*self.entries, *given]), asked(self.makers, self._uncompiled):
             yield
 
     def _uncompiled(self, function: Function, _: Function) -> Function:
         self.met()
         return function
 
-    def _entries(self, code: ReachedCode) -> Iterator[Substitution]:
-        for place in code.places:
+    def _at(self, places: Sequence[Place]) -> Iterator[Substitution]:
+        for place in places:
             yield from self._within(place.space, place.name, place.read())
-        for value in code.values:
+
+    def of_objects(self, values: Sequence[Any]) -> Iterator[Substitution]:
+        """What gives way in attributes of objects and of their classes."""
+        for value in values:
+            yield from self.others(value)
             for kind in filter(is_users_class, (value if isinstance(value, type) else type(value)).__mro__):
                 for name, held in vars(kind).items():
                     yield from self._within(kind, name, held)
@@ -114,6 +121,10 @@ class UncompiledFunction:
         if type(value) is tuple:
             parts = tuple(map(self._instead, value))
             return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+        if isinstance(value, partial) and (function := self._instead(value.func)) is not value.func:
+            return partial(function, *value.args, **value.keywords)
+        if isinstance(value, MethodType) and (function := self._instead(value.__func__)) is not value.__func__:
+            return MethodType(function, value.__self__)
         for module, name in self.makers:
             if value is getattr(module, name):
                 return _Asked(value, self._uncompiled)
@@ -121,15 +132,15 @@ class UncompiledFunction:
 
 
 class UncompiledStep(Bindable):
-    """A step that runs where nothing of the file is compiled, or `within` something else."""
+    """A step that runs where nothing of the file is compiled, or `within` something else that is told its arguments."""
 
-    def __init__(self, step: Function, within: Context) -> None:
+    def __init__(self, step: Function, within: Callable[[Sequence[Any]], AbstractContextManager[object]]) -> None:
         self.step, self.within = step, within
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         call = bound(self.step, args)
-        return BoundCall(call.run, call.result, inside(self.within, call.within))
+        return BoundCall(call.run, call.result, inside(partial(self.within, args), call.within))
 
 
 @contextmanager

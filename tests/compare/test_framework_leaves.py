@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from functools import partial
+from types import MethodType, SimpleNamespace
 
 import numpy as np
 import optree
@@ -179,18 +181,44 @@ class Holder:
     step = Compiled(lambda self, x: twice(x) + 1)
 
 
-holder = Holder()
+class Keeper:
+    def __init__(self):
+        self.own, self.several = Compiled(lambda x: 2 * x), {"twice": [Compiled(lambda x: 2 * x)]}
 
 
-@pytest.mark.parametrize("loss", [twice, lambda x: twice(x) + 0, lambda x: holder.step(x) - 1])
+holder, keeper, pair, maker = Holder(), Keeper(), (twice, 0), SimpleNamespace(compiled=Compiled)
+asked_for = maker.compiled
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        twice,
+        lambda x: twice(x) + 0,
+        lambda x: holder.step(x) - 1,
+        lambda x: keeper.own(x) + 0,
+        lambda x: keeper.several["twice"][0](x) + 0,
+        lambda x: pair[0](x) + 0,
+        partial(Compiled(lambda y, x: y * x), 2),
+        MethodType(Compiled(lambda self, x: 2 * x), holder),
+        lambda x: maker.compiled(lambda y: 2 * y)(x) + 0,
+        lambda x: asked_for(lambda y: 2 * y)(x) + 0,
+    ],
+)
 def test_what_the_user_compiles_gives_way_to_what_it_is_made_of(loss):
     met = []
-    around = UncompiledFunction(loss, inner, lambda: met.append(True))
+    around = UncompiledFunction(loss, inner, lambda: met.append(True), [(maker, "compiled")])
     assert around(3) == 6
-    assert around.compiles
     assert met
     assert isinstance(twice, Compiled)  # afterwards all is as it was
     assert isinstance(vars(Holder)["step"], Compiled)
+
+
+def test_what_an_argument_has_compiled_gives_way():
+    around = UncompiledFunction(lambda keeper, x: keeper.own(x), inner, lambda: None)
+    mine = Keeper()
+    assert around(mine, 3) == 6
+    assert isinstance(mine.own, Compiled)
 
 
 def test_what_a_library_compiles_stays_compiled():

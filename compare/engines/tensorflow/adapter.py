@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -180,7 +181,10 @@ class TensorFlow(Framework):
             return None
         written = WrittenStep(function, around)
         plain: dict[Mode, tuple[Function, Context]]
-        plain = {EAGER: (around.function, around.within), AS_WRITTEN: (written, written.within)}
+        plain = {
+            EAGER: (around.function, partial(around.within, calls[0])),
+            AS_WRITTEN: (written, partial(written.within, calls[0])),
+        }
         return TrainingFunction(lambda arm: plain.get(self.mode(arm)) or (self.compiled(arm, function), nullcontext))
 
     def state(
@@ -280,12 +284,15 @@ class WrittenStep(UncompiledStep):
     """A step whose file compiles by itself, and the functions that it compiles."""
 
     def __init__(self, step: Function, around: UncompiledFunction) -> None:
-        super().__init__(step, lambda: asked(around.makers, self._noted))
+        super().__init__(step, self._noting)
         self.around, self.made = around, list[Any]()
 
     def __call__(self, *args: Any) -> Any:
         """What the step gives, where it is `within`."""
         return self.step(*args)
+
+    def _noting(self, _: Sequence[Any]) -> AbstractContextManager[None]:
+        return asked(self.around.makers, self._noted)
 
     def _noted(self, function: Function, maker: Function) -> Any:
         self.made.append(maker(function))
