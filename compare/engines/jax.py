@@ -312,7 +312,7 @@ class Jax(Framework):
         )
         if type(error).__name__ == FROM_OUTSIDE:
             return True
-        return isinstance(error, refusals) or "Reverse-mode differentiation does not work" in str(error)
+        return isinstance(error, refusals) or pytrees.ONLY_FORWARD in str(error)
 
 
 _REMEDIES = {

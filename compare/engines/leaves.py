@@ -23,6 +23,7 @@ from graphs import tree
 FIRST = "the first call"
 OTHER = "other containers, or another number of leaves in them"
 AGAIN = "arguments that it was traced for before"
+STATIC = "containers with other static fields"
 MOST = 3
 """Differences that a reason names."""
 LONGEST = 40
@@ -94,11 +95,15 @@ class Everything:
 
 @dataclass
 class Trace:
-    """One time that a function was traced: the place of each leaf and what it was, and the seconds that it took."""
+    """One time that a function was traced: the place of each leaf and what it was, and the seconds that it took.
+
+    `structure` is what the leaves lie in.
+    """
 
     paths: Sequence[str]
     leaves: Sequence[str]
     seconds: float
+    structure: Any = None
 
 
 class Specialised(Bindable):
@@ -157,16 +162,17 @@ class Specialised(Bindable):
 
             def run(*args: Any) -> Any:
                 start = time.perf_counter()
+                structure = key and key[0]
                 if constants is None:
-                    paths, specs = self.leaves.paths(args), map(_described, self.leaves.flatten(args)[0])
-                    now = dict(zip(paths, specs, strict=True))
+                    leaves, structure = self.leaves.flatten(args)
+                    now = dict(zip(self.leaves.paths(args), map(_described, leaves), strict=True))
                 else:
                     now = constants | dict(zip(traced, map(_described, args), strict=True))
                 try:
                     value, self.whole[key] = self.leaves.parted(whole(*args))
                     return value
                 finally:
-                    Specialised.latest = Trace([*now], [*now.values()], time.perf_counter() - start)
+                    Specialised.latest = Trace([*now], [*now.values()], time.perf_counter() - start, structure)
                     self.traces.append(Specialised.latest)
 
             if constants is None and self.leaves.unwraps:
@@ -197,8 +203,12 @@ class Specialised(Bindable):
         """Why the function was traced each time: in what its arguments differ from the likest ones before."""
         for number, trace in enumerate(self.traces):
             earlier = self.traces[:number]
-            alike = [_differences(before, trace) for before in earlier if before.paths == trace.paths]
-            yield _listed(min(alike, key=len)) if alike else OTHER if earlier else FIRST
+            alike = [before for before in earlier if before.paths == trace.paths]
+            differences = min((_differences(before, trace) for before in alike), key=len, default=[])
+            if alike and not differences and all(before.structure != trace.structure for before in alike):
+                yield STATIC
+            else:
+                yield _listed(differences) if alike else OTHER if earlier else FIRST
 
 
 def constant(leaf: Any) -> Any:

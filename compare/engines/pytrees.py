@@ -16,6 +16,10 @@ DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threef
 """Primitives that make random numbers."""
 
 
+ONLY_FORWARD = "Reverse-mode differentiation does not work"
+"""How JAX begins to say that it has no gradient of a loop."""
+
+
 class Pytrees:
     """How `Specialised` takes arguments apart: as JAX does."""
 
@@ -100,7 +104,12 @@ def differentiated(loss: Function, argnum: int) -> Function:
             value = loss(*args[:argnum], argument, *args[argnum + 1 :])
             return _scalar(value, structure), value
 
-        (_, value), gradients = jax.value_and_grad(of, has_aux=True)([leaves[i] for i in at])
+        try:
+            (_, value), gradients = jax.value_and_grad(of, has_aux=True)([leaves[i] for i in at])
+        except ValueError as error:
+            if not (said := str(error)).startswith(ONLY_FORWARD):
+                raise
+            raise NoGradientsError(f"JAX has no gradient of it: {said.partition('. ')[0]}; use lax.scan") from error
         if len(at) == len(leaves):
             return value, structure.unflatten(gradients)
         paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(args[argnum])[0]]

@@ -61,7 +61,9 @@ def _asked(workers: Workers) -> Question:
         first += workers(alone)
     if (wider := question.with_written(first)) != question:
         question, workers = wider, replace(workers, question=wider)
-        first += workers(question.time_job((question.base, question.arms[-1]), jobs[0].process))
+        written = question.time_job((question.base, question.arms[-1]), jobs[0].process)
+        reporter.pace.expect([written])
+        first += workers(written)
     if question.processes:
         stages.timed(question, stages.source_of(first), first, workers, reporter, len(ahead))
     return question
