@@ -18,6 +18,8 @@ from compare.engines.reached import MISSING, Place, ReachedCode, is_users_class
 from compare.engines.step import Bindable, BoundCall, Function, bound, inside
 from compare.errors import is_users
 
+MOST = 1000
+"""Items of a container that is looked into."""
 Inner = Callable[[Any], Function | None]
 """The function that a framework's compiled one was made of; None for any other value."""
 Maker = tuple[Any, str]
@@ -108,17 +110,17 @@ class UncompiledFunction:
                 for name, held in space.items():
                     yield from self._within(space, name, held)
 
-    def _within(self, space: Any, name: Any, held: Any) -> Iterator[Substitution]:
-        """Of a place, and of the containers there."""
+    def _within(self, space: Any, name: Any, held: Any, around: tuple[int, ...] = ()) -> Iterator[Substitution]:
+        """Of a place, and of the containers there; one of very many things holds data."""
         instead = self._instead(held)
         if instead is not held:
             yield Substitution(space, name, instead)
-        elif type(held) in (dict, list):
+        elif type(held) in (dict, list) and len(held) <= MOST and id(held) not in around:
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                yield from self._within(held, key, part)
+                yield from self._within(held, key, part, (*around, id(held)))
 
     def _instead(self, value: Any) -> Any:
-        if type(value) is tuple:
+        if type(value) is tuple and len(value) <= MOST:
             parts = tuple(map(self._instead, value))
             return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
         if isinstance(value, partial) and (function := self._instead(value.func)) is not value.func:
