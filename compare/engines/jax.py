@@ -147,7 +147,7 @@ class Jax(Framework):
         _compiled.clear()
         for value in around.written:
             _write(value)
-        return _WrittenStep(step, _noting)
+        return _WrittenStep(step, partial(_noting, around))
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
@@ -285,8 +285,9 @@ class Jax(Framework):
         import jax
 
         said = str(error)
-        if type(error).__name__ == FROM_OUTSIDE:
-            return f"{FROM_OUTSIDE}: {said.partition(' (http')[0]}; give the object as an argument"
+        if FROM_OUTSIDE in said:
+            words = said.partition(FROM_OUTSIDE)[0]
+            return f"{words}{FROM_OUTSIDE}: give the object as an argument, as nnx.jit takes it"
         if not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
             return super().summary(error)
         what = said.splitlines()[0].partition(". ")[0].rstrip(".")
@@ -310,9 +311,7 @@ class Jax(Framework):
             jax.errors.JAXIndexError,
             jax.errors.UnexpectedTracerError,
         )
-        if type(error).__name__ == FROM_OUTSIDE:
-            return True
-        return isinstance(error, refusals) or pytrees.ONLY_FORWARD in str(error)
+        return isinstance(error, refusals) or any(words in str(error) for words in (FROM_OUTSIDE, pytrees.ONLY_FORWARD))
 
 
 _REMEDIES = {
@@ -324,8 +323,8 @@ _REMEDIES = {
     "UnexpectedTracerError": "return what a trace has computed, and keep it nowhere else",
 }
 """What JAX has in its place, by the class of an error."""
-FROM_OUTSIDE = "TraceContextError"
-"""What Flax raises where a compiled step changes an object that it was not given."""
+FROM_OUTSIDE = "different trace level"
+"""What Flax says where a compiled step changes an object that it was not given."""
 
 
 def _double(leaf: Any) -> Any:
@@ -370,8 +369,10 @@ class _WrittenStep(UncompiledStep):
         return self.step(*args)
 
 
-def _noting(_: Sequence[Any]) -> AbstractContextManager[None]:
-    """Where what the user's code compiles is known by its name."""
+def _noting(around: UncompiledFunction, args: Sequence[Any]) -> AbstractContextManager[None]:
+    """Where what the user's code compiles, and what these arguments have compiled, is noted by its name."""
+    for entry in around.of_objects(args):
+        _write(entry.read())
     return asked(makers(), lambda function, maker: _write(maker(function)))
 
 

@@ -71,11 +71,6 @@ class UncompiledFunction:
         self.others = others
         self.entries = [*self._at(code.places), *self.of_objects(code.values)]
 
-    @property
-    def compiles(self) -> bool:
-        """Whether any part of the function is compiled before it is called."""
-        return bool(self.written or self.entries)
-
     def __call__(self, *args: Any) -> Any:
         """What the function gives, where nothing of the file is compiled."""
         with self.within(args):
@@ -84,10 +79,10 @@ class UncompiledFunction:
     @contextmanager
     def within(self, args: Sequence[Any] = ()) -> Iterator[None]:
         """Inside, nothing of the file is compiled, nor of objects among these arguments."""
-        given = [*self.of_objects(args)]
-        if self.compiles or given:
+        entries = [*self.entries, *self.of_objects(args)]
+        if self.written or entries:
             self.met()
-        with put([*self.entries, *given]), asked(self.makers, self._uncompiled):
+        with put(entries), asked(self.makers, self._uncompiled):
             yield
 
     def _uncompiled(self, function: Function, _: Function) -> Function:

@@ -20,7 +20,7 @@ from compare import engines, steps
 from compare.engines import Engine, cases
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
-from compare.errors import CompareError, FunctionError, InputsError, count_as_users, described
+from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, described
 from compare.instruments import ladder, memory, parity, parts, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
@@ -186,7 +186,7 @@ def times(subject: Subject, job: Job) -> Time:
         except CompareError:
             raise
         except Exception as error:
-            if (explained := _explained(subject, error)) is error:
+            if (explained := _effects_of(runnable, subject) or _explained(subject, error)) is error:
                 raise
             raise explained from error
         subject.differentiates = runnable.argnum is not None
@@ -201,6 +201,18 @@ def times(subject: Subject, job: Job) -> Time:
                         record.beside.append(to_json(fault))
             record.beside = [to_json(subject.look()), *record.beside]
     return record
+
+
+def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | None:
+    """What is refused of what a function does besides its result: it may be why it raises when it is called again."""
+    try:
+        with runnable.fresh(), subject.engine.eagerly(subject.function):
+            look_for_effects(subject, subject.calls[0])
+    except EffectsError as refusal:
+        return refusal
+    except Exception:  # noqa: BLE001  (it raises what it has raised before)
+        return None
+    return None
 
 
 def _explained(subject: Subject, error: Exception) -> Exception:

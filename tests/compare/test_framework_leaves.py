@@ -223,6 +223,6 @@ def test_what_an_argument_has_compiled_gives_way():
 
 def test_what_a_library_compiles_stays_compiled():
     around = UncompiledFunction(lambda x: of_a_library(x) + 0, inner, lambda: None)
-    assert not around.compiles
+    assert not around.written
     with pytest.raises(AssertionError, match="it is compiled"):
         around(3)

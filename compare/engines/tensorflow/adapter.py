@@ -260,7 +260,7 @@ class TensorFlow(Framework):
     def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
         said = str(error)
-        return isinstance(error, NotImplementedError) or "in user code" in said or "XLA compilation requires" in said
+        return isinstance(error, NotImplementedError) or any(words in said for words in told.REFUSALS)
 
     def said(self, error: BaseException) -> str | None:
         """Of what a trace or a graph raises."""
@@ -285,13 +285,14 @@ class WrittenStep(UncompiledStep):
 
     def __init__(self, step: Function, around: UncompiledFunction) -> None:
         super().__init__(step, self._noting)
-        self.around, self.made = around, list[Any]()
+        self.around, self.made, self.entries = around, list[Any](), list(around.entries)
 
     def __call__(self, *args: Any) -> Any:
         """What the step gives, where it is `within`."""
         return self.step(*args)
 
-    def _noting(self, _: Sequence[Any]) -> AbstractContextManager[None]:
+    def _noting(self, args: Sequence[Any]) -> AbstractContextManager[None]:
+        self.entries += self.around.of_objects(args)
         return asked(self.around.makers, self._noted)
 
     def _noted(self, function: Function, maker: Function) -> Any:
@@ -300,7 +301,7 @@ class WrittenStep(UncompiledStep):
 
     def observed(self) -> Observed:
         """A compilation for each trace."""
-        held = [entry.space.get(entry.name) for entry in self.around.entries if isinstance(entry.space, dict)]
+        held = [entry.space.get(entry.name) for entry in self.entries if isinstance(entry.space, dict)]
         functions = {id(each): each for each in (*self.around.written, *held, *self.made) if python_function(each)}
         return Observed(
             [
@@ -355,7 +356,7 @@ class TapeStep(Bindable):
         leaves = list(named.values())
         if not leaves:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
-        self.gradients_in = text.counted(len(leaves), "variable") + " that are trained" if outer else ""
+        self.gradients_in = text.counted(len(leaves), "trained variable") if outer else ""
         watched = leaves[0] if leaves[0] is argument else leaves
 
         def run() -> tuple[Any, Any]:

@@ -8,7 +8,13 @@ from pathlib import Path
 from compare.errors import is_users, place_of
 
 _FILE = re.compile(r'File "([^"]+)", line (\d+), in ')
-_NOISE = re.compile(r"\s*\[Op:\w+\]( name: ?\S*)?|\s*\[\[\{\{.*|^\s*\*?\s*File .*", re.MULTILINE)
+_NOISE = re.compile(
+    r"\s*\[Op:\w+\]( name: ?\S*)?|\s*\[\[\{\{.*|^\s*\*?\s*File .*|\{\{(function_)?node [^}]*\}\}\s*|\[_XlaMust[^]]*\]",
+    re.MULTILINE,
+)
+_CLASS = re.compile(r"generic TraceType for <?(?:class )?([\w.]+)")
+REFUSALS = ("in user code", "XLA compilation requires", "Detected unsupported operations", "generic TraceType")
+"""What TensorFlow says of what a graph does not take."""
 _REMEDIES = {
     "has no attribute 'numpy'": "compute with tf, or call NumPy by tf.numpy_function",
     "to a NumPy array": "compute with tf, or call NumPy by tf.numpy_function",
@@ -22,14 +28,16 @@ _REMEDIES = {
 def sentence(error: BaseException) -> str | None:
     """`no attribute 'numpy'; compute with tf (mine.py:4)` of what a trace or a graph raises; else None."""
     text = str(error)
-    if not any(words in text for words in ("in user code", "Graph execution error", "[Op:", "XLA")):
+    if kind := _CLASS.search(text):
+        return f"tf.function takes no {kind[1]}; make it a NamedTuple, a dict or a tf.experimental.ExtensionType"
+    if not any(words in text for words in (*REFUSALS, "Graph execution error", "[Op:")):
         return None
     places = [f"{Path(file).name}:{line}" for file, line in _FILE.findall(text) if is_users(file)]
     lines = [
         line.strip() for line in _NOISE.sub("", text).splitlines() if line.strip() and "(most recent call" not in line
     ]
     said = lines[-1] if "in user code" in text else next((line for line in lines if _tells(line)), lines[0])
-    words = re.sub(r"^\w+(Error|Exception): ", "", said).partition(". ")[0].rstrip(".")
+    words = re.sub(r"^\w+(Error|Exception): | compatible with node.*", "", said).partition(". ")[0].rstrip(".")
     remedy = next((f"; {remedy}" for signs, remedy in _REMEDIES.items() if signs in text), "")
     place = places[-1] if places else place_of(error)
     return f"{words}{remedy}" + (f" ({place})" if place else "")
