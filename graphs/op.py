@@ -172,7 +172,7 @@ def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
     """A rule as it is written, made a Rule. Raises ValueError where `infer` takes an option that is a word of rules."""
     if rule is None or isinstance(rule, Rule):
         return rule
-    parameters = inspect.signature(infer).parameters.values()
+    parameters = () if is_ours(rule) else inspect.signature(infer).parameters.values()
     words = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and _word(p.name)]
     if words:
         raise ValueError(f"{name}: {words[0]!r} is a word of gradient rules, not an option; give it another name")
