@@ -21,7 +21,7 @@ from graphs.dispatch import execute
 from graphs.errors import count_as_ours
 from graphs.ir import CONSTANT, INPUT, Node
 from static.trace.symbol import Symbol
-from static.trace.tracing import current
+from static.trace.tracing import current, of_kind
 
 count_as_ours(__file__)
 
@@ -153,7 +153,7 @@ def making_symbols() -> Iterator[None]:
 def _made(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A constant of the graph, in memory of its own."""
     leaf, builder = _plain_made(array, dtype, device, requires_grad), current()
-    return leaf if builder is None else ops.identity(Symbol(builder, builder.constant(leaf.numpy(force=True))))
+    return leaf if builder is None else of_kind(leaf.numpy(force=True), is_tensor=True)
 
 
 def _tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
@@ -161,7 +161,7 @@ def _tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: A
     if not any(isinstance(leaf, Symbol) for leaf in tree.leaves(data)):
         return _plain_tensor(data, dtype, requires_grad, device)
     values = ops.stop_gradient(_stacked(data))
-    return ops.identity(values if dtype is None else values.to(dtype))
+    return of_kind(values if dtype is None else values.to(dtype), is_tensor=True)
 
 
 def _stacked(data: Any) -> Any:

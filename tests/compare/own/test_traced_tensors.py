@@ -21,7 +21,7 @@ def traced(f, x=X):
         with as_tensors():
             return f(x)
 
-    return static.jit(step)(x)
+    return static.jit(step)(torch.tensor(x))
 
 
 def rows(x):
