@@ -32,7 +32,7 @@ test-smoke: $(VENV)/installed-test  ## run a part of them, some for each package
 	$(SUITE) -m 'not slow and not browser' $(SMOKE)
 
 test-native: $(VENV)/installed-native  ## run the tests of native code, which needs LLVM
-	$(SUITE) tests/static/native tests/compare/test_ladder.py
+	$(SUITE) tests/static/native tests/compare/test_ladder.py $$(grep -rl helpers.backends tests --include=test_*.py)
 
 test-browser: $(VENV)/installed-browser  ## drive a Chromium over the pages that people open
 	$(BIN)/python -m pytest -m browser tests/browser

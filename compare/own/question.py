@@ -220,12 +220,14 @@ def calls_in(inputs: Any, function: Any = None) -> Inputs:
     calls = batches_of(inputs, name) if gives else []
     if not calls:
         raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
-    return Inputs((_arguments(call, f"{name}[{i}]", function, rule) for i, call in enumerate(calls)), name)
+    unpacks = _unpacks(calls, function)
+    return Inputs((_arguments(call, f"{name}[{i}]", function, rule, unpacks) for i, call in enumerate(calls)), name)
 
 
-def _arguments(batch: Any, label: str, function: Any, rule: str) -> tuple[Any, ...]:
-    """The arguments of the call of a batch."""
-    if isinstance(batch, (tuple, list)) and _holds_arguments(batch, function):
+def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) -> tuple[Any, ...]:
+    """The arguments of the call of a batch. A list that a function of one argument is called with is that argument."""
+    is_sequence = isinstance(batch, (tuple, list))
+    if unpacks if type(batch) is tuple else is_sequence and (not takes_one(function) or len(batch) == 1):
         if batch or takes_nothing(function):
             return tuple(batch)
         raise InputsError(f"{label} is empty; {rule}")
@@ -235,14 +237,17 @@ def _arguments(batch: Any, label: str, function: Any, rule: str) -> tuple[Any, .
     return (batch,)
 
 
-def _holds_arguments(batch: Sequence[Any], function: Any) -> bool:
-    """Whether a sequence is the arguments of a call, and not the one argument of a function that takes one."""
-    if type(batch) is not tuple or not takes_one(function):
-        return not takes_one(function) or len(batch) == 1
+def _unpacks(batches: Sequence[Any], function: Any) -> bool:
+    """Whether tuples are the arguments of calls: a function that takes one may be called with none of them so."""
+    tuples = [batch for batch in batches if type(batch) is tuple]
+    return not takes_one(function) or any(_takes(function, batch) for batch in tuples)
+
+
+def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
     try:
-        inspect.signature(function).bind(*batch)
+        inspect.signature(function).bind(*arguments)
     except TypeError:
-        return not batch
+        return not arguments  # which is refused as empty
     return True
 
 

@@ -156,7 +156,7 @@ def test_annotations_for_the_compiler_change_nothing():
 
 def test_orders_of_memory_may_be_named():
     x = torch.ones(2, 3, 4, 5)
-    assert x.to(memory_format=torch.channels_last) is x
+    assert x.to(memory_format=torch.preserve_format) is x
     assert str(torch.channels_last) == repr(torch.channels_last) == "torch.channels_last"
     assert x.contiguous(memory_format=torch.contiguous_format).shape == x.shape
     for made in (torch.zeros_like, torch.ones_like, torch.empty_like, torch.rand_like, torch.randn_like):

@@ -5,6 +5,7 @@ Most backwards are made up, so that no engine can give what they say by differen
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import graphs as g
 import static
 from dynamic.autograd.function import once_differentiable
 from graphs.errors import ControlFlowError, InplaceError, NotDifferentiableError
+from tests.helpers.backends import BACKENDS
 from tests.helpers.together import check_each, together
 
 X = np.array([1.0, 2.0])
@@ -174,8 +176,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
 """The gradient, the Hessian, and the gradient of a gradient penalty at X, as PyTorch 2.13 gives them."""
 
 MODES: dict[str, Callable[[Loss], Loss]] = {
-    "static": static.jit,
-    "native": lambda f: static.jit(f, backend="native"),
+    **{backend: functools.partial(static.jit, backend=backend) for backend in BACKENDS},
     "converted": lambda f: static.jit(f, convert=True),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import operator
 
@@ -11,13 +10,13 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
+from tests.helpers.backends import BACKENDS
 from tests.helpers.specials import numbers
 from tests.helpers.together import check_each
 
 NAMES = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 OPERATORS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 DTYPES = ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")
-BACKENDS = ("numpy", "native") if importlib.util.find_spec("llvmlite") else ("numpy",)
 LARGE = np.array([2**53 + 1, 2**53, 2**63 - 1, -(2**53) - 1]), np.array([2**53, 2**53 + 1, 2**63], np.uint64)
 
 

@@ -9,6 +9,7 @@ import static
 from graphs import op as registry
 from graphs.errors import GraphError
 from graphs.testing.samples import samples
+from tests.helpers.backends import BACKENDS
 from tests.helpers.together import check_each, together
 
 UNARY = (g.sqrt, g.log, g.sin, lambda v: 1.0 / v, lambda v: v * v, lambda v: v**0.5)
@@ -203,7 +204,7 @@ PLACES = (
 WAYS = {
     "first": (lambda engine: engine.grad, {}),
     "second": (lambda engine: lambda f: engine.grad(lambda x: g.sum(engine.grad(f)(x) * x)), {}),
-    "native": (lambda engine: engine.grad, {"backend": "native"}),
+    **{backend: (lambda engine: engine.grad, {"backend": backend}) for backend in BACKENDS[1:]},
 }
 POISON = {
     "sqrt": (g.sqrt, 0.0), "a user's root": (root, 0.0), "a user's infinity": (endless, 1.0), "remainder":

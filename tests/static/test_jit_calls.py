@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import graphs
 import static
 from graphs.errors import GraphError
+from tests.helpers.backends import BACKENDS
 from tests.helpers.jitted import double, ones
 from tests.helpers.slow import examples
 
@@ -195,7 +196,7 @@ def test_arguments_go_by_their_names() -> None:
         {"x": x}, {"x": x, "w": x}, {"x": x, "w": 3.0}, {"x": x, "by": x}, {"x": x, "w": x, "by": 2.0, "negate": True},
         {"negate": True, "x": x},
     ]  # fmt: skip
-    for options in ({}, {"backend": "native"}, {"convert": True}, {"shapes": "exact"}):
+    for options in (*[{"backend": backend} for backend in BACKENDS], {"convert": True}, {"shapes": "exact"}):
         compiled = static.jit(scaled, **options)
         for words in calls:
             assert compiled(**words) == pytest.approx(scaled(**words))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,8 +10,8 @@ import pytest
 
 import graphs as g
 import static
+from tests.helpers.backends import BACKENDS
 
-BACKENDS = ("numpy", "native") if importlib.util.find_spec("llvmlite") else ("numpy",)
 SIZE, THREADS, CALLS = 120_000, 4, 6  # kernels that run long enough to let other threads in
 
 
