@@ -29,7 +29,6 @@ class Builder:
         self.reads: dict[int, tuple[Any, Node]] | None = (
             None  # what is read besides the inputs, by its id, where allowed
         )
-        self.stand_ins: dict[int, Any] = {}  # symbols, by the ids of the sources that they stand for
         self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
@@ -87,9 +86,6 @@ class Builder:
                     located("a loop or a branch of the graph draws random numbers once a call; draw them all before it")
                 )
             return self.capture(self.parent.read(source))
-        if id(source) in self.stand_ins:
-            node: Node = self.stand_ins[id(source)].node
-            return node
         if self.reads is None:
             constant = self.constant(np.asarray(source))
             self.tensors.add(constant)
