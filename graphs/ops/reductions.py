@@ -13,7 +13,7 @@ from graphs.dims import Shape, Size
 from graphs.errors import ShapeError
 from graphs.op import Array, Kernel, Op, Prepare, Prepared
 from graphs.ops.creation import full
-from graphs.ops.elementwise import divide, equal, greater, multiply
+from graphs.ops.elementwise import divide, equal, greater, isnan, logical_and, multiply
 from graphs.ops.elementwise import where as _where
 from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
@@ -233,7 +233,8 @@ def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Ar
 def _others(x: Array, axis: tuple[int, ...]) -> Array:
     """For each element the product of the others: of those before it and those after it, without dividing.
 
-    A zero among them makes it 0, though what comes before the zero overflows.
+    A zero among them makes it 0, though what comes before the zero overflows: there alone, so that the next derivative
+    goes through all other products.
     """
     last = tuple(range(-len(axis), 0))
     moved = moveaxis(x, axis, last)
@@ -241,7 +242,8 @@ def _others(x: Array, axis: tuple[int, ...]) -> Array:
     flat = reshape(moved, (*moved.shape[:kept], _count(x.shape, axis)))
     products = multiply(_before(flat), flip(_before(flip(flat, axis=-1)), axis=-1))
     zeros = equal(flat, 0)
-    products = _where(greater(sum(zeros, axis=-1, keepdims=True), zeros), 0, products)
+    overflown = logical_and(isnan(products), greater(sum(zeros, axis=-1, keepdims=True), zeros))
+    products = _where(overflown, 0, products)
     return moveaxis(reshape(products, moved.shape), last, axis)
 
 

@@ -154,7 +154,7 @@ def test_workers_import_the_file_too(call, mine):
     done = call("compare", "mine.py:loss", "--processes", 1, "--seconds", 0.01)
     assert done.exit_code in (0, 3), done.output
     assert "1 × fresh workers" in done.stdout
-    assert "times of static-exact, process 1 of" in done.stderr
+    assert "times of static-exact, process 1:" in done.stderr
     assert "failed" not in done.output
 
 

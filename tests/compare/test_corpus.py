@@ -314,7 +314,7 @@ def test_every_program_ends_as_the_corpus_says(record):
     for program, found in zip(PROGRAMS, record["programs"], strict=True):
         same = "unchanged" if program.graph is program.plain else "rewritten"
         assert found["dynamic"], f"{program.name}: {found['reason']}"
-        assert found["static"] == ("refused" if program.graph is None else same), found["reason"]
+        assert found["static"] == ("refused" if program.graph is None else same), f"{program.name}: {found['reason']}"
     assert {found["program"] for found in record["programs"] if found["trace"] == "wrong"} == SILENT
     assert not [found for found in record["programs"] if found["trace"] == "failed"]
 

@@ -413,6 +413,7 @@ def test_what_people_bring_to_pytorch_is_taken_by_both_modes_of_ours(names):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_both_modes_of_ours_give_what_pytorch_gives(tmp_path):
+    pytest.importorskip("torch")
     assert not wrong(
         {name: modes for name, modes in stood("torch", "--numbers", tmp_path, STANDING).items() if "raised" in modes}
     )
