@@ -139,7 +139,7 @@ PROGRAMS = (
         warm_up,
         warm_up_graph,
         [(x,) for x in _ROWS],
-        graph_inputs=[(x, np.array(calls)) for calls, x in enumerate(_ROWS)],
+        graph_inputs=[(x, scalar(calls)) for calls, x in enumerate(_ROWS)],
         reset=_reset,
     ),
     Program(
