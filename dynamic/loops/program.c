@@ -53,7 +53,8 @@ summed_to(PyObject *value, PyObject *shape)
         if (over != NULL)
             PyTuple_SET_ITEM(over, i, axes[i]);
     args[1] = over;
-    PyObject *reducer = PyArray_SIZE(ARRAY(value)) < many ? reduce : summed;  /* as that would choose itself */
+    int half = PyArray_TYPE(ARRAY(value)) == NPY_HALF;  /* summed in float32 */
+    PyObject *reducer = PyArray_SIZE(ARRAY(value)) < many && !half ? reduce : summed;  /* as that would choose itself */
     PyObject *sum = over == NULL ? NULL : as_array(PyObject_Vectorcall(reducer, args, 2, NULL));
     Py_XDECREF(over);
     if (sum != NULL && !has_shape(sum, shape))
