@@ -60,6 +60,8 @@ def measure_together(job: Job) -> Memory:
     workload = workloads.load(job.source)
     case = workload.case(str(job.size))
     expected = parity.expectations(case)
+    for each in expected:  # a standard keeps what it compares with, which must be there before bytes are counted
+        each.reference.less(parity.parted(case, each.dynamic))
 
     def build(arm: str, case: Case) -> Step:
         step = engines.step(arm, case)

@@ -53,8 +53,9 @@ def shared(g: Array, count: Size) -> Array:
         return g
     if not is_half(g.dtype):
         return divide(g, count)
-    # Not by the number, which the compiled tape brings to the dtype of the cotangent.
-    return cast(divide(cast(g, SINGLE), full((), count, SINGLE)), g.dtype)
+    # Not by the number, which the compiled tape brings to the dtype of the cotangent. A symbolic size is of traces alone.
+    by = full((), count, SINGLE) if isinstance(count, int) else count
+    return cast(divide(cast(g, SINGLE), by), g.dtype)
 
 
 def _count(shape: Shape, axis: tuple[int, ...]) -> Size:
