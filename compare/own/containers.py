@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import static
 from compare.engines.containers import CallContainers, is_container
 from graphs import tree
 
@@ -22,8 +23,12 @@ def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
         return f, calls
     brought = CallContainers(calls)
 
+    @static.plain  # not converted: it writes into what it makes
+    def restored(args: Sequence[Any]) -> Sequence[Any]:
+        return brought(args)
+
     @functools.wraps(f)
     def over(*args: Any) -> Any:
-        return f(*brought(args))
+        return f(*restored(args))
 
     return over, brought.plain

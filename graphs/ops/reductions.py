@@ -53,7 +53,7 @@ def shared(g: Array, count: Size) -> Array:
         return g
     if not is_half(g.dtype):
         return divide(g, count)
-    # Not by the number, which the compiled tape brings to the dtype of the cotangent. A symbolic size is of traces alone.
+    # Not by a number, which the compiled tape brings to the dtype of the cotangent; a symbolic size is of traces alone.
     by = full((), count, SINGLE) if isinstance(count, int) else count
     return cast(divide(cast(g, SINGLE), by), g.dtype)
 

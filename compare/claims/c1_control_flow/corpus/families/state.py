@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import graphs
 from compare.claims.c1_control_flow.corpus.families.shapes import VALUE_SHAPED
 from compare.claims.c1_control_flow.corpus.program import Array, Program, floats, scalar
