@@ -86,9 +86,8 @@ class Workers:
         kept = [record for record in self.journal.records if record.label == label]
         if kept:
             self.reporter.skip(job)
-        answer = kept or self._asked(job, label)
-        self.answers.extend(answer)
-        return answer
+            self.answers.extend(kept)
+        return kept or self._asked(job, label)
 
     @property
     def folder(self) -> Path:
@@ -108,16 +107,21 @@ class Workers:
             answer = ask(job, self.question.limit, partial(self._hear, job))
         except WorkerError as error:
             answer = self._lost(job, error)
-        ended = isinstance(answer, Time) and not all(row.whole for row in answer.arms.values())
+        records: list[Record] = [answer]
+        if not isinstance(answer, Failure):
+            checked(answer, self.question.function).label = label
+            self.journal.keep(answer)  # one line, so that all of an answer is kept, or nothing
+            records = unfolded(answer)
+        self.answers.extend(records)
+        self._tell(job, answer)  # of what is kept
+        return records
+
+    def _tell(self, job: Job, answer: Record) -> None:
+        """Say that a job has ended, and how."""
         self.reporter.finish(error_of(answer), job)
-        if ended:
+        if isinstance(answer, Time) and not all(row.whole for row in answer.arms.values()):
             self.reporter.notice(self._cut(job))
         self.reporter.cause(answer.ended)
-        if isinstance(answer, Failure):
-            return [answer]
-        checked(answer, self.question.function).label = label
-        self.journal.keep(answer)  # one line, so that all of an answer is kept, or nothing
-        return unfolded(answer)
 
     def label(self, job: Job) -> str:
         """What the user calls the job: `times of compile, process 2`, `memory of compile`."""

@@ -37,7 +37,8 @@ class Right:
 class Row:
     """One situation: the user's files, how the function is named, and what is right.
 
-    One that `waits` says for which mend; until it is there the tests leave it out.
+    One that `waits` says for which mend; until it is there the tests leave it out. They leave out what is `dear` too,
+    which `python -m tests.situations` runs: CI has ten minutes for all rows.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Row:
     values: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     waits: str = ""
+    dear: bool = False
 
     @property
     def is_notebook(self) -> bool:
@@ -60,7 +62,7 @@ class Row:
         return self.values.get("where") == "installed"
 
 
-def row(*values: str, right: Right | None = None, waits: str = "", **more: Any) -> Row:
+def row(*values: str, right: Right | None = None, **more: Any) -> Row:
     """The row of a value of each axis, in the order of AXES; without `right` every mode is timed."""
     named = dict(zip(AXES, values, strict=True))
     unknown = [value for axis, value in named.items() if value not in AXES[axis]]
@@ -68,7 +70,7 @@ def row(*values: str, right: Right | None = None, waits: str = "", **more: Any) 
     is_written = named["framework"] == "torch" and named["form"] in WRITTEN
     right = right or Right(timed=MODES[named["framework"]] + is_written)
     files, place = parts.files_of(named), parts.place_of(named)
-    return Row("-".join(values).replace(" ", "_"), named["framework"], files, place, right, named, waits=waits, **more)
+    return Row("-".join(values).replace(" ", "_"), named["framework"], files, place, right, named, **more)
 
 
 def special(name: str, framework: str, source: str, place: str, right: Right, **more: Any) -> Row:
@@ -173,12 +175,12 @@ ROWS = [
     row("loss", "jax", "float64", "EMA", "none", "dataclass", "number", "compiled already", "notebook"),
     row("loss", "jax", "bfloat16 autocast", "running statistics", "none", "dict", "dict", "checkpointed", "closure"),
     row("loss", "jax", "float16", "counter", "none", "list", "ModelOutput", "regionally compiled", "method"),
-    row("step", "jax", "float32", "running statistics", "accumulation", "dataclass", "ModelOutput", "regionally compiled", "notebook"),
+    row("step", "jax", "float32", "running statistics", "accumulation", "dataclass", "ModelOutput", "regionally compiled", "notebook", dear=True),
     row("step", "jax", "float32", "counter", "AdamW", "dict", "number", "regionally compiled", "installed"),
-    row("step", "jax", "bfloat16 autocast", "EMA", "AdamW", "keywords", "ModelOutput", "compiled already", "package"),
-    row("step", "jax", "float16", "none", "accumulation", "keywords", "dict", "checkpointed", "notebook"),
+    row("step", "jax", "bfloat16 autocast", "EMA", "AdamW", "keywords", "ModelOutput", "compiled already", "package", dear=True),
+    row("step", "jax", "float16", "none", "accumulation", "keywords", "dict", "checkpointed", "notebook", dear=True),
     row("step", "jax", "float16", "running statistics", "schedule that ends", "keywords", "ModelOutput", "checkpointed", "method"),
-    row("step", "jax", "float16", "EMA", "clipping", "dataclass", "tuple", "regionally compiled", "closure"),
+    row("step", "jax", "float16", "EMA", "clipping", "dataclass", "tuple", "regionally compiled", "closure", dear=True),
     row("inference", "jax", "bfloat16 autocast", "EMA", "none", "keywords", "number", "regionally compiled", "file"),
     row("inference", "jax", "float16", "running statistics", "none", "dict", "tuple", "plain", "package"),
     row("loss", "tensorflow", "float64", "counter", "none", "dict", "number", "plain", "notebook"),
