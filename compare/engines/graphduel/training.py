@@ -72,8 +72,11 @@ class TrainingProgram(StandingProgram):
         for place, (optimizer, groups) in enumerate(zip(self.optimizers, state["sums"], strict=True)):
             of = f" in optimizer {place + 1}" if place else ""
             slots: Mapping[str, str] = getattr(optimizer, "slots", {})
-            for group, sums in zip(optimizer.param_groups, groups, strict=False):
-                trained = [names[id(param)] for param in _trained(group)]
+            for number, (group, sums) in enumerate(zip(optimizer.param_groups, groups, strict=False)):
+                trained = [
+                    names.get(id(param), f"parameter {k} of group {number}, which the step does not read")
+                    for k, param in enumerate(_trained(group))
+                ]
                 for slot, kept in sums.items():
                     each = (
                         zip(trained, kept, strict=False) if isinstance(kept, list) else [(f"group {len(named)}", kept)]
