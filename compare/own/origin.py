@@ -181,7 +181,7 @@ def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
     except TypeError:
         batches = list(islice(inputs, STREAM + 1))
         if len(batches) > STREAM:
-            how = "take the first: inputs = list(itertools.islice(batches(), 16))"
+            how = "take the first: itertools.islice(..., 16)"
             raise InputsError(f"{name} gives more than {STREAM} calls and may never end; {how}") from None
         return batches
     return list(inputs)

@@ -209,8 +209,9 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
 def calls_in(inputs: Any, function: Any = None) -> Inputs:
     """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
 
-    A tuple or a list of these is the arguments of a call, and so is a named tuple unless the function takes one
-    argument; anything else is the one argument of a function of one. Raises InputsError of what is none of these.
+    A tuple or a list of these is the arguments of a call. A function of one argument takes it whole, but for one that
+    has a single part, and for tuples where some fit the function's parameters. What is no sequence is the one argument
+    of such a function. Raises InputsError of what is none of these.
     """
     name = Inputs.like(inputs, ()).name
     rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
@@ -220,34 +221,29 @@ def calls_in(inputs: Any, function: Any = None) -> Inputs:
     calls = batches_of(inputs, name) if gives else []
     if not calls:
         raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
-    unpacks = _unpacks(calls, function)
+    unpacks = any(type(call) is tuple and _takes(function, call) for call in calls)
     return Inputs((_arguments(call, f"{name}[{i}]", function, rule, unpacks) for i, call in enumerate(calls)), name)
 
 
 def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) -> tuple[Any, ...]:
-    """The arguments of the call of a batch. A list that a function of one argument is called with is that argument."""
-    is_sequence = isinstance(batch, (tuple, list))
-    if unpacks if type(batch) is tuple else is_sequence and (not takes_one(function) or len(batch) == 1):
+    """The arguments of the call of a batch; a function of one takes tuples apart if it `unpacks` them."""
+    is_one = takes_one(function)
+    if isinstance(batch, (tuple, list)) and (not is_one or len(batch) == 1 or (unpacks and type(batch) is tuple)):
         if batch or takes_nothing(function):
             return tuple(batch)
         raise InputsError(f"{label} is empty; {rule}")
     is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
-    if takes_one(function) is False or not is_value:
+    if is_one is False or not is_value:
         raise InputsError(f"{label} is {_kind(batch)}; {rule}")
     return (batch,)
 
 
-def _unpacks(batches: Sequence[Any], function: Any) -> bool:
-    """Whether tuples are the arguments of calls: a function that takes one may be called with none of them so."""
-    tuples = [batch for batch in batches if type(batch) is tuple]
-    return not takes_one(function) or any(_takes(function, batch) for batch in tuples)
-
-
 def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a function can be called with these; with none it is said that they are missing."""
     try:
         inspect.signature(function).bind(*arguments)
-    except TypeError:
-        return not arguments  # which is refused as empty
+    except (TypeError, ValueError):
+        return not arguments
     return True
 
 

@@ -261,9 +261,9 @@ class StandingStep(Bindable):
         """What a clock reads, of a call with tensors as arguments."""
         return call
 
+    @abstractmethod
     def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
         """What makes the value and the gradients of what a run returns."""
-        raise NotImplementedError
 
     def turns(self, step: Step) -> Turns:
         """See the base: what an epoch changes is brought back before each block, arguments before each call."""

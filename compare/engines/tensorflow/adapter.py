@@ -33,7 +33,7 @@ from compare.engines.step import (
     loss_in,
 )
 from compare.engines.switches import Switch
-from compare.engines.tensorflow import told
+from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import is_trained, kept, making, state_reader, switches
 from compare.engines.uncompiled import Substitution, UncompiledFunction, UncompiledStep, asked
@@ -260,11 +260,11 @@ class TensorFlow(Framework):
     def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
         said = str(error)
-        return isinstance(error, NotImplementedError) or any(words in said for words in told.REFUSALS)
+        return isinstance(error, NotImplementedError) or any(words in said for words in refusals.REFUSALS)
 
     def said(self, error: BaseException) -> str | None:
         """Of what a trace or a graph raises."""
-        return told.sentence(error)
+        return refusals.sentence(error)
 
     def reason(self, error: BaseException) -> str:
         """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
