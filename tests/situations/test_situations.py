@@ -18,7 +18,7 @@ HERE = [row for row in READY if row.framework not in ("torch", "jax", "tensorflo
 
 def cases():
     """Rows that need nothing but the packages of the tests, some of them quick, and then those of frameworks."""
-    yield from mostly_slow((pytest.param(row, id=row.name) for row in HERE), 3)
+    yield from mostly_slow((pytest.param(row, id=row.name) for row in HERE), 2)
     yield from (
         pytest.param(row, id=row.name, marks=[pytest.mark.peers, pytest.mark.slow]) for row in READY if row not in HERE
     )

@@ -142,9 +142,9 @@ class StandingProgram(ABC):
     def made(self) -> Callable[..., Any]:
         """The function of what it trains and of its arguments."""
 
+    @abstractmethod
     def written(self, argnum: int | None) -> StandingStep:
         """The step as its user writes it, for the dynamic engine; see `StandingStep`."""
-        return StandingStep(self)
 
     def tagged(self, made: Callable[..., Any]) -> Callable[..., Any]:
         """What `made` gives: under the name of the function, and with what steps ask for."""
