@@ -373,6 +373,7 @@ OF_COUNTERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")  # Python's own, from 3.12 on
 @pytest.mark.parametrize("name", OF_COUNTERS)
 def test_operators_of_loop_counters_are_pythons(name):
     f, x = OF_COUNTERS[name], np.float32([1, 2])
