@@ -1,4 +1,12 @@
-"""The errors of the harness. Each carries the exit code the command ends with."""
+"""The errors of the harness. Each carries the exit code the command ends with.
+
+The calls by which code ends its own process: inside `stopped` they raise instead.
+
+A process that ends so gives no answer, and with `os._exit(0)` it even says that all is well. What ends a process in
+another way, such as a signal or a crash, is seen by the process that has started it (`compare.run.processes`).
+"""
+
+from __future__ import annotations
 
 import functools
 import inspect
@@ -7,12 +15,10 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from compare import ends
+from typing import Any, NoReturn
 
 _FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.py\b)""")
 _HARNESS = f"{Path(__file__).resolve().parent}{os.sep}"
@@ -112,9 +118,9 @@ def place_of(error: BaseException, function: str = "") -> str:
 def refused(function: str) -> Iterator[None]:
     """Inside, code that would end this process is stopped. Raises FunctionError that names the call and its line."""
     try:
-        with ends.stopped():
+        with stopped():
             yield
-    except (SystemExit, ends.Ended) as error:
+    except (SystemExit, Ended) as error:
         call = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else str(error)
         place = place_of(error, function)
         raise FunctionError(
@@ -127,7 +133,7 @@ def refused(function: str) -> Iterator[None]:
 def explained(function: str) -> Iterator[None]:
     """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran.
 
-    So is a call by which it would end the process (`compare.ends`).
+    So is a call by which it would end the process (`compare.errors`).
     """
     try:
         with refused(function):
@@ -186,3 +192,35 @@ def _within(frames: traceback.StackSummary, function: str) -> list[str]:
     """The lines that ran of the file in `FILE.py:FUNCTION`."""
     file = Path(function.rpartition(":")[0]).name
     return [f"{file}:{frame.lineno}" for frame in frames if Path(frame.filename).name == file]
+
+
+CALLS = ("_exit", "abort", "execv", "execve")
+"""Of `os`; those that replace the process by another program come down to the last two."""
+
+
+class Ended(BaseException):
+    """The process would have ended here. No Exception, since code that ends its process expects none."""
+
+
+@contextmanager
+def stopped() -> Iterator[None]:
+    """Inside, these calls raise Ended. A copy of this process, made by a fork, ends as it will."""
+    before = {name: getattr(os, name) for name in CALLS if hasattr(os, name)}
+    for name, end in before.items():
+        setattr(os, name, _raising(name, end))
+    try:
+        yield
+    finally:
+        for name, end in before.items():
+            setattr(os, name, end)
+
+
+def _raising(name: str, end: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+    process = os.getpid()
+
+    def refuse(*args: Any) -> NoReturn:
+        if os.getpid() != process:
+            end(*args)
+        raise Ended(f"os.{name}({', '.join(map(repr, args[:1]))})")
+
+    return refuse

@@ -53,8 +53,8 @@ from dynamic.pool import PoolStats, pool
 from dynamic.pytorch.saving import load, save
 from dynamic.recorder import record
 from dynamic.tensor import Tensor
-from graphs.torch.devices import device
 from graphs.torch.printing import set_printoptions
+from graphs.torch.words import device
 
 Entry = Node  # the older name
 __version__ = "2.13.0+graphduel"  # of the PyTorch whose names these are: programs ask for it

@@ -90,12 +90,6 @@ from dynamic.recorder import (
 from dynamic.tensor import (
     Tensor as Tensor,
 )
-from graphs.ops.affine import (
-    linear as linear,
-)
-from graphs.ops.bessel import (
-    i0e as i0e, i1 as i1, i1e as i1e,
-)
 from graphs.ops.composites import (
     one_hot as one_hot, silu as silu, softplus as softplus,
 )
@@ -119,17 +113,13 @@ from graphs.ops.effects import (
 from graphs.ops.elementwise import (
     bitwise_invert as bitwise_invert,
 )
-from graphs.ops.erfinv import (
-    erfcinv as erfcinv,
-)
 from graphs.ops.gamma import (
-    betainc as betainc, gammainc as gammainc, gammaincc as gammaincc, gammaln as gammaln, stdtr as stdtr, zeta as zeta,
+    betainc as betainc, gammainc as gammainc, gammaincc as gammaincc, gammaln as gammaln, i0e as i0e, i1 as i1,
+    i1e as i1e, stdtr as stdtr, zeta as zeta,
 )
 from graphs.ops.indexing import (
-    flat_index as flat_index, index as index, setitem as setitem,
-)
-from graphs.ops.joining import (
-    append as append,
+    add_along_axis as add_along_axis, flat_index as flat_index, index as index, setitem as setitem,
+    take_along_axis as take_along_axis,
 )
 from graphs.ops.linalg import (
     vecdot as vecdot, vector_norm as vector_norm,
@@ -139,7 +129,7 @@ from graphs.ops.losses import (
     l1_loss as l1_loss, mse_loss as mse_loss, nll_loss as nll_loss, smooth_l1_loss as smooth_l1_loss,
 )
 from graphs.ops.manipulation import (
-    astype as astype, broadcast_arrays as broadcast_arrays,
+    append as append, astype as astype, broadcast_arrays as broadcast_arrays,
 )
 from graphs.ops.movement import (
     expand_dims as expand_dims, identity as identity, matrix_transpose as matrix_transpose,
@@ -147,12 +137,10 @@ from graphs.ops.movement import (
 )
 from graphs.ops.neural import (
     attention as attention, batch_statistics as batch_statistics, elu as elu, gelu as gelu, leaky_relu as leaky_relu,
+    linear as linear,
 )
 from graphs.ops.padding import (
     pad as pad,
-)
-from graphs.ops.picking import (
-    add_along_axis as add_along_axis, take_along_axis as take_along_axis,
 )
 from graphs.ops.pooling import (
     avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, window_argmax as window_argmax, window_max as window_max,
@@ -164,11 +152,9 @@ from graphs.ops.random import (
 from graphs.ops.resizing import (
     interpolate as interpolate,
 )
-from graphs.ops.running import (
-    cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin,
-)
 from graphs.ops.scans import (
-    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, linear_recurrence as linear_recurrence,
+    cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin, cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum, linear_recurrence as linear_recurrence,
 )
 from graphs.ops.scattering import (
     extreme_along_axis as extreme_along_axis,
@@ -184,30 +170,24 @@ from graphs.ops.sorting import (
     unique_values as unique_values,
 )
 from graphs.ops.special import (
-    erfcx as erfcx,
+    erfcinv as erfcinv, erfcx as erfcx,
 )
 from graphs.torch import (
     linalg as linalg,
 )
 from graphs.torch.arithmetic import (
-    add as add, addcdiv as addcdiv, addcmul as addcmul, arctan2 as arctan2, atan2 as atan2, clamp as clamp,
+    add as add, addcdiv as addcdiv, addcmul as addcmul, allclose as allclose, arctan2 as arctan2, atan2 as atan2,
+    bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
+    bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, clamp as clamp,
     clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, copysign as copysign, div as div, divide as divide,
-    floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, heaviside as heaviside, hypot as hypot,
-    lerp as lerp, logaddexp as logaddexp, logaddexp2 as logaddexp2, maximum as maximum, minimum as minimum, mul as mul,
-    multiply as multiply, nextafter as nextafter, pow as pow, remainder as remainder, rsub as rsub, sub as sub,
-    subtract as subtract, true_divide as true_divide, xlogy as xlogy,
-)
-from graphs.torch.comparing import (
-    allclose as allclose, bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift,
-    bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift,
-    bitwise_xor as bitwise_xor, eq as eq, equal as equal, ge as ge, greater as greater, greater_equal as greater_equal,
-    gt as gt, isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf,
-    isposinf as isposinf, le as le, less as less, less_equal as less_equal, logical_and as logical_and,
-    logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor, lt as lt, ne as ne,
-    not_equal as not_equal,
-)
-from graphs.torch.devices import (
-    device as device,
+    eq as eq, equal as equal, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, ge as ge,
+    greater as greater, greater_equal as greater_equal, gt as gt, heaviside as heaviside, hypot as hypot,
+    isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf,
+    isposinf as isposinf, le as le, lerp as lerp, less as less, less_equal as less_equal, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+    logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, mul as mul, multiply as multiply,
+    ne as ne, nextafter as nextafter, not_equal as not_equal, pow as pow, remainder as remainder, rsub as rsub,
+    sub as sub, subtract as subtract, true_divide as true_divide, xlogy as xlogy,
 )
 from graphs.torch.dtypes import (
     bool as bool, double as double, dtype as dtype, float as float, float16 as float16, float32 as float32,
@@ -228,17 +208,15 @@ from graphs.torch.numbers import (
     is_signed as is_signed, isreal as isreal, lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real,
     resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
 )
-from graphs.torch.parts import (
-    diagonal_scatter as diagonal_scatter, index_put as index_put, index_reduce as index_reduce, put as put,
-    select_scatter as select_scatter, slice_scatter as slice_scatter,
-)
 from graphs.torch.picking import (
-    argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize, gather as gather,
-    histc as histc, histogram as histogram, index_add as index_add, index_copy as index_copy, index_fill as index_fill,
-    index_select as index_select, isin as isin, kthvalue as kthvalue, masked_fill as masked_fill,
-    masked_scatter as masked_scatter, masked_select as masked_select, msort as msort, nonzero as nonzero,
-    scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce, searchsorted as searchsorted,
-    sort as sort, take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
+    argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize,
+    diagonal_scatter as diagonal_scatter, gather as gather, histc as histc, histogram as histogram,
+    index_add as index_add, index_copy as index_copy, index_fill as index_fill, index_put as index_put,
+    index_reduce as index_reduce, index_select as index_select, isin as isin, kthvalue as kthvalue,
+    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, msort as msort,
+    nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
+    searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
+    take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
     unique_consecutive as unique_consecutive, where as where,
 )
 from graphs.torch.pointwise import (
@@ -285,6 +263,9 @@ from graphs.torch.shapes import (
     select as select, split as split, split_with_sizes as split_with_sizes, squeeze as squeeze, swapaxes as swapaxes,
     swapdims as swapdims, t as t, tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind,
     unflatten as unflatten, unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
+)
+from graphs.torch.words import (
+    device as device,
 )
 
 Entry = Node
@@ -367,48 +348,49 @@ __all__ = [
     'scalar_tensor', 'set_default_device', 'set_default_dtype', 'tensor', 'tril_indices', 'triu_indices', 'zeros',
     'zeros_like', 'Generator', 'bernoulli', 'default_generator', 'get_rng_state', 'initial_seed', 'manual_seed',
     'multinomial', 'normal', 'poisson', 'rand', 'rand_like', 'randint', 'randint_like', 'randn', 'randn_like',
-    'randperm', 'seed', 'set_rng_state', 'add', 'addcdiv', 'addcmul', 'arctan2', 'atan2', 'clamp', 'clamp_max',
-    'clamp_min', 'clip', 'copysign', 'div', 'divide', 'floor_divide', 'fmax', 'fmin', 'fmod', 'heaviside', 'hypot',
-    'lerp', 'logaddexp', 'logaddexp2', 'maximum', 'minimum', 'mul', 'multiply', 'nextafter', 'pow', 'remainder', 'rsub',
-    'sub', 'subtract', 'true_divide', 'xlogy', 'allclose', 'bitwise_and', 'bitwise_left_shift', 'bitwise_not',
-    'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'eq', 'equal', 'ge', 'greater', 'greater_equal', 'gt',
-    'isclose', 'isfinite', 'isinf', 'isnan', 'isneginf', 'isposinf', 'le', 'less', 'less_equal', 'logical_and',
-    'logical_not', 'logical_or', 'logical_xor', 'lt', 'ne', 'not_equal', 'atleast_1d', 'atleast_2d', 'atleast_3d',
+    'randperm', 'seed', 'set_rng_state', 'add', 'addcdiv', 'addcmul', 'allclose', 'arctan2', 'atan2', 'bitwise_and',
+    'bitwise_left_shift', 'bitwise_not', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'clamp', 'clamp_max',
+    'clamp_min', 'clip', 'copysign', 'div', 'divide', 'eq', 'equal', 'floor_divide', 'fmax', 'fmin', 'fmod', 'ge',
+    'greater', 'greater_equal', 'gt', 'heaviside', 'hypot', 'isclose', 'isfinite', 'isinf', 'isnan', 'isneginf',
+    'isposinf', 'le', 'lerp', 'less', 'less_equal', 'logaddexp', 'logaddexp2', 'logical_and', 'logical_not',
+    'logical_or', 'logical_xor', 'lt', 'maximum', 'minimum', 'mul', 'multiply', 'ne', 'nextafter', 'not_equal', 'pow',
+    'remainder', 'rsub', 'sub', 'subtract', 'true_divide', 'xlogy', 'atleast_1d', 'atleast_2d', 'atleast_3d',
     'block_diag', 'cartesian_prod', 'cat', 'column_stack', 'combinations', 'concat', 'concatenate', 'diag',
     'diag_embed', 'diagflat', 'diagonal', 'dstack', 'hstack', 'meshgrid', 'row_stack', 'stack', 'tril', 'triu',
     'vstack', 'angle', 'conj', 'conj_physical', 'erfinv', 'float_power', 'frexp', 'gcd', 'i0', 'igamma', 'igammac',
     'is_complex', 'is_conj', 'is_neg', 'is_nonzero', 'is_same_size', 'is_signed', 'isreal', 'lcm', 'ldexp', 'mvlgamma',
-    'real', 'resolve_conj', 'resolve_neg', 'sum_to_size', 'diagonal_scatter', 'index_put', 'index_reduce', 'put',
-    'select_scatter', 'slice_scatter', 'argsort', 'argwhere', 'bincount', 'bucketize', 'gather', 'histc', 'histogram',
-    'index_add', 'index_copy', 'index_fill', 'index_select', 'isin', 'kthvalue', 'masked_fill', 'masked_scatter',
-    'masked_select', 'msort', 'nonzero', 'scatter', 'scatter_add', 'scatter_reduce', 'searchsorted', 'sort', 'take',
-    'take_along_dim', 'topk', 'unique', 'unique_consecutive', 'where', 'abs', 'absolute', 'acos', 'acosh', 'arccos',
-    'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctanh', 'asin', 'asinh', 'atan', 'atanh', 'ceil', 'cos', 'cosh',
-    'deg2rad', 'digamma', 'erf', 'erfc', 'exp', 'exp2', 'expm1', 'fix', 'floor', 'frac', 'lgamma', 'log', 'log1p',
-    'log2', 'log10', 'logit', 'nan_to_num', 'neg', 'negative', 'polygamma', 'positive', 'rad2deg', 'reciprocal', 'relu',
-    'round', 'rsqrt', 'sgn', 'sigmoid', 'sign', 'signbit', 'sin', 'sinc', 'sinh', 'sqrt', 'square', 'tan', 'tanh',
-    'threshold', 'trunc', 'addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'bmm', 'cdist', 'chain_matmul', 'cholesky',
-    'cholesky_inverse', 'cholesky_solve', 'corrcoef', 'cosine_similarity', 'cov', 'cross', 'det', 'dot', 'einsum',
-    'ger', 'gradient', 'inner', 'inverse', 'kron', 'logdet', 'lu', 'lu_solve', 'lu_unpack', 'matmul', 'matrix_exp',
-    'matrix_power', 'mm', 'mv', 'outer', 'pinverse', 'qr', 'renorm', 'slogdet', 'svd', 'tensordot', 'trace',
-    'trapezoid', 'trapz', 'triangular_solve', 'vander', 'vdot', 'mode', 'nanmedian', 'nanquantile', 'quantile', 'all',
-    'amax', 'amin', 'aminmax', 'any', 'argmax', 'argmin', 'count_nonzero', 'cummax', 'cummin', 'cumprod', 'cumsum',
-    'dist', 'log_softmax', 'logcumsumexp', 'logsumexp', 'max', 'mean', 'median', 'min', 'nanmean', 'nansum', 'norm',
-    'prod', 'softmax', 'std', 'std_mean', 'sum', 'var', 'var_mean', 'adjoint', 'broadcast_shapes', 'broadcast_tensors',
-    'broadcast_to', 'chunk', 'diff', 'dsplit', 'expand', 'expand_as', 'flatten', 'flip', 'fliplr', 'flipud', 'hsplit',
-    'moveaxis', 'movedim', 'narrow', 'permute', 'ravel', 'repeat', 'repeat_interleave', 'reshape', 'reshape_as', 'roll',
-    'rot90', 'select', 'split', 'split_with_sizes', 'squeeze', 'swapaxes', 'swapdims', 't', 'tensor_split', 'tile',
-    'transpose', 'unbind', 'unflatten', 'unfold', 'unsqueeze', 'view', 'view_as', 'vsplit', '__array_api_version__',
-    '__array_namespace_info__', 'add_along_axis', 'append', 'astype', 'attention', 'avg_pool2d', 'avg_pool3d',
-    'batch_statistics', 'betainc', 'binary_cross_entropy', 'bitwise_invert', 'breakpoint', 'broadcast_arrays', 'cond',
-    'convolution', 'convolution_input', 'convolution_weight', 'cross_entropy', 'cumulative_argmax', 'cumulative_argmin',
-    'cumulative_prod', 'cumulative_sum', 'e', 'elu', 'erfcinv', 'erfcx', 'expand_dims', 'extreme_along_axis', 'finfo',
-    'flat_index', 'fold_in', 'fori_loop', 'from_dlpack', 'gammainc', 'gammaincc', 'gammaln', 'gelu', 'getitem',
-    'huber_loss', 'i0e', 'i1', 'i1e', 'identity', 'iinfo', 'index', 'inf', 'interpolate', 'isdtype', 'l1_loss',
-    'leaky_relu', 'linear', 'linear_recurrence', 'log_softmax_gradient', 'matrix_transpose', 'mse_loss', 'nan',
-    'newaxis', 'nll_loss', 'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem',
-    'silu', 'smooth_l1_loss', 'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch',
-    'take_along_axis', 'uint16', 'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse',
-    'unique_values', 'unstack', 'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick',
-    'window_place', 'window_spread', 'window_sum', 'zeta',
+    'real', 'resolve_conj', 'resolve_neg', 'sum_to_size', 'argsort', 'argwhere', 'bincount', 'bucketize',
+    'diagonal_scatter', 'gather', 'histc', 'histogram', 'index_add', 'index_copy', 'index_fill', 'index_put',
+    'index_reduce', 'index_select', 'isin', 'kthvalue', 'masked_fill', 'masked_scatter', 'masked_select', 'msort',
+    'nonzero', 'put', 'scatter', 'scatter_add', 'scatter_reduce', 'searchsorted', 'select_scatter', 'slice_scatter',
+    'sort', 'take', 'take_along_dim', 'topk', 'unique', 'unique_consecutive', 'where', 'abs', 'absolute', 'acos',
+    'acosh', 'arccos', 'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctanh', 'asin', 'asinh', 'atan', 'atanh', 'ceil',
+    'cos', 'cosh', 'deg2rad', 'digamma', 'erf', 'erfc', 'exp', 'exp2', 'expm1', 'fix', 'floor', 'frac', 'lgamma', 'log',
+    'log1p', 'log2', 'log10', 'logit', 'nan_to_num', 'neg', 'negative', 'polygamma', 'positive', 'rad2deg',
+    'reciprocal', 'relu', 'round', 'rsqrt', 'sgn', 'sigmoid', 'sign', 'signbit', 'sin', 'sinc', 'sinh', 'sqrt',
+    'square', 'tan', 'tanh', 'threshold', 'trunc', 'addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'bmm', 'cdist',
+    'chain_matmul', 'cholesky', 'cholesky_inverse', 'cholesky_solve', 'corrcoef', 'cosine_similarity', 'cov', 'cross',
+    'det', 'dot', 'einsum', 'ger', 'gradient', 'inner', 'inverse', 'kron', 'logdet', 'lu', 'lu_solve', 'lu_unpack',
+    'matmul', 'matrix_exp', 'matrix_power', 'mm', 'mv', 'outer', 'pinverse', 'qr', 'renorm', 'slogdet', 'svd',
+    'tensordot', 'trace', 'trapezoid', 'trapz', 'triangular_solve', 'vander', 'vdot', 'mode', 'nanmedian',
+    'nanquantile', 'quantile', 'all', 'amax', 'amin', 'aminmax', 'any', 'argmax', 'argmin', 'count_nonzero', 'cummax',
+    'cummin', 'cumprod', 'cumsum', 'dist', 'log_softmax', 'logcumsumexp', 'logsumexp', 'max', 'mean', 'median', 'min',
+    'nanmean', 'nansum', 'norm', 'prod', 'softmax', 'std', 'std_mean', 'sum', 'var', 'var_mean', 'adjoint',
+    'broadcast_shapes', 'broadcast_tensors', 'broadcast_to', 'chunk', 'diff', 'dsplit', 'expand', 'expand_as',
+    'flatten', 'flip', 'fliplr', 'flipud', 'hsplit', 'moveaxis', 'movedim', 'narrow', 'permute', 'ravel', 'repeat',
+    'repeat_interleave', 'reshape', 'reshape_as', 'roll', 'rot90', 'select', 'split', 'split_with_sizes', 'squeeze',
+    'swapaxes', 'swapdims', 't', 'tensor_split', 'tile', 'transpose', 'unbind', 'unflatten', 'unfold', 'unsqueeze',
+    'view', 'view_as', 'vsplit', '__array_api_version__', '__array_namespace_info__', 'add_along_axis', 'append',
+    'astype', 'attention', 'avg_pool2d', 'avg_pool3d', 'batch_statistics', 'betainc', 'binary_cross_entropy',
+    'bitwise_invert', 'breakpoint', 'broadcast_arrays', 'cond', 'convolution', 'convolution_input',
+    'convolution_weight', 'cross_entropy', 'cumulative_argmax', 'cumulative_argmin', 'cumulative_prod',
+    'cumulative_sum', 'e', 'elu', 'erfcinv', 'erfcx', 'expand_dims', 'extreme_along_axis', 'finfo', 'flat_index',
+    'fold_in', 'fori_loop', 'from_dlpack', 'gammainc', 'gammaincc', 'gammaln', 'gelu', 'getitem', 'huber_loss', 'i0e',
+    'i1', 'i1e', 'identity', 'iinfo', 'index', 'inf', 'interpolate', 'isdtype', 'l1_loss', 'leaky_relu', 'linear',
+    'linear_recurrence', 'log_softmax_gradient', 'matrix_transpose', 'mse_loss', 'nan', 'newaxis', 'nll_loss',
+    'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem', 'silu', 'smooth_l1_loss',
+    'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch', 'take_along_axis', 'uint16',
+    'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse', 'unique_values', 'unstack',
+    'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick', 'window_place',
+    'window_spread', 'window_sum', 'zeta',
 ]

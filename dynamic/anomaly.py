@@ -16,7 +16,7 @@ import numpy as np
 from numpy._core import umath
 
 from dynamic.node import Node
-from dynamic.walk import carry, visit
+from dynamic.tape import carry, visit
 from graphs import dispatch
 from graphs.anomaly import anomaly
 from graphs.blocks import Block, Table, enter, undo_after

@@ -1,4 +1,7 @@
-"""Tensors made from data or from nothing, with PyTorch's names and defaults (float32)."""
+"""Tensors made from data or from nothing, with PyTorch's names and defaults (float32).
+
+Evenly spaced numbers as PyTorch computes them: an int dtype converts the ends before anything is computed.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynamic.spacing import evenly, progression
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
-from graphs.torch import devices, dtypes
+from graphs.torch import dtypes
+from graphs.torch import words as devices
 from graphs.torch.guard import guard, guarded
 from graphs.torch.methods import TorchNames
 from graphs.torch.promotion import number
@@ -65,6 +68,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]  # fmt: skip
+
 
 Array = np.ndarray[Any, Any]
 Kind = npt.DTypeLike | None
@@ -410,3 +414,28 @@ def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 guard(globals(), __all__)
+
+
+def progression(first: float, last: float, step: float, dtype: np.dtype[Any]) -> Array:
+    """The numbers from `first` up to but without `last`, in double or int64.
+
+    Of int64 the number of values is counted after the ends were converted, of others before. Raises OptionError for a
+    step that converts to 0.
+    """
+    if dtype.kind not in "iu":
+        return first + step * np.arange(max(0, math.ceil((last - first) / step)))
+    start, width = int(first), int(step)
+    if dtype != np.int64:
+        return start + width * np.arange(max(0, math.ceil((last - first) / step)))
+    if width == 0:
+        raise OptionError(f"a step of {step} is 0 in {dtype}, and never arrives; give a whole number")
+    return start + width * np.arange(max(0, -((start - int(last)) // width)))
+
+
+def evenly(start: Any, end: Any, steps: int, dtype: np.dtype[Any]) -> Array:
+    """`steps` numbers from `start` to `end` in double, each counted from the end that is nearer."""
+    if steps < 2:
+        return np.full(steps, float(start))
+    first, last = map(int, (start, end)) if dtype.kind in "iu" else map(float, (start, end))
+    step, places = (last - first) / (steps - 1), np.arange(steps)
+    return np.where(places < steps // 2, first + step * places, last - step * (steps - 1 - places))

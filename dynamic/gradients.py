@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from dynamic import grad_mode, inplace, tapes
-from dynamic.hooks import turns
-from dynamic.node import Edge, Leaf
-from dynamic.tape import History, wrap
+from dynamic.node import Edge, Leaf, turns
+from dynamic.tape import History, Way, wrap
 from dynamic.tensor import Tensor, goes_back_by
-from dynamic.walk import Way
 from graphs import reverse
 from graphs.errors import NotDifferentiableError, ShapeError, located
 from graphs.ops.elementwise import add

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import grad_mode
-from dynamic.hooks import move_kept, turns
-from dynamic.node import Held, Leaf, Node
+from dynamic.node import Held, Leaf, Node, move_kept, turns
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
+from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, reshape
-from graphs.ops.picking import take
 from graphs.ops.slicing import setitem
 
 Array = np.ndarray[Any, Any]

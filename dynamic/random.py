@@ -36,7 +36,7 @@ class Generator:
     """A stream of random numbers."""
 
     def __init__(self, device: Any = None) -> None:
-        from graphs.torch import devices
+        from graphs.torch import words as devices
 
         devices.check(device)
         self.device = devices.CPU

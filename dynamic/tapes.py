@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamic import tape
-from dynamic import walk as back
+from dynamic import tape as back
 from dynamic.tensor import Tensor
 from graphs import captured, dispatch
 

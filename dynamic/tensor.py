@@ -11,17 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
-from dynamic.hooks import Handle, Keep, add_hook, turns
-from dynamic.node import Edge, Hook, Leaf, Node
-from graphs import ops, promotion, stores
+from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
+from graphs import ops, promotion, surface
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import devices, functions, printing
+from graphs.torch import functions, printing, words
 from graphs.torch.changing import Changing
 from graphs.torch.dtypes import by_number
 from graphs.torch.methods import Count, TorchNames
-from graphs.torch.parts import mask_of
+from graphs.torch.picking import mask_of
 
 Array = np.ndarray[Any, Any]
 
@@ -78,9 +77,9 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return Count(self._data.size, self._data.shape)
 
     @property
-    def device(self) -> devices.device:
+    def device(self) -> words.device:
         """Where the values are: always "cpu"."""
-        return devices.CPU
+        return words.CPU
 
     @property
     def nbytes(self) -> int:
@@ -175,12 +174,12 @@ class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return bool(self._data)
 
     def __float__(self) -> float:
-        if self.requires_grad and grad_mode.is_grad_enabled() and stores.is_stored():
+        if self.requires_grad and grad_mode.is_grad_enabled() and surface.is_stored():
             raise _unstorable()
         return float(self.item())
 
     def __int__(self) -> int:
-        if self.requires_grad and grad_mode.is_grad_enabled() and stores.is_stored():
+        if self.requires_grad and grad_mode.is_grad_enabled() and surface.is_stored():
             raise _unstorable()
         return int(self.item())
 
@@ -360,6 +359,6 @@ def _unstorable() -> GraphError:
     return GraphError(
         located(
             "an element of a NumPy array cannot hold a tensor that requires a gradient, which would be lost; "
-            f"{stores.REMEDY}, fill a tensor, or store x.detach()"
+            f"{surface.REMEDY}, fill a tensor, or store x.detach()"
         )
     )

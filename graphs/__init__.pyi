@@ -28,12 +28,6 @@ from graphs.numpy.names import (
 from graphs.op import (
     Op as Op,
 )
-from graphs.ops.affine import (
-    linear as linear,
-)
-from graphs.ops.bessel import (
-    i0 as i0, i0e as i0e, i1 as i1, i1e as i1e,
-)
 from graphs.ops.composites import (
     embedding as embedding, flatten as flatten, layer_norm as layer_norm, logsumexp as logsumexp, one_hot as one_hot,
     silu as silu, softplus as softplus, std as std, var as var,
@@ -79,23 +73,17 @@ from graphs.ops.elementwise import (
     sigmoid as sigmoid, sign as sign, signbit as signbit, sin as sin, sinh as sinh, sqrt as sqrt, square as square,
     subtract as subtract, tan as tan, tanh as tanh, trunc as trunc, where as where,
 )
-from graphs.ops.erfinv import (
-    erfcinv as erfcinv, erfinv as erfinv,
-)
 from graphs.ops.gamma import (
-    betainc as betainc, digamma as digamma, gammainc as gammainc, gammaincc as gammaincc, gammaln as gammaln,
-    polygamma as polygamma, stdtr as stdtr, zeta as zeta,
+    betainc as betainc, digamma as digamma, gammainc as gammainc, gammaincc as gammaincc, gammaln as gammaln, i0 as i0,
+    i0e as i0e, i1 as i1, i1e as i1e, polygamma as polygamma, stdtr as stdtr, zeta as zeta,
 )
 from graphs.ops.indexing import (
-    flat_index as flat_index, index as index, setitem as setitem,
-)
-from graphs.ops.joining import (
-    append as append, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, diag as diag,
-    fliplr as fliplr, flipud as flipud, hstack as hstack, ravel as ravel, rot90 as rot90, vstack as vstack,
+    add_along_axis as add_along_axis, flat_index as flat_index, index as index, scatter as scatter,
+    scatter_add as scatter_add, setitem as setitem, take as take, take_along_axis as take_along_axis,
 )
 from graphs.ops.linalg import (
-    diagonal as diagonal, matmul as matmul, outer as outer, tensordot as tensordot, trace as trace, vecdot as vecdot,
-    vector_norm as vector_norm,
+    cross as cross, diagonal as diagonal, dot as dot, inner as inner, kron as kron, matmul as matmul, outer as outer,
+    tensordot as tensordot, trace as trace, vecdot as vecdot, vector_norm as vector_norm,
 )
 from graphs.ops.losses import (
     binary_cross_entropy as binary_cross_entropy, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
@@ -103,8 +91,10 @@ from graphs.ops.losses import (
     mse_loss as mse_loss, nll_loss as nll_loss, smooth_l1_loss as smooth_l1_loss,
 )
 from graphs.ops.manipulation import (
-    astype as astype, broadcast_arrays as broadcast_arrays, diff as diff, meshgrid as meshgrid, repeat as repeat,
-    tile as tile, tril as tril, triu as triu,
+    append as append, astype as astype, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+    broadcast_arrays as broadcast_arrays, diag as diag, diff as diff, fliplr as fliplr, flipud as flipud,
+    hstack as hstack, meshgrid as meshgrid, ravel as ravel, repeat as repeat, rot90 as rot90, tile as tile,
+    tril as tril, triu as triu, vstack as vstack,
 )
 from graphs.ops.movement import (
     broadcast_to as broadcast_to, concat as concat, expand_dims as expand_dims, flip as flip, identity as identity,
@@ -114,7 +104,7 @@ from graphs.ops.movement import (
 from graphs.ops.neural import (
     attention as attention, batch_norm as batch_norm, batch_statistics as batch_statistics, dropout as dropout,
     elu as elu, gelu as gelu, group_norm as group_norm, instance_norm as instance_norm, leaky_relu as leaky_relu,
-    rms_norm as rms_norm,
+    linear as linear, rms_norm as rms_norm,
 )
 from graphs.ops.numeric import (
     gradient as gradient, nan_to_num as nan_to_num, sinc as sinc,
@@ -122,17 +112,10 @@ from graphs.ops.numeric import (
 from graphs.ops.padding import (
     pad as pad,
 )
-from graphs.ops.picking import (
-    add_along_axis as add_along_axis, scatter as scatter, scatter_add as scatter_add, take as take,
-    take_along_axis as take_along_axis,
-)
 from graphs.ops.pooling import (
     avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, max_pool1d as max_pool1d,
     max_pool2d as max_pool2d, max_pool3d as max_pool3d, window_argmax as window_argmax, window_max as window_max,
     window_pick as window_pick, window_place as window_place, window_spread as window_spread, window_sum as window_sum,
-)
-from graphs.ops.products import (
-    cross as cross, dot as dot, inner as inner, kron as kron,
 )
 from graphs.ops.random import (
     bernoulli as bernoulli, fold_in as fold_in, normal as normal, random_key as random_key, split_key as split_key,
@@ -145,12 +128,10 @@ from graphs.ops.reductions import (
 from graphs.ops.resizing import (
     interpolate as interpolate,
 )
-from graphs.ops.running import (
-    cummax as cummax, cummin as cummin, cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin,
-    logcumsumexp as logcumsumexp,
-)
 from graphs.ops.scans import (
+    cummax as cummax, cummin as cummin, cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin,
     cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, linear_recurrence as linear_recurrence,
+    logcumsumexp as logcumsumexp,
 )
 from graphs.ops.scattering import (
     extreme_along_axis as extreme_along_axis, scatter_reduce as scatter_reduce,
@@ -168,7 +149,7 @@ from graphs.ops.sorting import (
     unique_inverse as unique_inverse, unique_values as unique_values,
 )
 from graphs.ops.special import (
-    erf as erf, erfc as erfc, erfcx as erfcx,
+    erf as erf, erfc as erfc, erfcinv as erfcinv, erfcx as erfcx, erfinv as erfinv,
 )
 from graphs.spec import (
     TensorSpec as TensorSpec,

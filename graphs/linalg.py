@@ -28,10 +28,9 @@ from graphs.ops.factoring import (
     svdvals,
 )
 from graphs.ops.families import composite
-from graphs.ops.linalg import diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
+from graphs.ops.linalg import cross, diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
 from graphs.ops.matrix_exp import matrix_exp
 from graphs.ops.movement import expand_dims, matrix_transpose
-from graphs.ops.products import cross
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum as _sum

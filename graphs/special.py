@@ -7,12 +7,10 @@ import math
 from graphs import ops
 from graphs.errors import ShapeError, located
 from graphs.op import Array
-from graphs.ops.bessel import i0, i0e, i1, i1e
-from graphs.ops.erfinv import erfcinv, erfinv
-from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, polygamma, stdtr
+from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, i0, i0e, i1, i1e, polygamma, stdtr
 from graphs.ops.gamma import zeta as hurwitz_zeta
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, shape_of
-from graphs.ops.special import erf, erfc, erfcx
+from graphs.ops.special import erf, erfc, erfcinv, erfcx, erfinv
 
 __all__ = [
     "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",

@@ -2,8 +2,7 @@
 
 from static import debug, memory
 from static.call import buckets
-from static.call.compile import compile, export
-from static.call.define import GraphBuilder
+from static.call.compile import GraphBuilder, compile, export
 from static.call.executable import Executable, load
 from static.call.functional import (
     elementwise_grad,
@@ -18,10 +17,10 @@ from static.call.functional import (
 )
 from static.call.jit import Jitted, jit
 from static.convert import converted, plain, why
-from static.trace import (
-    concat_gradient,  # noqa: F401  (imported for what it registers: a gradient in one go)
-    control,  # noqa: F401  (the tracing of control flow)
-    control_gradients,  # noqa: F401  (and its gradients)
+from static.trace import (  # noqa: F401
+    control,
+    control_gradients,
+    differentiate,
 )
 from static.trace.symbol import Symbol
 from static.trace.tracing import trace

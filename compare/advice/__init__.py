@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from compare.advice import asking, counting
+from compare.advice import counting
 from compare.advice.prediction import TIE, Advice, predict
 from compare.advice.prices import Prices
 from compare.engines import OWN, named
@@ -35,10 +35,10 @@ def advise(
     that is the advice. Raises InputsError for inputs that cannot be used, and what tracing raises for a function that
     is wrong.
     """
-    program = counting.own(f, inputs, gradient, asking.question(OWN, "", "", None).arms)
+    program = counting.own(f, inputs, gradient, counting.question(OWN, "", "", None).arms)
     return predict(costs or _costs(), program)
 
 
 @cache
 def _costs() -> Prices:
-    return asking.priced(asking.question(named(OWN).name, "", "", None), None, Reporter(), lambda _: None)
+    return counting.priced(counting.question(named(OWN).name, "", "", None), None, Reporter(), lambda _: None)

@@ -1,21 +1,29 @@
-"""How good the advice is: predictions for programs that nothing was fitted to, against what they then take."""
+"""How good the advice is: predictions for programs that nothing was fitted to, against what they then take.
+
+How good predictions are beside trivial ones: hits where there is a winner, by regime, and whether odds hold.
+
+A prediction names the side of the smaller time and states a probability of it. It is judged where the measured times
+differ by more than `DECIDED`; the Brier score (Monthly Weather Review 78, 1950) judges the stated probabilities on all
+rows: the mean square of what a probability is off from what happened, 0 at best, 0.25 for who always says one half.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import pairwise, product
 from math import exp, inf, log
-from statistics import median
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Protocol
 
 from compare import workloads
-from compare.advice import asking, scores
+from compare.advice import counting
 from compare.advice.prediction import TIE, predict, winner_of
 from compare.advice.prices import Arms, Prices
 from compare.engines import Engine
 from compare.own.question import Question
+from compare.records.record import grouped
 from compare.records.work import CountedProgram
 from compare.run.progress import Reporter
 from compare.stats import proportion_interval
@@ -84,7 +92,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The programs with their hit rate, and why others were left out; each is measured in a process of its own."""
     judged, left_out = [], {}
-    with asking.workers(asked, len(chosen), reporter, rows) as workers:
+    with counting.workers(asked, len(chosen), reporter, rows) as workers:
         for name, program in workers.each(chosen):
             why = program if isinstance(program, str) else program.refused
             if why is None and isinstance(program, CountedProgram):
@@ -121,7 +129,7 @@ def summary(rows: Sequence[PredictionRow], arms: Arms) -> dict[str, Any]:
     """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
 
     `always_compiled` is what naming the compiled arm each time would have hit among the same rows; `covered` are the
-    measured ratios in the interval of their prediction; `scores` are those of `compare.advice.scores`.
+    measured ratios in the interval of their prediction; `scores` are those of `compare.advice.evaluation`.
     """
     warm = _rate([(row.predicted, row.ratio) for row in rows])
     pairs = {calls: [(row.total_ratio(calls, 0), row.total_ratio(calls, 1)) for row in rows] for calls in CALLS}
@@ -131,7 +139,7 @@ def summary(rows: Sequence[PredictionRow], arms: Arms) -> dict[str, Any]:
         **warm,
         "target": TARGET,
         "met": warm["rate"] is not None and warm["rate"] >= TARGET,
-        "scores": scores.scores(rows, arms),
+        "scores": scores(rows, arms),
         "covered": sum(row.interval[0] <= row.ratio <= row.interval[1] for row in rows),
         "over_calls": {str(calls): _rate(ratios) for calls, ratios in pairs.items()},
         "all_calls": _rate([pair for ratios in pairs.values() for pair in ratios]),
@@ -160,3 +168,84 @@ def _off(pairs: Iterable[tuple[float, float]]) -> float | None:
     """The median factor between predicted and measured, either way."""
     off = [abs(log(predicted / measured)) for predicted, measured in pairs if predicted > 0 and measured > 0]
     return exp(median(off)) if off else None
+
+
+DECIDED = 1.15
+"""Times that differ by no more than this factor have no winner to speak of."""
+STATED = (0.5, 0.75, 0.95, 1.0)
+"""The ends of the groups in which stated probabilities are compared with what happened."""
+
+
+class Forecast(Protocol):
+    """A prediction beside what was measured: ratios are compiled ÷ eager, `ops` those on the tape of a step."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def predicted(self) -> float: ...  # noqa: D102
+    @property
+    def ratio(self) -> float: ...  # noqa: D102
+    @property
+    def confidence(self) -> float: ...  # noqa: D102
+    @property
+    def ops(self) -> int: ...  # noqa: D102
+
+
+def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
+    """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
+    decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
+    groups = grouped(decided, regime)
+    return {
+        "beyond": DECIDED,
+        **_hits(decided, _sided),
+        "predictors": _trivial(decided, arms),
+        "regimes": {name: _hits(group, _sided) for name, group in groups.items()},
+        "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
+        "brier_of_one_half": 0.25,
+        "stated": _stated(rows),
+    }
+
+
+def regime(row: Forecast) -> str:
+    """What a row's name says after its slash: the size of a workload, the size and depth of a program."""
+    return row.name.partition("/")[2]
+
+
+def probability(row: Forecast) -> float:
+    """The stated probability that the compiled arm is faster."""
+    return row.confidence if row.predicted < 1 else 1 - row.confidence
+
+
+def _sided(row: Forecast) -> bool:
+    return (row.predicted < 1) == (row.ratio < 1)
+
+
+def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[str, Any]:
+    hits = sum(map(right, rows))
+    rate = proportion_interval(hits, len(rows)) if rows else None
+    return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
+
+
+def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
+    """What those hit who look at nothing, or at the number of ops alone, by the best bound in hindsight."""
+    eager, compiled = arms
+    wins = sum(row.ratio < 1 for row in rows)
+    bounds = {row.ops for row in rows}
+    above = {n: sum((row.ops > n) == (row.ratio < 1) for row in rows) for n in bounds}
+    best = max(sorted(above), key=above.__getitem__, default=0)
+    return {
+        f"always {compiled}": wins,
+        f"always {eager}": len(rows) - wins,
+        f"{compiled} above {best} ops": above.get(best, 0),
+    }
+
+
+def _stated(rows: Sequence[Forecast]) -> list[dict[str, float]]:
+    """For each group of stated probabilities: how many, their mean, and the share that came true."""
+    groups = []
+    for low, high in pairwise(STATED):
+        group = [row for row in rows if low <= row.confidence and (row.confidence < high or high == 1)]
+        if group:
+            stated, happened = fmean(row.confidence for row in group), fmean(map(_sided, group))
+            groups.append({"rows": len(group), "stated": stated, "happened": happened})
+    return groups

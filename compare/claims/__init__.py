@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 
-from compare.claims import tape
+from compare.claims import base
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, Verdict
 from compare.errors import UnknownNameError
 from compare.records.record import Record, Records
@@ -43,7 +43,7 @@ def judge(records: Records, *, python_tape: bool = False, asked: str | None = No
     Which order the records stand in makes no difference. Claims that rest on the
     seconds and bytes of the dynamic engine alone are not settled by a tape in Python, unless with `python_tape`.
     """
-    where = tape.in_python(records)
+    where = base.in_python(records)
     return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
 
 
@@ -51,9 +51,9 @@ def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Ve
     """The verdict on one claim; `where` the tape ran in Python, if it did."""
     verdict = claim.judge(records)
     if where and claim.tape == "alone" and not python_tape:
-        return Verdict(claim, tape.unsettled(where, verdict.finding))
+        return Verdict(claim, base.unsettled(where, verdict.finding))
     if where and claim.tape != "not":
-        reasons = (*verdict.finding.reasons, tape.warning(where))
+        reasons = (*verdict.finding.reasons, base.warning(where))
         return Verdict(claim, replace(verdict.finding, reasons=reasons))
     return verdict
 

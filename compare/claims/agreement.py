@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime
-from compare.claims.evidence import Evidence, cells, steady
-from compare.claims.frameworks import ArmOfCell, arms, of_framework, of_ours
+from compare.claims.evidence import ArmOfCell, Evidence, arms, cells, of_framework, of_ours, steady
 from compare.engines import Engine, frameworks, named
 from compare.records.cells import Compilations, Memory, MemoryArm, Time
 from compare.records.record import Records, of

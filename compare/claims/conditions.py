@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import expm1, log
 from statistics import median, stdev
 
-from compare.claims import tape
+from compare.claims import base
 from compare.claims.c6_speed.rule import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
@@ -33,7 +33,7 @@ def summary(records: Records) -> str:
         word = "unsteady"
     if loads and median(loads) > BUSY:
         word = "busy"
-    slow = tape.sentence(records) if tape.in_python(records) else ""
+    slow = base.sentence(records) if base.in_python(records) else ""
     return f"Conditions: {word}. {slow}".rstrip()
 
 
@@ -55,7 +55,7 @@ def sentences(records: Records) -> tuple[str, ...]:
     suite = not own and not models  # neither a function of the user's nor real models have a control
     alone = models or any(settings.get("framework") and not settings.get("engines") for settings in own)
     return (
-        *([] if alone else [tape.sentence(records)]),
+        *([] if alone else [base.sentence(records)]),
         *_machine(_environments(records)),
         *_clock(records),
         *([control(records)] if suite else []),

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from compare.claims import CLAIMS, Verdict, frameworks
-from compare.claims.break_even import BreakEven, break_even, course
+from compare.claims import CLAIMS, Verdict
+from compare.claims import evidence as frameworks
+from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, cells, steady
 from compare.engines import Engine
 from compare.records.cells import CompiledArm, Parity, Time

@@ -74,7 +74,7 @@ def advise(
     in minutes and once on a machine. Then it runs FUNCTION op by op, once for each call, and never compiles it.
     """
     from compare import engines
-    from compare.advice import asking
+    from compare.advice import counting
     from compare.run import progress
 
     if (function is None) != evaluate:
@@ -88,8 +88,8 @@ def advise(
         )
     if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
-    asked = asking.question(engine, function or "", inputs or "", mode, gradient)
-    prices = asking.priced(asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate)
+    asked = counting.question(engine, function or "", inputs or "", mode, gradient)
+    prices = counting.priced(asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate)
     if function is None:
         chosen = _evaluated(asked, prices, rows, only, held_out=held_out)
     else:
@@ -99,14 +99,14 @@ def advise(
 
 def _advised(asked: Question, prices: Prices) -> dict[str, Any]:
     from compare import engines
-    from compare.advice import asking
+    from compare.advice import counting
     from compare.advice.prediction import predict
     from compare.cli.own import warn
     from compare.run import progress
 
     if asked.engine == engines.OWN:
         warn(asked.function)
-    with asking.workers(asked, 1, progress.reporter()) as workers:
+    with counting.workers(asked, 1, progress.reporter()) as workers:
         (program,) = workers.look([asked.function], timed=False)
     advice = predict(prices, program)
     echo(str(advice))

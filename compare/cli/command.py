@@ -140,7 +140,7 @@ def run(
     ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, resume: bool, overwrite: bool, **asked: Any
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
-    from compare.claims import tape
+    from compare.claims import base
     from compare.run import executors, progress
     from compare.suite.settings import PRESETS, REAL, Settings
     from compare.suite.stages import run as measure
@@ -168,7 +168,7 @@ def run(
             settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
     if not tapes.is_compiled():
-        reporter.notice(tape.before(python_tape=settings.python_tape))
+        reporter.notice(base.before(python_tape=settings.python_tape))
     opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
     kept_jobs = f"every finished job is in {directory}"
     with earlier, options.stoppable(ctx, kept_jobs, [*_again(settings, directory), *where.words()]), opened as pool:

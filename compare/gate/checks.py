@@ -22,7 +22,7 @@ from compare.records.job import Job
 from compare.records.record import Failure, Records, of
 from compare.words import text
 from graphs import tree
-from static.call.cache import Stats
+from static.call.jit import Stats
 
 SECONDS = 0.05
 """What the clock takes of a comparison in a framework, of which a check reads no time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from compare.claims.break_even import course
+from compare.claims.crossover import course
 from compare.claims.evidence import cells, joined
 from compare.own.verdict import Measured
 from compare.records.cells import Time

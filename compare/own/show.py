@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compare import engines
-from compare.claims import tape
+from compare.claims import base
 from compare.own import compiled, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
@@ -63,7 +63,7 @@ def heading(result: Measured) -> str:
     step = "value and gradients" if settings["gradient"] else "value"
     step = "a training step" if settings.get("trains") else step
     calls = text.counted(settings["inputs"], "input")
-    python = "; dynamic in Python, not compiled" if tape.in_python(result.records) else ""
+    python = "; dynamic in Python, not compiled" if base.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
     framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
     framework += " and in our engine" if settings.get("engines") else ""
@@ -175,7 +175,7 @@ def notes_of(result: Measured) -> list[str]:
     excused = [(arm, row.reason) for arm, row in rows if row.status == "ok" and row.reason]
     why = grouped([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
     gate = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
-    slow = [SLOW] if tape.in_python(result.records) else []
+    slow = [SLOW] if base.in_python(result.records) else []
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE

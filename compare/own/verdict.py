@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any, Literal
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.break_even import BreakEven, break_even, course
 from compare.claims.c5_memory.rule import held
+from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, joined, steady
 from compare.own.claims import ratio_of
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm

@@ -8,7 +8,7 @@ from typing import Any
 
 from compare.claims import CLAIMS, Verdict, conditions, judge, models
 from compare.claims.base import OPEN
-from compare.claims.frameworks import of_framework, of_ours
+from compare.claims.evidence import of_framework, of_ours
 from compare.engines import named
 from compare.page import markdown, verdicts
 from compare.page.blocks import Table

@@ -12,7 +12,7 @@ from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.agreement import Outside
-    from compare.claims.frameworks import ArmOfCell
+    from compare.claims.evidence import ArmOfCell
 
 NOTES = """\
 Each framework runs in processes of its own, one thread on one core, in float32, on the data that our engines get.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from compare.claims import regimes
 from compare.claims.base import OPEN
-from compare.claims.break_even import BreakEven
+from compare.claims.crossover import BreakEven
 from compare.claims.models import ModelCosts
 from compare.page import answer as suite
 from compare.page import verdicts

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from compare.claims import crossover
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.break_even import Course, course
 from compare.claims.c4_shapes import length_table
 from compare.claims.c5_memory.rule import held
+from compare.claims.crossover import Course, course
 from compare.claims.evidence import SIZES, Evidence, cells, steady
 from compare.records.cells import Call, Memory, MemoryArm, Time
 from compare.records.record import Cell, Records

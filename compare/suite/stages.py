@@ -118,7 +118,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
         return _of_models(directory, records, run)
     from compare import claims, page
     from compare.claims import agreement
-    from compare.claims.frameworks import of_ours
+    from compare.claims.evidence import of_ours
 
     starts = [run.settings for run in of(records, Run)]
     asked = next((str(start["claim"]) for start in starts if start.get("claim")), None)
@@ -133,7 +133,7 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
     """The verdicts on real models in the framework that they are written for, and the page of these."""
     from compare import engines, page
     from compare.claims import models
-    from compare.claims.frameworks import of_framework
+    from compare.claims.evidence import of_framework
     from compare.page import models as shown
     from compare.workloads.models import FRAMEWORK
 

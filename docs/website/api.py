@@ -28,7 +28,7 @@ PACKAGES = {
     "static": (
         "The engine that builds a graph once, and runs it many times.",
         {
-            "Compile": ("static.call.compile", "static.call.jit", "static.call.executable", "static.call.define"),
+            "Compile": ("static.call.compile", "static.call.jit", "static.call.executable", "static.call.compile"),
             "Differentiate": ("static.call.functional",),
             "Trace and convert": ("static.trace.tracing", "static.convert"),
             "Look inside": ("static.debug", "static.memory", "static.call.buckets"),

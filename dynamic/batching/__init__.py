@@ -9,7 +9,7 @@ from dynamic import grad_mode
 from dynamic.batching.batch import Batch, BatchStats
 from dynamic.batching.cells import cell
 from dynamic.batching.deferred import defer
-from graphs import collector
+from graphs import blocks
 from graphs.blocks import Block
 
 
@@ -41,7 +41,7 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
         batch = Batch(self._strategy) if outer is None else None
         self._begun.append(batch)
         if batch is not None:
-            collector.pause(hold)
+            blocks.pause(hold)
             defer(batch, hold)
         return batch or outer
 

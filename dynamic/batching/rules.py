@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from dynamic.tensor import Tensor
 from graphs.op import Attrs, Op
 from graphs.ops.elementwise import negative
+from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape, stack
-from graphs.ops.picking import take, take_along_axis
 from graphs.ops.reductions import mean
 
 Shape = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The compiled tape: it does what `dynamic/tape.py` and `dynamic/walk.py` say, and calls them where a case is unusual.
+"""The compiled tape: it does what `dynamic/tape.py` and `dynamic/tape.py` say, and calls them where a case is unusual.
 
     loops.py       the compiled module
     records.py     ops run and recorded
@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 
 from dynamic import grad_mode, inplace, tape
-from dynamic import walk as textbook
+from dynamic import tape as textbook
 from dynamic.fast import loops
 from dynamic.fast.loops import watchers
-from dynamic.fast.programs import by_rules
-from dynamic.fast.pullbacks import Compiled, pullback
+from dynamic.fast.pullbacks import Compiled, by_rules, pullback
 from dynamic.fast.records import functions, install, operators
 from dynamic.node import Edge, Leaf, Node
 from dynamic.options import UnlikeError
-from dynamic.tape import History
+from dynamic.tape import History, Way
 from dynamic.tensor import Tensor
-from dynamic.walk import Way
 from graphs import dispatch, promotion, reverse
 from graphs.op import Attrs, Op
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul

@@ -17,22 +17,22 @@ from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from graphs.torch import arithmetic, comparing, pointwise, products
+from graphs.torch import arithmetic, pointwise, products
 from graphs.torch import functions as torch_functions
 
 OPERATORS: dict[Op, Any] = {
     elementwise.abs: (pointwise.abs, "__abs__"),
     elementwise.add: (arithmetic.add, "__add__", "__radd__"),
     elementwise.divide: (arithmetic.true_divide, "__truediv__", "__rtruediv__"),
-    elementwise.equal: (comparing.eq, "__eq__"),
-    elementwise.greater: (comparing.gt, "__gt__"),
-    elementwise.greater_equal: (comparing.ge, "__ge__"),
-    elementwise.less: (comparing.lt, "__lt__"),
-    elementwise.less_equal: (comparing.le, "__le__"),
+    elementwise.equal: (arithmetic.eq, "__eq__"),
+    elementwise.greater: (arithmetic.gt, "__gt__"),
+    elementwise.greater_equal: (arithmetic.ge, "__ge__"),
+    elementwise.less: (arithmetic.lt, "__lt__"),
+    elementwise.less_equal: (arithmetic.le, "__le__"),
     matmul: (products.matmul, "__matmul__", "__rmatmul__"),
     elementwise.multiply: (arithmetic.mul, "__mul__", "__rmul__"),
     elementwise.negative: (pointwise.neg, "__neg__"),
-    elementwise.not_equal: (comparing.ne, "__ne__"),
+    elementwise.not_equal: (arithmetic.ne, "__ne__"),
     elementwise.subtract: (arithmetic.sub, "__sub__", "__rsub__"),
 }
 """The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are

@@ -2,7 +2,6 @@
 
 # ruff: noqa: F403
 from dynamic.nn import (
-    attention,
     containers,
     convolution,
     functional,
@@ -17,7 +16,6 @@ from dynamic.nn import (
     transformer,
     utils,
 )
-from dynamic.nn.attention import *
 from dynamic.nn.containers import *
 from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
@@ -26,15 +24,14 @@ from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
 from dynamic.nn.padding import *
 from dynamic.nn.parallel import DataParallel
-from dynamic.nn.parameter import Parameter
+from dynamic.nn.parameter import Parameter, functional_call
 from dynamic.nn.recurrent import *
 from dynamic.nn.simple import *
-from dynamic.nn.structure import functional_call
 from dynamic.nn.transformer import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     "DataParallel", "Module", "Parameter", "functional", "functional_call", "init", "parallel", "utils",
-    *attention.__all__, *containers.__all__, *convolution.__all__, *linear.__all__, *losses.__all__,
+    *transformer.__all__, *containers.__all__, *convolution.__all__, *linear.__all__, *losses.__all__,
     *normalization.__all__, *padding.__all__, *recurrent.__all__, *simple.__all__, *transformer.__all__,
 ]  # fmt: skip
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from dynamic.nn import functional as F
 from dynamic.nn import init
-from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
+from dynamic.nn.parameter import bound_of, empty
 from graphs.errors import GraphError, located
 from graphs.ops.shapes import check_groups
 

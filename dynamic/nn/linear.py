@@ -6,9 +6,8 @@ from typing import Any, Self
 
 from dynamic.nn import functional as F
 from dynamic.nn import init
-from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
-from dynamic.nn.parameter import Parameter
+from dynamic.nn.parameter import Parameter, bound_of, empty
 from graphs.torch import functions
 
 __all__ = [

@@ -2,6 +2,8 @@
 
 What is registered lies in the object's `__dict__` like every other attribute, where Python finds it fastest; `_kinds`
 says which names are parameters, buffers or modules.
+
+Functions that are called before and after a module's `forward`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dynamic.nn import state, structure
-from dynamic.nn.hooks import Hooks
+from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import captured
 from graphs.errors import GraphError, located
 from graphs.ops.dtypes import check_device
-from graphs.torch.construction import guard_construction
+from graphs.torch.guard import guard_construction
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"
 _BUFFERS = (BUFFER, TRANSIENT)
@@ -42,7 +43,7 @@ class Module:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        structure.register(cls)
+        parameter.register(cls)
         guard_construction(cls)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -345,11 +346,11 @@ class Module:
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """All parameters and persistent buffers by name; they share memory with the module."""
-        return state.state_dict(self, prefix, keep_vars, destination)
+        return parameter.state_dict(self, prefix, keep_vars, destination)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Put what this module saves into a state dict; what a class does here instead is its own."""
-        state.save_own(self, destination, prefix, keep_vars)
+        parameter.save_own(self, destination, prefix, keep_vars)
 
     def _load_from_state_dict(
         self,
@@ -363,7 +364,7 @@ class Module:
     ) -> None:
         """Take what this module has saved out of a state dict; what a class does here instead is its own."""
         del strict
-        state.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
+        parameter.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
 
     def get_extra_state(self) -> Any:
         """What a class saves besides its tensors, where it defines this and `set_extra_state`."""
@@ -378,7 +379,7 @@ class Module:
 
         Raises RuntimeError for another shape, and with `strict` for missing and unexpected names.
         """
-        return state.load_state_dict(self, state_dict, strict, assign)
+        return parameter.load_state_dict(self, state_dict, strict, assign)
 
     # Copies and text -------------------------------------------------------------------------------------------
 
@@ -409,4 +410,53 @@ class Module:
         return sorted({*super().__dir__(), *vars(self)})
 
 
-structure.register(Module)
+parameter.register(Module)
+
+
+Hook = Callable[..., Any]
+Entry = tuple[Hook, bool]  # and whether it is given the named arguments
+
+
+class Hooks:
+    """The hooks of one module, in the order in which they are called."""
+
+    def __init__(self) -> None:
+        self.before: list[Entry] = []
+        self.after: list[Entry] = []
+
+    def add(self, when: str, hook: Hook, first: bool, named: bool) -> Removable:
+        """Add a hook at the end, or `first`; what is returned removes it."""
+        entries: list[Entry] = getattr(self, when)
+        entry = (hook, named)
+        entries.insert(0 if first else len(entries), entry)
+        return Removable(entries, entry)
+
+    def run(self, module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The module's `forward` between its hooks."""
+        for hook, named in tuple(self.before):
+            args, options = _replaced(hook, named, module, args, options)
+        output = module.forward(*args, **options)
+        for hook, named in tuple(self.after):
+            replaced = hook(module, args, options, output) if named else hook(module, args, output)
+            output = output if replaced is None else replaced
+        return output
+
+
+class Removable:
+    """Removes a hook again."""
+
+    def __init__(self, entries: list[Entry], entry: Entry) -> None:
+        self._entries, self._entry = entries, entry
+
+    def remove(self) -> None:
+        """Stop calling the hook; a second call does nothing."""
+        self._entries[:] = [entry for entry in self._entries if entry is not self._entry]
+
+
+def _replaced(hook: Hook, named: bool, module: Any, args: Any, options: Any) -> tuple[Any, Any]:
+    replaced = hook(module, args, options) if named else hook(module, args)
+    if replaced is None:
+        return args, options
+    if named:
+        return replaced
+    return (replaced if isinstance(replaced, tuple) else (replaced,)), options

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynamic.nn import functional as F
 from dynamic.nn import init
-from dynamic.nn.making import full
 from dynamic.nn.module import Module
+from dynamic.nn.parameter import full
 from dynamic.tensor import Tensor
 from graphs.errors import ShapeError, located
 from graphs.ops.shapes import check_groups, shape_of

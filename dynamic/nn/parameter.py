@@ -1,10 +1,33 @@
-"""Parameter: a tensor that a module registers when it is assigned to an attribute."""
+"""Parameter: a tensor that a module registers when it is assigned to an attribute.
+
+How layers make their parameters.
+
+State dicts: the values of a module by name, and how they come back into one.
+
+Modules as containers of arrays: what transforms and traces see of one, and calls with other values in it.
+
+A module among the arguments of a function holds its parameters as leaves, as a dict of arrays would; its buffers stay
+what they are, tensors that the function reads.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
 
-from dynamic.tensor import Tensor, parameters
+import numpy as np
+import optree
+
+from dynamic.grad_mode import no_grad
+from dynamic.tensor import Tensor, as_array, parameters
+from graphs.errors import GraphError, located
+from graphs.ops.dtypes import check_device
+from graphs.ops.shapes import new_shape
 
 
 def marked(tensor: Tensor) -> Tensor:
@@ -31,3 +54,238 @@ class Parameter(metaclass=_Kind):
     def __new__(cls, data: Any, requires_grad: bool = True) -> Any:
         """Raises DTypeError for data of ints that is to require a gradient."""
         return marked(Tensor(data, requires_grad=requires_grad))
+
+
+def empty(shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> Any:
+    """A parameter without values yet. Raises ShapeError, and ValueError for a device that is not the CPU."""
+    if device is not None:
+        check_device(getattr(device, "type", device))
+    return Parameter(np.zeros(new_shape(shape), np.float32 if dtype is None else dtype))
+
+
+def full(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Any:
+    """A parameter of one value."""
+    param = empty(shape, device, dtype)
+    param._data.fill(value)
+    return param
+
+
+def bound_of(fan: int) -> float:
+    """The limit of uniform initial values for this many inputs."""
+    return 1 / math.sqrt(fan) if fan > 0 else 0.0
+
+
+SAVED = ("parameter", "buffer")
+
+
+class Loaded(NamedTuple):
+    """The names that a state dict lacked, and those that the module lacks."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+EXTRA = "_extra_state"
+
+
+def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> dict[str, Any]:
+    """Parameters and persistent buffers by name, detached unless `keep_vars`, and what modules save themselves."""
+    saved: dict[str, Any] = OrderedDict() if destination is None else destination
+    module._save_to_state_dict(saved, prefix, keep_vars)
+    for name, child in module._of("module"):
+        if child is not None:
+            child.state_dict(destination=saved, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    return saved
+
+
+def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    """What one module saves, without those in it."""
+    for name, value in module._of(*SAVED):
+        if value is not None:
+            destination[prefix + name] = value if keep_vars else value.detach()
+    if _overrides(module, "get_extra_state"):
+        destination[prefix + EXTRA] = module.get_extra_state()
+
+
+def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign: bool) -> Loaded:
+    """Copy values into the tensors of the same names, or with `assign` put them in their places; all or nothing."""
+    loaded = Loaded([], [])
+    wrong: list[str] = []
+    copies: list[Callable[[], Any]] = []
+    options = {"assign_to_params_buffers": assign, "copies": copies}
+    for prefix, part in _parts(module, ""):
+        part._load_from_state_dict(values, prefix, options, True, loaded.missing_keys, loaded.unexpected_keys, wrong)
+    if strict:
+        wrong += [f"{what}: {', '.join(keys)}" for what, keys in loaded._asdict().items() if keys]
+    if wrong:
+        raise RuntimeError(f"load_state_dict for {type(module).__name__}: " + "; ".join(wrong))
+    with no_grad():
+        for load in copies:
+            load()
+    return loaded
+
+
+def load_own(
+    module: Any, values: Mapping[str, Any], prefix: str, options: dict[str, Any], missing: list[str],
+    unexpected: list[str], wrong: list[str],
+) -> None:  # fmt: skip
+    """Note what one module takes of a state dict, which is copied once nothing is `wrong` in any."""
+    own = {prefix + name: (name, value) for name, value in module._of(*SAVED) if value is not None}
+    if _overrides(module, "set_extra_state"):
+        own[prefix + EXTRA] = EXTRA, None
+    children = {name for name, _ in module._of("module")}
+    missing += [key for key in own if key not in values]
+    unexpected += [
+        key for key in values if key.startswith(prefix) and key not in own and _first(key, prefix) not in children
+    ]
+    for key, (name, value) in own.items():
+        if key not in values:
+            continue
+        if name == EXTRA:
+            options["copies"].append(partial(module.set_extra_state, values[key]))
+        elif (shape := tuple(np.shape(values[key]))) != value.shape:
+            wrong.append(f"size mismatch for {key}: {shape} in the state dict, {value.shape} in the module")
+        else:
+            assign = options.get("assign_to_params_buffers", False)
+            options["copies"].append(partial(_load, module, name, value, values[key], assign))
+
+
+def _first(key: str, prefix: str) -> str:
+    """The name of the module that a key leads into; the empty one of none."""
+    name, dot, _ = key.removeprefix(prefix).partition(".")
+    return name if dot else ""
+
+
+def _overrides(module: Any, name: str) -> bool:
+    return any(name in vars(kind) for kind in type(module).__mro__ if kind.__module__ != "dynamic.nn.module")
+
+
+def _parts(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """A module and those in it, each with what its names begin with; one that is held twice comes twice."""
+    yield prefix, module
+    for name, child in module._of("module"):
+        if child is not None:
+            yield from _parts(child, f"{prefix}{name}.")
+
+
+def _load(owner: Any, attribute: str, value: Tensor, data: Any, assign: bool) -> None:
+    if not assign:
+        value.copy_(as_array(data, None).astype(value.dtype, copy=False))
+    elif owner._kinds[attribute] == "parameter":
+        setattr(owner, attribute, Parameter(as_array(data, None), value.requires_grad))
+    else:
+        setattr(owner, attribute, Tensor(data))
+
+
+_GLOBAL = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
+
+
+class Skeleton:
+    """A module without its parameters: the same for the same module in the same mode."""
+
+    def __init__(self, module: Any, names: tuple[str, ...]) -> None:
+        self.module, self.names = module, names
+        self._key = (id(module), names, tuple(submodule._training for submodule in module.modules()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Skeleton) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"{type(self.module).__name__}({', '.join(self.names)})"
+
+
+def register(kind: type) -> None:
+    """Let modules of this class be containers."""
+    optree.register_pytree_node(kind, _flattened, _unflattened, namespace=_GLOBAL)
+
+
+def _flattened(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:
+    named = dict(module.named_parameters())
+    names = tuple(named)
+    values = [value._data if type(value) is Tensor else value for value in named.values()]
+    return values, Skeleton(module, names), names
+
+
+def _unflattened(skeleton: Any, values: Any) -> Any:
+    """A copy of the module, of all in it but parameters the same objects, that holds other values."""
+    made = _copied(skeleton.module, {})
+    _put(list(_replacements(made, dict(zip(skeleton.names, values, strict=True)))))
+    return made
+
+
+def _copied(module: Any, memo: dict[int, Any]) -> Any:
+    if id(module) not in memo:
+        made: Any = copy.copy(module)
+        memo[id(module)] = made
+        vars(made).update({name: _copied(child, memo) for name, child in module._of("module") if child is not None})
+    return memo[id(module)]
+
+
+Place = tuple[Any, str, Any]  # a module, the name of an attribute, and the value that it gets
+
+
+def _put(places: list[Place]) -> None:
+    for module, name, value in places:
+        module.__dict__[name] = value
+
+
+def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[Place]:
+    """Where these values belong; those of tied parameters in every place of theirs."""
+    places: dict[str, tuple[Any, str]] = {}
+    replaced: dict[int, Any] = {}
+    for path, submodule in module.named_modules(remove_duplicate=False):
+        for name, value in submodule._of("parameter", "buffer", "buffer that is not saved"):
+            full = f"{path}.{name}" if path else name
+            places[full] = submodule, name
+            if full in values and value is not None:
+                replaced[id(value)] = values[full]
+    unknown = [name for name in values if name not in places]
+    if unknown:
+        raise GraphError(
+            located(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()")
+        )
+    for full, (submodule, name) in places.items():
+        if full in values:
+            yield submodule, name, values[full]
+        elif tied and id(vars(submodule)[name]) in replaced:
+            yield submodule, name, replaced[id(vars(submodule)[name])]
+
+
+@contextmanager
+def holding(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[None]:
+    """Inside, parameters and buffers of these names have these values."""
+    places = list(_replacements(module, values, tied))
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
+    try:
+        _put(places)
+        yield
+    finally:
+        _put(before)
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """What the module gives when parameters and buffers have these values: a dict by name, or several.
+
+    Values are arrays, tensors, or symbols of a trace, so that the call is a function of them. Raises GraphError for
+    names that the module does not have, and with `strict` for names that are not given.
+    """
+    parts = parameter_and_buffer_dicts
+    values = dict(parts) if isinstance(parts, Mapping) else {k: v for part in parts for k, v in part.items()}
+    if strict:
+        missing = [n for n, _ in (*module.named_parameters(), *module.named_buffers()) if n not in values]
+        if missing:
+            raise GraphError(located(f"functional_call: no value is given for {', '.join(missing)}"))
+    call_args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with holding(module, values, tie_weights):
+        return module(*call_args, **(kwargs or {}))

@@ -7,8 +7,8 @@ from typing import Any
 
 from dynamic.nn import functional as F
 from dynamic.nn import init
-from dynamic.nn.making import bound_of, empty
 from dynamic.nn.module import Module
+from dynamic.nn.parameter import bound_of, empty
 from dynamic.nn.sequences import SEQUENCES, is_one_op
 from graphs import ops
 from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, located

@@ -14,7 +14,7 @@ import numpy as np
 from dynamic.tensor import Tensor
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, located
 from graphs.op import is_ours
-from graphs.torch.construction import guard_construction
+from graphs.torch.guard import guard_construction
 
 Group = dict[str, Any]
 

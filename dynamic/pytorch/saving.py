@@ -49,9 +49,9 @@ def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) 
 
     A file that is not there, or may not be read, is an OSError.
     """
-    from graphs.torch import devices
+    from graphs.torch import words
 
-    devices.check(map_location if isinstance(map_location, str) else None)
+    words.check(map_location if isinstance(map_location, str) else None)
     del weights_only
     with contextlib.ExitStack() as stack:
         file = f if hasattr(f, "read") else stack.enter_context(open(f, "rb"))  # noqa: PTH123  (bytes are paths too)

@@ -8,8 +8,6 @@ A file says in its `__all__` which of its names are public, and nothing else rep
 import sys
 from typing import TYPE_CHECKING
 
-from graphs.ops.affine import *
-from graphs.ops.bessel import *
 from graphs.ops.composites import *
 from graphs.ops.control import *
 from graphs.ops.convolution import *
@@ -18,10 +16,8 @@ from graphs.ops.dtypes import *
 from graphs.ops.effects import *
 from graphs.ops.einsum import *
 from graphs.ops.elementwise import *
-from graphs.ops.erfinv import *
 from graphs.ops.gamma import *
 from graphs.ops.indexing import *
-from graphs.ops.joining import *
 from graphs.ops.linalg import *
 from graphs.ops.losses import *
 from graphs.ops.manipulation import *
@@ -29,13 +25,10 @@ from graphs.ops.movement import *
 from graphs.ops.neural import *
 from graphs.ops.numeric import *
 from graphs.ops.padding import *
-from graphs.ops.picking import *
 from graphs.ops.pooling import *
-from graphs.ops.products import *
 from graphs.ops.random import *
 from graphs.ops.reductions import *
 from graphs.ops.resizing import *
-from graphs.ops.running import *
 from graphs.ops.scans import *
 from graphs.ops.scattering import *
 from graphs.ops.slicing import *

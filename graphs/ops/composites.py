@@ -26,8 +26,8 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.families import composite
+from graphs.ops.indexing import take
 from graphs.ops.movement import astype, cast, expand_dims, reshape, squeeze, stop_gradient
-from graphs.ops.picking import take
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum

@@ -26,8 +26,8 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.families import composite
+from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.movement import astype, cast, expand_dims, moveaxis, squeeze
-from graphs.ops.picking import take, take_along_axis
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand, dtype_of, integral, positive_axis, shape_of

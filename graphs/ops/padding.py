@@ -13,7 +13,7 @@ from graphs.ops import movement
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import less, maximum, minimum, remainder, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.picking import take
+from graphs.ops.indexing import take
 from graphs.ops.shapes import shape_of
 
 __all__ = ["pad"]

@@ -13,7 +13,7 @@ from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array
 from graphs.ops.elementwise import add, multiply
 from graphs.ops.families import composite
-from graphs.ops.picking import take
+from graphs.ops.indexing import take
 from graphs.ops.pooling import window_spread
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 

@@ -11,8 +11,8 @@ from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, equal, greater, less, maximum, multiply, subtract, where
 from graphs.ops.families import checked, composite
+from graphs.ops.indexing import add_along_axis, infer_along, places_along, take_along_axis
 from graphs.ops.movement import astype, broadcast_to, cast, concat, pad, reshape
-from graphs.ops.picking import add_along_axis, infer_along, places_along, take_along_axis
 from graphs.ops.scans import cumulative_sum
 from graphs.ops.shapes import as_operand, dtype_of, highest, integral, lowest, positive_axis, shape_of, stored
 from graphs.ops.slicing import getitem, setitem

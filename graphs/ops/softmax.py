@@ -17,8 +17,8 @@ from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
 from graphs.ops.families import checked, refuse_empty, ufunc_dtype
+from graphs.ops.indexing import add_along_axis, take_along_axis
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
-from graphs.ops.picking import add_along_axis, take_along_axis
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum

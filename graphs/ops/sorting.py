@@ -12,8 +12,8 @@ from graphs.errors import ControlFlowError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import not_equal
 from graphs.ops.families import composite
+from graphs.ops.indexing import add_along_axis, take
 from graphs.ops.movement import stop_gradient
-from graphs.ops.picking import add_along_axis, take
 from graphs.ops.reductions import sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of, stored
 from graphs.spec import TensorSpec

@@ -1,4 +1,7 @@
-"""Samples of reductions and scans: axes, keepdims, 0-d and zero-size."""
+"""Samples of reductions and scans: axes, keepdims, 0-d and zero-size.
+
+Samples of sorting and searching: any axis, both directions, ties, empty and size-1 axes.
+"""
 
 from __future__ import annotations
 
@@ -98,3 +101,30 @@ REDUCTIONS: dict[str, Maker] = {
     **dict.fromkeys(("cumulative_argmax", "cumulative_argmin", "logcumsumexp"), _EXTREMES),
     "linear_recurrence": calls(_RECURRENCES, lambda v, s, axis: ((v.real(s), v.real(s)), {"axis": axis})),
 }
+
+
+_SORTS: dict[str, tuple[Sizes, dict[str, Any]]] = {
+    "vector": ((7,), {}),
+    "first": ((4, 3), {"axis": 0}),
+    "last": ((2, 5), {"axis": -1, "stable": False}),
+    "descending": ((2, 3, 4), {"axis": 1, "descending": True}),
+    "size-1": ((2, 1), {}),
+    "empty": ((2, 0), {"descending": True}),
+}
+_TIES = {"ties": (False,), "ties-descending": (True,)}
+_SORT = joined(
+    calls(_SORTS, real), calls(_TIES, lambda v, descending: ((v.ints((3, 9), 0, 3),), {"descending": descending}))
+)
+
+
+def _searchsorted(op: Op, values: Values) -> Iterator[Case]:
+    x = np.sort(values.real((6,)))
+    for side in ("left", "right"):
+        yield side, (x, values.real((2, 3))), {"side": side}
+        yield f"ties-{side}", (np.array([0, 1, 1, 2]), np.array([1, 2, 0, 5])), {"side": side}
+    yield "0-d", (x, values.real(())), {}
+    yield "nothing-to-search", (x[:0], values.real((2,))), {}
+    yield "nothing-to-find", (x, values.real((0, 2))), {}
+
+
+SORTING: dict[str, Maker] = {"sort": _SORT, "argsort": _SORT, "searchsorted": _searchsorted}

@@ -17,10 +17,9 @@ from graphs.cost import graph_cost
 from graphs.errors import ControlFlowError, GraphError, LinAlgError
 from graphs.op import Op, registered
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.testing.composites import CALLS
 from graphs.testing.gradients import check_grads
 from graphs.testing.sample import Values
-from graphs.testing.samples import samples
+from graphs.testing.samples import CALLS, samples
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
@@ -106,7 +105,7 @@ def calls(name: str) -> list[SampleCall]:
         return [SampleCall(function, args, options)]
     op = function.name if isinstance(function, Op) else name
     if op not in registered():
-        raise GraphError(f"{name} has no sample call; add one to graphs/testing/composites.py")
+        raise GraphError(f"{name} has no sample call; add one to graphs/testing/samples.py")
     return [SampleCall(function, sample.args, dict(sample.attrs)) for sample in samples(op)]
 
 

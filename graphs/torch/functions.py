@@ -1,25 +1,11 @@
 """All of PyTorch's functions that the files of this folder have, by name."""
 
-from graphs.torch import (
-    arithmetic,
-    comparing,
-    joining,
-    numbers,
-    parts,
-    picking,
-    pointwise,
-    products,
-    quantiles,
-    reductions,
-    shapes,
-)
-from graphs.torch.arithmetic import *  # noqa: F403
-from graphs.torch.comparing import *  # noqa: F403
+from graphs.torch import arithmetic, joining, numbers, picking, pointwise, products, quantiles, reductions, shapes
+from graphs.torch.arithmetic import *  # noqa: F403  # noqa: F403
 from graphs.torch.guard import guard
 from graphs.torch.joining import *  # noqa: F403
 from graphs.torch.numbers import *  # noqa: F403
-from graphs.torch.parts import *  # noqa: F403
-from graphs.torch.picking import *  # noqa: F403
+from graphs.torch.picking import *  # noqa: F403  # noqa: F403
 from graphs.torch.pointwise import *  # noqa: F403
 from graphs.torch.products import *  # noqa: F403
 from graphs.torch.quantiles import *  # noqa: F403
@@ -27,7 +13,7 @@ from graphs.torch.reductions import *  # noqa: F403
 from graphs.torch.shapes import *  # noqa: F403
 
 __all__: list[str] = [  # noqa: PLE0604  (the lists of the files)
-    *arithmetic.__all__, *comparing.__all__, *joining.__all__, *numbers.__all__, *parts.__all__, *picking.__all__,
+    *arithmetic.__all__, *arithmetic.__all__, *joining.__all__, *numbers.__all__, *picking.__all__, *picking.__all__,
     *pointwise.__all__, *products.__all__, *quantiles.__all__, *reductions.__all__, *shapes.__all__,
 ]  # fmt: skip
 

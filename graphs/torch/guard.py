@@ -1,4 +1,7 @@
-"""What a wrong call of PyTorch's functions says: the function, its operands, the rule, the user's line, the remedy."""
+"""What a wrong call of PyTorch's functions says: the function, its operands, the rule, the user's line, the remedy.
+
+What a wrong construction of a layer, an optimizer or a schedule says: its name, the rule, the line, the remedy.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 from graphs.dispatch import described
 from graphs.errors import DTypeError, OptionError
+from graphs.op import is_ours
 from graphs.torch.words import cast, translated
 from graphs.wrong_calls import WRONG, raise_named
 
@@ -82,3 +86,21 @@ def _operands(args: Sequence[Any], options: Mapping[str, Any]) -> str:
 
 def _holds_tensors(value: Any) -> bool:
     return hasattr(value, "dtype") or (isinstance(value, (list, tuple)) and any(map(_holds_tensors, value)))
+
+
+def guard_construction(cls: type) -> None:
+    """Let every error of `__init__` be a GraphError that names the class; those of users raise what they raise."""
+    init = vars(cls).get("__init__")
+    if init is not None and is_ours(cls):
+        cls.__init__ = _guarded(init)  # type: ignore[misc]
+
+
+def _guarded(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def called(self: Any, *args: Any, **options: Any) -> None:
+        try:
+            init(self, *args, **options)
+        except WRONG as error:
+            raise_named(error, type(self).__name__, "", type(self))
+
+    return called

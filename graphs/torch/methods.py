@@ -1,4 +1,7 @@
-"""The methods of a tensor under PyTorch's names: functions as methods, and what is a method alone."""
+"""The methods of a tensor under PyTorch's names: functions as methods, and what is a method alone.
+
+The functions of this folder whose first parameter is a tensor called `input`: each is a method as well.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,305 @@ import numpy as np
 from graphs import ops
 from graphs.errors import DTypeError, located
 from graphs.ops.shapes import dtype_of
-from graphs.torch import arithmetic, comparing, devices, dtypes, functions, pointwise, products, shapes
-from graphs.torch.function_methods import FunctionMethods
+from graphs.torch import arithmetic, dtypes, functions, pointwise, products, shapes, words
 from graphs.torch.words import as_dtype, cast, ndim_of, place
+
+
+class FunctionMethods:
+    """PyTorch's functions as methods of a tensor."""
+
+    __slots__ = ()
+
+    abs = functions.abs
+    absolute = functions.absolute
+    acos = functions.acos
+    acosh = functions.acosh
+    add = functions.add
+    addbmm = functions.addbmm
+    addcdiv = functions.addcdiv
+    addcmul = functions.addcmul
+    addmm = functions.addmm
+    addmv = functions.addmv
+    addr = functions.addr
+    adjoint = functions.adjoint
+    all = functions.all
+    allclose = functions.allclose
+    amax = functions.amax
+    amin = functions.amin
+    aminmax = functions.aminmax
+    angle = functions.angle
+    any = functions.any
+    arccos = functions.arccos
+    arccosh = functions.arccosh
+    arcsin = functions.arcsin
+    arcsinh = functions.arcsinh
+    arctan = functions.arctan
+    arctan2 = functions.arctan2
+    arctanh = functions.arctanh
+    argmax = functions.argmax
+    argmin = functions.argmin
+    argsort = functions.argsort
+    argwhere = functions.argwhere
+    asin = functions.asin
+    asinh = functions.asinh
+    atan = functions.atan
+    atan2 = functions.atan2
+    atanh = functions.atanh
+    baddbmm = functions.baddbmm
+    bincount = functions.bincount
+    bitwise_and = functions.bitwise_and
+    bitwise_left_shift = functions.bitwise_left_shift
+    bitwise_not = functions.bitwise_not
+    bitwise_or = functions.bitwise_or
+    bitwise_right_shift = functions.bitwise_right_shift
+    bitwise_xor = functions.bitwise_xor
+    bmm = functions.bmm
+    broadcast_to = functions.broadcast_to
+    bucketize = functions.bucketize
+    ceil = functions.ceil
+    cholesky = functions.cholesky
+    cholesky_inverse = functions.cholesky_inverse
+    cholesky_solve = functions.cholesky_solve
+    chunk = functions.chunk
+    clamp = functions.clamp
+    clamp_max = functions.clamp_max
+    clamp_min = functions.clamp_min
+    clip = functions.clip
+    combinations = functions.combinations
+    conj = functions.conj
+    conj_physical = functions.conj_physical
+    copysign = functions.copysign
+    corrcoef = functions.corrcoef
+    cos = functions.cos
+    cosh = functions.cosh
+    count_nonzero = functions.count_nonzero
+    cov = functions.cov
+    cross = functions.cross
+    cummax = functions.cummax
+    cummin = functions.cummin
+    cumprod = functions.cumprod
+    cumsum = functions.cumsum
+    deg2rad = functions.deg2rad
+    det = functions.det
+    diag = functions.diag
+    diag_embed = functions.diag_embed
+    diagflat = functions.diagflat
+    diagonal = functions.diagonal
+    diagonal_scatter = functions.diagonal_scatter
+    diff = functions.diff
+    digamma = functions.digamma
+    dist = functions.dist
+    div = functions.div
+    divide = functions.divide
+    dot = functions.dot
+    dsplit = functions.dsplit
+    eq = functions.eq
+    equal = functions.equal
+    erf = functions.erf
+    erfc = functions.erfc
+    erfinv = functions.erfinv
+    exp = functions.exp
+    exp2 = functions.exp2
+    expand = functions.expand
+    expand_as = functions.expand_as
+    expm1 = functions.expm1
+    fix = functions.fix
+    flatten = functions.flatten
+    flip = functions.flip
+    fliplr = functions.fliplr
+    flipud = functions.flipud
+    float_power = functions.float_power
+    floor = functions.floor
+    floor_divide = functions.floor_divide
+    fmax = functions.fmax
+    fmin = functions.fmin
+    fmod = functions.fmod
+    frac = functions.frac
+    frexp = functions.frexp
+    gather = functions.gather
+    gcd = functions.gcd
+    ge = functions.ge
+    ger = functions.ger
+    gradient = functions.gradient
+    greater = functions.greater
+    greater_equal = functions.greater_equal
+    gt = functions.gt
+    heaviside = functions.heaviside
+    histc = functions.histc
+    histogram = functions.histogram
+    hsplit = functions.hsplit
+    hypot = functions.hypot
+    i0 = functions.i0
+    igamma = functions.igamma
+    igammac = functions.igammac
+    index_add = functions.index_add
+    index_copy = functions.index_copy
+    index_fill = functions.index_fill
+    index_put = functions.index_put
+    index_reduce = functions.index_reduce
+    index_select = functions.index_select
+    inner = functions.inner
+    inverse = functions.inverse
+    is_complex = functions.is_complex
+    is_conj = functions.is_conj
+    is_neg = functions.is_neg
+    is_nonzero = functions.is_nonzero
+    is_same_size = functions.is_same_size
+    is_signed = functions.is_signed
+    isclose = functions.isclose
+    isfinite = functions.isfinite
+    isinf = functions.isinf
+    isnan = functions.isnan
+    isneginf = functions.isneginf
+    isposinf = functions.isposinf
+    isreal = functions.isreal
+    kron = functions.kron
+    kthvalue = functions.kthvalue
+    lcm = functions.lcm
+    ldexp = functions.ldexp
+    le = functions.le
+    lerp = functions.lerp
+    less = functions.less
+    less_equal = functions.less_equal
+    lgamma = functions.lgamma
+    log = functions.log
+    log10 = functions.log10
+    log1p = functions.log1p
+    log2 = functions.log2
+    log_softmax = functions.log_softmax
+    logaddexp = functions.logaddexp
+    logaddexp2 = functions.logaddexp2
+    logcumsumexp = functions.logcumsumexp
+    logdet = functions.logdet
+    logical_and = functions.logical_and
+    logical_not = functions.logical_not
+    logical_or = functions.logical_or
+    logical_xor = functions.logical_xor
+    logit = functions.logit
+    logsumexp = functions.logsumexp
+    lt = functions.lt
+    lu = functions.lu
+    lu_solve = functions.lu_solve
+    masked_fill = functions.masked_fill
+    masked_scatter = functions.masked_scatter
+    masked_select = functions.masked_select
+    matmul = functions.matmul
+    matrix_exp = functions.matrix_exp
+    matrix_power = functions.matrix_power
+    max = functions.max
+    maximum = functions.maximum
+    mean = functions.mean
+    median = functions.median
+    min = functions.min
+    minimum = functions.minimum
+    mm = functions.mm
+    mode = functions.mode
+    moveaxis = functions.moveaxis
+    movedim = functions.movedim
+    msort = functions.msort
+    mul = functions.mul
+    multiply = functions.multiply
+    mv = functions.mv
+    mvlgamma = functions.mvlgamma
+    nan_to_num = functions.nan_to_num
+    nanmean = functions.nanmean
+    nanmedian = functions.nanmedian
+    nanquantile = functions.nanquantile
+    nansum = functions.nansum
+    narrow = functions.narrow
+    ne = functions.ne
+    neg = functions.neg
+    negative = functions.negative
+    nextafter = functions.nextafter
+    nonzero = functions.nonzero
+    norm = functions.norm
+    not_equal = functions.not_equal
+    outer = functions.outer
+    permute = functions.permute
+    pinverse = functions.pinverse
+    positive = functions.positive
+    pow = functions.pow
+    prod = functions.prod
+    put = functions.put
+    qr = functions.qr
+    quantile = functions.quantile
+    rad2deg = functions.rad2deg
+    ravel = functions.ravel
+    reciprocal = functions.reciprocal
+    relu = functions.relu
+    remainder = functions.remainder
+    renorm = functions.renorm
+    repeat = functions.repeat
+    repeat_interleave = functions.repeat_interleave
+    reshape = functions.reshape
+    reshape_as = functions.reshape_as
+    resolve_conj = functions.resolve_conj
+    resolve_neg = functions.resolve_neg
+    roll = functions.roll
+    rot90 = functions.rot90
+    round = functions.round
+    rsqrt = functions.rsqrt
+    rsub = functions.rsub
+    scatter = functions.scatter
+    scatter_add = functions.scatter_add
+    scatter_reduce = functions.scatter_reduce
+    select = functions.select
+    select_scatter = functions.select_scatter
+    sgn = functions.sgn
+    sigmoid = functions.sigmoid
+    sign = functions.sign
+    signbit = functions.signbit
+    sin = functions.sin
+    sinc = functions.sinc
+    sinh = functions.sinh
+    slice_scatter = functions.slice_scatter
+    slogdet = functions.slogdet
+    softmax = functions.softmax
+    sort = functions.sort
+    split = functions.split
+    split_with_sizes = functions.split_with_sizes
+    sqrt = functions.sqrt
+    square = functions.square
+    squeeze = functions.squeeze
+    std = functions.std
+    std_mean = functions.std_mean
+    sub = functions.sub
+    subtract = functions.subtract
+    sum = functions.sum
+    sum_to_size = functions.sum_to_size
+    svd = functions.svd
+    swapaxes = functions.swapaxes
+    swapdims = functions.swapdims
+    t = functions.t
+    take = functions.take
+    take_along_dim = functions.take_along_dim
+    tan = functions.tan
+    tanh = functions.tanh
+    tensor_split = functions.tensor_split
+    threshold = functions.threshold
+    tile = functions.tile
+    topk = functions.topk
+    trace = functions.trace
+    transpose = functions.transpose
+    triangular_solve = functions.triangular_solve
+    tril = functions.tril
+    triu = functions.triu
+    true_divide = functions.true_divide
+    trunc = functions.trunc
+    unbind = functions.unbind
+    unflatten = functions.unflatten
+    unfold = functions.unfold
+    unique = functions.unique
+    unique_consecutive = functions.unique_consecutive
+    unsqueeze = functions.unsqueeze
+    var = functions.var
+    var_mean = functions.var_mean
+    vdot = functions.vdot
+    view = functions.view
+    view_as = functions.view_as
+    vsplit = functions.vsplit
+    xlogy = functions.xlogy
+
 
 _DTYPES = (type, np.dtype, dtypes.dtype)
 NAMES = {
@@ -86,15 +385,15 @@ class TorchNames(FunctionMethods, Conversions):
     __rpow__ = swapped(arithmetic.pow)
     __matmul__ = products.matmul
     __rmatmul__ = swapped(products.matmul)
-    __and__ = __rand__ = comparing.bitwise_and
-    __or__ = __ror__ = comparing.bitwise_or
-    __xor__ = __rxor__ = comparing.bitwise_xor
-    __eq__ = comparing.eq
-    __ne__ = comparing.ne
-    __lt__ = comparing.lt
-    __le__ = comparing.le
-    __gt__ = comparing.gt
-    __ge__ = comparing.ge
+    __and__ = __rand__ = arithmetic.bitwise_and
+    __or__ = __ror__ = arithmetic.bitwise_or
+    __xor__ = __rxor__ = arithmetic.bitwise_xor
+    __eq__ = arithmetic.eq
+    __ne__ = arithmetic.ne
+    __lt__ = arithmetic.lt
+    __le__ = arithmetic.le
+    __gt__ = arithmetic.gt
+    __ge__ = arithmetic.ge
     __abs__ = pointwise.abs
     __neg__ = pointwise.neg
     __hash__ = object.__hash__
@@ -141,14 +440,14 @@ class TorchNames(FunctionMethods, Conversions):
         del non_blocking
         for target in args:
             if isinstance(target, str):
-                devices.check(target)
+                words.check(target)
             elif isinstance(target, _DTYPES):
                 dtype = target
             elif hasattr(target, "shape"):
                 dtype = dtype_of(target)
             elif target is not None and (type(target) is not bool or target is args[0]):
                 raise DTypeError(located(f"to: {target!r} is no dtype, no device and no tensor; give one of these"))
-        devices.check(device)
+        words.check(device)
         copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
         if "channels_last" in str(memory_format):
@@ -171,7 +470,7 @@ class TorchNames(FunctionMethods, Conversions):
 
     def cuda(self, device: Any = None) -> Self:
         """Raises ValueError: there is no GPU."""
-        devices.check(device or "cuda")
+        words.check(device or "cuda")
         return self
 
     def contiguous(self, memory_format: Any = None) -> Self:

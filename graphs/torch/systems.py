@@ -8,8 +8,8 @@ import numpy as np
 
 from graphs import dims, linalg, ops
 from graphs.errors import LinAlgError, OptionError, ShapeError
-from graphs.ops import lu as factoring
-from graphs.ops.lu import permutation_matrix, permutation_of, pivots_of, triangle
+from graphs.ops import factoring
+from graphs.ops.factoring import permutation_matrix, permutation_of, pivots_of, triangle
 from graphs.ops.shapes import dtype_of
 from graphs.torch.words import cast, ndim_of, shape_of
 

@@ -1,15 +1,18 @@
-"""How PyTorch's functions are called: NumPy's words beside its own, dtypes, devices, sizes given one by one."""
+"""How PyTorch's functions are called: NumPy's words beside its own, dtypes, devices, sizes given one by one.
+
+Devices: the CPU, by PyTorch's name and words.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from graphs import dims, ops
-from graphs.errors import ArgumentError, DTypeError, OutOfRangeError, located
+from graphs.errors import ArgumentError, DTypeError, OptionError, OutOfRangeError, located
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import is_scalar
@@ -139,3 +142,36 @@ def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
 def refuse(what: str, remedy: str) -> DTypeError:
     """An error for dtypes that PyTorch refuses."""
     return DTypeError(located(f"{what}; {remedy}"))
+
+
+class device(str):  # noqa: N801  (PyTorch's name)
+    """Where values are: "cpu". Raises OptionError for any other device."""
+
+    __slots__ = ()
+    index: Any = None
+
+    def __new__(cls, type: Any = "cpu", index: int | None = None) -> Self:
+        """The CPU. Raises OptionError for any other."""
+        del index
+        name = str(type)
+        if name.partition(":")[0] != "cpu":
+            remedy = "values are on the CPU: write device('cpu'), or ask cuda.is_available()"
+            raise OptionError(located(f"there is no device {name!r}; {remedy}"))
+        return super().__new__(cls, "cpu")
+
+    @property
+    def type(self) -> str:
+        """The kind of device."""
+        return "cpu"
+
+    def __repr__(self) -> str:
+        return "device(type='cpu')"
+
+
+CPU = device()
+
+
+def check(value: Any) -> None:
+    """Raise OptionError for any device but the CPU."""
+    if value is not None and value is not CPU:
+        device(value)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import archive, collector, tree
+from graphs import archive, blocks, tree
 from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
@@ -43,7 +43,7 @@ def write(traced: Traced, path: Path) -> None:
         archive.write(path, json.dumps(document, indent=1).encode(), arrays)
 
 
-@collector.paused()
+@blocks.paused()
 def read(path: Path, make: Callable[[Traced], Made]) -> Made:
     """What `make` makes of the graph in a file.
 

@@ -1,13 +1,35 @@
-"""compile: a function and the specs of its arguments, to an executable."""
+"""compile: a function and the specs of its arguments, to an executable.
+
+Define and run, for those who think of the graph first. What it compiles to is an executable like any other.
+
+    graph = static.GraphBuilder("model")
+    x, w = graph.placeholder("x", ("B", 3)), graph.placeholder("w", (3, 2))
+    loss = graphs.mean(graphs.tanh(x @ w) ** 2)
+    step = graph.compile({"loss": loss, "gradient": graph.gradients(loss, w)})
+    step.run({"x": x_array, "w": w_array})["loss"]
+
+Ops on values of the graph append to it. Control flow, transforms such as `static.grad`, and ops on nothing but sizes
+do so inside `with graph:`. Parameters are placeholders too: they are fed, and what a step makes of them is an output.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
 
-from graphs import collector
+import numpy as np
+import numpy.typing as npt
+
+from graphs import blocks, dims, ir, reverse, tree
+from graphs.blocks import Block
+from graphs.builder import Builder
+from graphs.dims import Dim
 from graphs.errors import GraphError, OptionError, located
-from graphs.ir import Graph
+from graphs.ir import Graph, Node, ancestors
+from graphs.op import Attrs
+from graphs.ops.creation import zeros_like
+from graphs.plain import one_line
+from graphs.spec import TensorSpec
 from static import clock
 from static.backends.choice import Backend, chosen
 from static.call.executable import Executable, exported
@@ -15,10 +37,12 @@ from static.codegen.binding import lay_out
 from static.convert import converted
 from static.memory.recompute import fit
 from static.passes import pipeline
-from static.trace.tracing import trace_function
+from static.trace.differentiate import check_floating, pull_back
+from static.trace.symbol import Symbol
+from static.trace.tracing import Traced, append_to, node_of, trace_function
 
 
-@collector.paused()
+@blocks.paused()
 def compile(
     f: Callable[..., Any],
     *args: Any,
@@ -85,3 +109,152 @@ def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Grap
         return fit(part, budget, planned_peak) if part is graph else part  # what a loop runs inside stays
 
     return pipeline.run(graph, [recompute])
+
+
+class Fed(Executable):
+    """An executable whose one argument is a dict: the arrays by the names of the placeholders that it needs."""
+
+    def __init__(self, graph: ir.Graph, outputs: tree.Structure, placeholders: Sequence[str], options: Attrs) -> None:
+        names = [str(node.attrs["name"]) for node in graph.inputs]
+        inputs = tree.flatten((dict.fromkeys(names, 0),))[1]
+        traced = Traced(graph, inputs, (None,) * len(names), outputs)
+        passes = options.pop("passes", pipeline.DEFAULT)
+        super().__init__(traced, *pipeline.run(graph, passes), **options)
+        self._placeholders = frozenset(placeholders)
+        self._needed = names
+
+    def run(self, feed: Mapping[str, Any]) -> Any:
+        """Run on arrays by name; the result is laid out as the outputs it was compiled for.
+
+        What the outputs do not need may be fed too. Raises GraphError for a placeholder that is not fed and a name
+        that none has, ShapeError and DTypeError for arrays that do not fit.
+        """
+        unknown = sorted(feed.keys() - self._placeholders)
+        if unknown:
+            raise GraphError(
+                located(f"no placeholder is named {unknown[0]!r}; there are {_listed(self._placeholders)}")
+            )
+        missing = [name for name in self._needed if name not in feed]
+        if missing:
+            spec = self.specs[self._needed.index(missing[0])]
+            raise GraphError(located(f"the placeholder {missing[0]!r}, {spec}, is not fed; add it to the feed"))
+        return self({name: np.asarray(feed[name]) for name in self._needed})
+
+
+class GraphBuilder(Block):
+    """A graph that is made value by value, and compiled for any of them."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self._builder = Builder(name)
+        self._builder.open = True
+        self._builder.saving = 1  # any value may be differentiated later
+        self._placeholders: dict[str, Symbol] = {}
+        self._compiled: dict[Any, Fed] = {}
+
+    def __enter__(self) -> Self:
+        append_to(self._builder, self.hold())
+        return self
+
+    # Defining -------------------------------------------------------------------------------------------------
+
+    def placeholder(self, name: str, shape: Sequence[int | str | Dim], dtype: npt.DTypeLike = "float32") -> Symbol:
+        """A value to be fed; a string in its shape is a symbolic size. Raises GraphError for a name that is taken."""
+        if name in self._placeholders:
+            raise GraphError(located(f"a placeholder named {name!r} exists already; choose another name"))
+        node = self._builder.input(name, TensorSpec(shape, dtype))
+        self._placeholders[name] = Symbol(self._builder, node)
+        return self._placeholders[name]
+
+    def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Symbol:
+        """A value of the graph that is known now: the numbers an array has at this moment."""
+        return Symbol(self._builder, self._builder.constant(np.asarray(value, dtype)))
+
+    def gradients(self, value: Symbol, of: Any) -> Any:
+        """The gradient of one number of the graph in each leaf of a container of values; zeros where it has none.
+
+        Raises NotDifferentiableError for a value that is no single floating point number, and in ints.
+        """
+        leaves, structure = tree.flatten(of)
+        with self:
+            variables = [Symbol(self._builder, self._node(leaf)) for leaf in leaves]
+            for variable in variables:
+                check_floating(variable.dtype)
+            reverse.check_seed(value, None)
+            self._node(value)
+            seed = Symbol(self._builder, self._builder.constant(np.ones((), value.dtype)))
+            gradient: dict[Node, Any] = {}
+            for together in _independent(variables):
+                cotangents = pull_back(self._builder, 0, together, [value], [seed])
+                gradient |= {
+                    v.node: zeros_like(v) if g is None else g for v, (g, _) in zip(together, cotangents, strict=True)
+                }
+        return tree.unflatten(structure, [gradient[v.node] for v in variables])
+
+    # Running --------------------------------------------------------------------------------------------------
+
+    def compile(self, outputs: Any, **options: Any) -> Fed:
+        """An executable for a container of values; the options are those of `static.compile`: passes, arena.
+
+        It needs the placeholders that the outputs depend on, and runs the prints that need no other. Values may be
+        added and compiled afterwards.
+        """
+        leaves, structure = tree.flatten(outputs)
+        nodes = [self._node(leaf) for leaf in leaves]
+        graph = _needed(self._builder.finish(nodes))
+        return Fed(graph, structure, list(self._placeholders), options)
+
+    def run(self, outputs: Any, feed: Mapping[str, Any]) -> Any:
+        """Compile for these outputs, unless that is done, and run."""
+        leaves, structure = tree.flatten(outputs)
+        key = structure, *map(self._node, leaves)
+        if key not in self._compiled:
+            self._compiled[key] = self.compile(outputs)
+        return self._compiled[key].run(feed)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name}: {symbol.node.spec}" for name, symbol in self._placeholders.items())
+        return one_line(f"<graph {self._builder.name}({inputs}), {len(self._builder.nodes)} nodes>")
+
+    def _node(self, value: Any) -> Node:
+        """The node of a value. Raises GraphError when it belongs to another graph."""
+        if isinstance(value, Symbol) and value.builder is not self._builder:
+            raise GraphError(located(f"{value.node.spec} is a value of another graph; use values of one graph"))
+        return node_of(self._builder, value, ())
+
+
+def _independent(variables: Sequence[Symbol]) -> list[list[Symbol]]:
+    """Variables that can be differentiated in together: no gradient goes through one of them to another."""
+    sources = [variable for variable in variables if not variable.node.inputs]
+    return ([sources] if sources else []) + [[variable] for variable in variables if variable.node.inputs]
+
+
+def _needed(graph: ir.Graph) -> ir.Graph:
+    """What the outputs depend on, with the effects that need no other inputs; inputs in the order of their names."""
+    live = ancestors(graph.outputs)
+    inputs = _fed(graph, live)
+    for node in graph.effects:
+        more = ancestors([node])
+        if {n for n in more if n.op is ir.INPUT} <= inputs:
+            live |= more
+    nodes = [node for node in graph.nodes if node in live or node in inputs]
+    return ir.Graph(graph.name, sorted(inputs, key=lambda n: str(n.attrs["name"])), nodes, graph.outputs)
+
+
+def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
+    """The inputs among these nodes, and more where only they tell a size."""
+    inputs = {node for node in live if node.op is ir.INPUT}
+    sizes = frozenset().union(*(_symbols(node) for node in live))
+    for node in graph.inputs:
+        bound = frozenset[str]().union(*(i.spec.symbols for i in inputs))
+        if node.spec.symbols & (sizes - bound):
+            inputs.add(node)
+    return inputs
+
+
+def _symbols(node: Node) -> frozenset[str]:
+    value = node.attrs.get("value") if node.op is ir.CONSTANT else None
+    return node.spec.symbols | (dims.symbols(value) if isinstance(value, Dim) else frozenset())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

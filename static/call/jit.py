@@ -1,33 +1,43 @@
-"""jit: compile a function when it is called, once for each kind of arguments its shape policy tells apart."""
+"""jit: compile a function when it is called, once for each kind of arguments its shape policy tells apart.
+
+The cache of a jitted function: what runs for the layout of a call, and the executables in order of use.
+
+The layout of a call is what its arguments are exactly: containers, order of keys, types, shapes, dtypes, static values.
+A call whose layout is known goes past flattening, shape policy and keys.
+
+Running on padded arrays: the result is cut to the true sizes, and padding is proved not to be seen in it.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from graphs import tree
 from graphs.captured import Guards
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
+from graphs.spec import OfTensor, TensorSpec
 from static.backends.choice import check_options
 from static.call import policies
 from static.call.buckets import optimal
-from static.call.cache import Cache, Entry, Stats
 from static.call.compile import compile
+from static.call.containers import Reader, finder, kind
 from static.call.executable import Executable
-from static.call.padded import Laid, Padding
-from static.call.policies import axis_names
+from static.call.policies import axis_names, pad_axes
 from static.call.reasons import difference, remedy
 from static.call.widening import Widening
 from static.convert import converted
-from static.padding.proof import Names, Specialisation
-from static.trace.converting import callee
-from static.trace.tracing import is_tensor, is_traced, static_key
+from static.padding.proof import Cropping, Names, Specialisation, bounds, prove_padding
+from static.trace.symbol import callee
+from static.trace.tracing import is_tensor, is_traced, static_key, trace
 
 LIMIT = 64  # executables that are kept by default
 Runner = Callable[[Sequence[Any]], Any]
@@ -272,3 +282,155 @@ def _by_places(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any
         return callee(f)(*args[:first], **dict(zip(names, args[first:], strict=True)))
 
     return called
+
+
+LAYOUTS = 8  # of containers and types, for which a function is made that reads them; each is asked in turn
+KINDS = 1024  # of arguments: what runs for them is noted again when there are more
+
+
+@dataclass
+class Stats:
+    """What a jitted function has done: `reasons` says for every compile why it was needed.
+
+    `useful` and `computed` count elements of the arrays with padded axes, before and after padding.
+    """
+
+    compiles: int = 0
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+    compile_seconds: float = 0.0
+    useful: int = 0
+    computed: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+class Entry(NamedTuple):
+    """What runs for a layout: the key of the executable, and the function to call with the traced leaves, as arrays."""
+
+    key: Hashable
+    run: Callable[[Sequence[Any]], Any]
+
+
+class Cache:
+    """Entries by the layout of a call, and their executables by key, the one used last at the end.
+
+    Nothing in it holds the cache itself: it is freed as soon as nobody uses it, with all its memory.
+    """
+
+    def __init__(self) -> None:
+        self.stats = Stats()
+        self.executables: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._newest: Hashable = None
+        self._entries: dict[Hashable, Entry] = {}
+        self._numbers: dict[Hashable, int] = {}  # of containers and types, in the order in which they came
+        self._finders: list[Reader] = []  # may grow while another thread goes through it
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        """What runs for the layout of these arguments gives; NotImplemented when nothing is known to."""
+        for find in self._finders:
+            hit = find(self._entries, args)
+            if hit is not NotImplemented:
+                (key, run), arrays = hit
+                return run(arrays) if self.is_hit(key) else NotImplemented
+        return NotImplemented
+
+    def note(self, containers: Hashable, leaves: Sequence[Any], structure: tree.Structure, entry: Entry) -> None:
+        """Let this entry run for calls laid out like these arguments; their `containers` know the order of keys.
+
+        The caller must `forget` when it is no longer the one for such arguments.
+        """
+        signature = containers, *map(type, leaves)
+        if signature not in self._numbers:
+            if len(self._numbers) >= LAYOUTS:
+                return
+            number = self._numbers[signature] = len(self._numbers)
+            find = finder(leaves, structure, number)
+            if find is not None:
+                self._finders.append(find)
+        if len(self._entries) >= KINDS:
+            self._entries.clear()
+        self._entries[kind(leaves, self._numbers[signature])] = entry
+
+    def forget(self) -> None:
+        """No entry is known from now on; the executables stay."""
+        self._entries.clear()
+
+    def is_hit(self, key: Hashable) -> bool:
+        """Whether the executable of this key is held; if so it is used now."""
+        if key is not self._newest:
+            if key not in self.executables:
+                return False
+            self.executables.move_to_end(key)
+            self._newest = key
+        self.stats.hits += 1
+        return True
+
+    def keep(self, key: Hashable, executable: Executable) -> None:
+        """Hold what was compiled for this key, and is used now."""
+        self.executables[key] = executable
+        self._newest = key
+
+    def drop(self) -> None:
+        """Drop the executable used longest ago, and forget every entry."""
+        self.executables.popitem(last=False)
+        self._newest = None
+        self.stats.evictions += 1
+        self.forget()
+
+
+class Laid(NamedTuple):
+    """How arguments are laid out: their containers, their static values, and the names of the axes of the others.
+
+    `tensors` tells of each of the others whether it is a tensor of the dynamic engine, and no array.
+    """
+
+    structure: tree.Structure
+    statics: tuple[Any, ...]
+    names: list[Names]
+    tensors: tuple[bool, ...]
+
+    def filled(self, specs: Sequence[TensorSpec]) -> list[Any]:
+        """Arguments from the static leaves, and from the specs of the traced ones in turn."""
+        rest = iter([OfTensor(s.shape, s.dtype) if t else s for s, t in zip(specs, self.tensors, strict=True)])
+        return list(tree.unflatten(self.structure, [next(rest) if leaf is None else leaf for leaf in self.statics]))
+
+
+class Padding:
+    """What is known of the padding of a function: how each kind of result is cut, and which sizes were proved."""
+
+    def __init__(self, f: Callable[..., Any], check: bool, stats: Stats) -> None:
+        self.f, self.check, self.stats = f, check, stats
+        self._croppings: dict[Hashable, Cropping] = {}
+        self._proved: set[Hashable] = set()
+
+    def runner(self, executable: Executable, call: Specialisation, laid: Laid) -> Callable[[Sequence[Any]], Any]:
+        """What pads arrays of the sizes of this call, runs, and cuts the result; and counts."""
+        shapes = tuple([spec.shape for spec in call.specs])
+
+        def run(arrays: Sequence[Any]) -> Any:
+            wide = [pad_axes(a, axes, call.padded) for a, axes in zip(arrays, laid.names, strict=True)]
+            for before, after, axes in zip(arrays, wide, laid.names, strict=True):
+                if any(axes):
+                    self.stats.useful += before.size
+                    self.stats.computed += after.size
+            return self._cropped(executable.run_leaves(shapes, wide), executable, call, arrays, laid)
+
+        return run
+
+    def _cropped(
+        self, result: Any, executable: Executable, call: Specialisation, traced: Sequence[Any], laid: Laid
+    ) -> Any:
+        kind = laid.structure, tuple(map(static_key, laid.statics)), tuple([a.ndim for a in traced])
+        if kind not in self._croppings:
+            self._croppings[kind] = Cropping.of(self.f, laid.filled, call, laid.names)
+        cropping = self._croppings[kind]
+        cropped = cropping(result, call)
+        if self.check and call.true != call.padded:
+            at_most = bounds(traced, laid.names, call.true)
+            sizes = kind, tuple(call.true.items()), tuple(call.padded.items()), at_most
+            if sizes not in self._proved:
+                unpadded = trace(self.f, *laid.filled([TensorSpec(a.shape, a.dtype) for a in traced]))
+                prove_padding(executable.traced.graph, unpadded, call, at_most, cropping)
+                self._proved.add(sizes)
+        return cropped

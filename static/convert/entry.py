@@ -13,7 +13,7 @@ from static.convert.stage.calls import call
 from static.convert.stage.conversion import Conversion, MetFunction
 from static.convert.stage.overwriting import Overwriting
 from static.convert.stage.places import Region, is_conditional
-from static.trace.converting import converts
+from static.trace.symbol import converts
 
 
 class ConversionReport(NamedTuple):

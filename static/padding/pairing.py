@@ -19,8 +19,8 @@ from graphs.ir import CONSTANT, Graph, Node, ancestors
 from graphs.op import Op
 from graphs.ops import control
 from graphs.ops import control as ops
+from graphs.ops.indexing import scatter
 from graphs.ops.movement import concat
-from graphs.ops.picking import scatter
 from graphs.spec import TensorSpec
 from static.padding import rules
 from static.padding.marks import (

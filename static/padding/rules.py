@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops import elementwise, linalg, movement, picking, pooling, reductions, running, scans, slicing, sorting
+from graphs.ops import elementwise, indexing, linalg, movement, pooling, reductions, scans, slicing, sorting
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from static.padding.marks import (
     Bools,
@@ -241,7 +241,7 @@ def _picked(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
             return unlike(node, other)
     if not _picks_alike(node, int(np.count_nonzero(x.real[axis])), x.real[axis]):
         return unlike(node, other)
-    along = node.op is picking.take_along_axis
+    along = node.op is indexing.take_along_axis
     if along and not all(map(np.array_equal, _but(x.real, axis), _but(index.real, axis))):
         return unlike(node, other)
     anywhere = x.wrong.any(axis=axis, keepdims=True)
@@ -266,7 +266,7 @@ def _but(real: Real, axis: int) -> Real:
 def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
-    axis, along = node.attrs["axis"], node.op is picking.add_along_axis
+    axis, along = node.attrs["axis"], node.op is indexing.add_along_axis
     if _is_known(index):
         try:
             return summed(node, _kernels(node, other, index), [g])
@@ -287,8 +287,8 @@ def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
 
 
 PICKING: dict[Op, MarkRule] = {
-    **dict.fromkeys((picking.take, picking.take_along_axis), _picked),
-    **dict.fromkeys((picking.scatter_add, picking.add_along_axis), _added),
+    **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
+    **dict.fromkeys((indexing.scatter_add, indexing.add_along_axis), _added),
 }
 
 
@@ -467,6 +467,6 @@ BY_VALUE: dict[Op, MarkRule] = dict.fromkeys(_SUMS, _sum)
 STRUCTURE: dict[Op, MarkRule] = {
     **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
     **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
-    **dict.fromkeys((scans.linear_recurrence, running.cumulative_argmax, running.cumulative_argmin), _along),
-    running.logcumsumexp: _along,
+    **dict.fromkeys((scans.linear_recurrence, scans.cumulative_argmax, scans.cumulative_argmin), _along),
+    scans.logcumsumexp: _along,
 }

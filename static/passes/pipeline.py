@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from graphs import collector
+from graphs import blocks
 from graphs.dims import Size, same
 from graphs.ir import Graph, Node
 from static import clock
@@ -92,7 +92,7 @@ def _thousands(size: Size) -> str:
     return f"{size:,}" if isinstance(size, int) else str(size)
 
 
-@collector.paused()
+@blocks.paused()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []

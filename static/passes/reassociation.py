@@ -47,8 +47,8 @@ from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Graph, Node
 from graphs.ops import elementwise, movement, reductions
+from graphs.ops.indexing import add_along_axis
 from graphs.ops.linalg import matmul
-from graphs.ops.picking import add_along_axis
 from graphs.ops.shapes import reduced_shape
 from graphs.spec import broadcast_shapes
 from static.passes.rewrite import Entry, Rules, Uses, call, count_uses, number, rewrite, value_of

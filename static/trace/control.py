@@ -1,6 +1,12 @@
 """Control flow in a graph: branches and bodies traced to subgraphs, each held by one node.
 
 What a subgraph reads of the enclosing graph becomes an input of the node, after those that it was called with.
+
+A choice between two values, whose gradient reaches the chosen one alone; `where` passes a zero to the other.
+
+A zero is no number that can be left out: times an infinite derivative it is NaN. While a graph is traced, and may be
+differentiated, a choice is a switch whose branches compute nothing. The finished graph has `where` in its place
+(`static/trace/tracing.py`).
 """
 
 from __future__ import annotations
@@ -14,17 +20,18 @@ from graphs import captured, dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
-from graphs.ir import Graph, Node
+from graphs.ir import CONSTANT, Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import part, ruled_op, scan_op, stacked, switch_op, while_op
 from graphs.ops.creation import zeros
+from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
+from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
 from static.trace import weak
-from static.trace.converting import callee
-from static.trace.symbol import Symbol
-from static.trace.tracing import current, is_traced, node_of, reading_all, tracing
+from static.trace.symbol import Symbol, callee
+from static.trace.tracing import CHOICE, current, is_traced, node_of, reading_all, tracing
 
 Body = Callable[..., Any]
 
@@ -382,3 +389,26 @@ def _tracer(*deciding: Any) -> Tracer | None:
 
 
 dispatch.trace_control(_tracer)
+
+
+def choice(test: Any, then: Any, otherwise: Any) -> Any:
+    """`then` where a test of one bool holds, else `otherwise`: of one spec, or what `where` makes of them."""
+    if is_scalar(then) or is_scalar(otherwise):
+        return where(test, then, otherwise)
+    then_node, else_node = nodes_of([then, otherwise])
+    is_constant = then_node.op is CONSTANT and else_node.op is CONSTANT
+    if is_constant or not then_node.spec.is_float or then_node.spec != else_node.spec:
+        return where(test, then, otherwise)
+    branches = _returning(1, [then_node.spec, else_node.spec]), _returning(0, [then_node.spec, else_node.spec])
+    return emit(switch_op, [*nodes_of([astype(test, np.int64)]), then_node, else_node], {"branches": branches}, 1)[0]
+
+
+def _returning(number: int, specs: Sequence[TensorSpec]) -> Graph:
+    builder = Builder(CHOICE)
+    inputs = [builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
+    return builder.finish([inputs[number]])
+
+
+def chosen_by(index: Symbol) -> Any:
+    """The test of a choice, by the index of its switch."""
+    return astype(index, np.bool_)

@@ -1,4 +1,11 @@
-"""Gradients as part of a graph: the shared rules run on symbols, and so append the backward pass."""
+"""Gradients as part of a graph: the shared rules run on symbols, and so append the backward pass.
+
+The gradient of a concat, for all of its inputs in one go.
+
+The rule of the op adds up, for each input, the sizes of all those before it: for many inputs that takes quadratic time.
+
+Where a tape would have a cotangent: one that only a branch gives is none where another branch is taken.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +18,22 @@ import numpy as np
 
 from graphs import reverse, tree
 from graphs.builder import Builder
+from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, located
-from graphs.ir import GradientLine, Node
+from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import part, switch_op
 from graphs.ops.creation import zeros_like
-from graphs.ops.elementwise import logical_not
+from graphs.ops.elementwise import logical_and, logical_not, logical_or
+from graphs.ops.movement import concat
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.pullback import pullback
+from graphs.ops.slicing import cut
+from graphs.reverse import pullback
 from graphs.transforms import Function, Pull
 from static import clock
-from static.trace.choice import choice
-from static.trace.control import Tracer
-from static.trace.converting import callee
-from static.trace.lowering import is_choice
-from static.trace.reach import Partial, Reach, Reached, both
-from static.trace.symbol import Symbol
-from static.trace.tracing import current, is_tensor, node_of, of_kind, reading_all
+from static.trace.control import Tracer, choice
+from static.trace.symbol import Symbol, callee
+from static.trace.tracing import current, is_choice, is_tensor, node_of, of_kind, reading_all
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
@@ -283,6 +289,89 @@ class OpCall(NamedTuple):
 
 
 # Ops with one rule for all inputs, which gives a value, a Cotangent or None for each: those that hold subgraphs
-# (`static/trace/control_gradients.py`), and concat (`static/trace/concat_gradient.py`).
+# (`static/trace/control_gradients.py`), and concat (`static/trace/differentiate.py`).
 JointRule = Callable[[OpCall], Iterable[Any]]
 joint_rules: dict[Op, JointRule] = {}
+
+
+def _pull(call: OpCall) -> Iterator[Any]:
+    """For each input the cotangent that the rule of the op gives; made when it is asked for, as there."""
+    axis = call.attrs["axis"]
+    start: Size = 0
+    for x, wanted in zip(call.inputs, call.wanted, strict=True):
+        stop = start + x.shape[axis]
+        yield reverse.conform(cut(call.cotangents, axis, start, stop), x.shape, x.dtype) if wanted else None
+        start = stop
+
+
+joint_rules[concat] = _pull
+
+
+class Partial:
+    """A bool of the graph, made when it is first asked for: most are never.
+
+    One that holds in one `branch` of a switch of two says in which: the node of the index, and whether it is the later.
+    """
+
+    def __init__(self, make: Callable[[], Any], branch: tuple[Node, bool] | None = None) -> None:
+        self._make = make
+        self._flag: Any = None
+        self.branch = branch
+
+    def flag(self) -> Any:
+        """The bool."""
+        if self._flag is None:
+            self._flag = self._make()
+        return self._flag
+
+
+Reach = Partial | None
+"""None stands for a cotangent that a tape has on every path."""
+
+
+def either(first: Reach, second: Reach) -> Reach:
+    """Where one of two contributions is there."""
+    if first is None or second is None or first is second:
+        return first and second
+    if first.branch and second.branch and first.branch[0] is second.branch[0]:
+        return first if first.branch == second.branch else None
+    return Partial(lambda: logical_or(first.flag(), second.flag()))
+
+
+def both(first: Reach, second: Reach) -> Reach:
+    """Where what a contribution is made of is there, and what it goes through is reached."""
+    if first is None or second is None or first is second:
+        return first or second
+    return Partial(lambda: logical_and(first.flag(), second.flag()))
+
+
+class Reached:
+    """Where the nodes of a graph have cotangents, as far as these have been carried back."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Node, Reach] = {}
+        self._parts: dict[Node, dict[int, Reach]] = {}
+
+    def of(self, node: Node) -> Reach:
+        """Where a node has a cotangent."""
+        return self._nodes.get(node)
+
+    def of_parts(self, node: Node) -> Mapping[int, Reach]:
+        """Where the parts of a node have cotangents."""
+        return self._parts.get(node, {})
+
+    def add(self, node: Node, reach: Reach) -> None:
+        """One more contribution to a node."""
+        self._nodes[node] = either(self._nodes[node], reach) if node in self._nodes else reach
+
+    def add_part(self, node: Node, number: int, reach: Reach) -> None:
+        """One more contribution to a part of a node."""
+        parts = self._parts.setdefault(node, {})
+        parts[number] = either(parts[number], reach) if number in parts else reach
+        self.add(node, reach)
+
+
+def graphs_in(node: Node) -> list[Graph]:
+    """The graphs that a node of control flow holds."""
+    held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in held if isinstance(part, Graph)]

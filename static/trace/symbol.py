@@ -1,17 +1,21 @@
 """Symbol: a value that is not known yet, while a function is traced to a graph.
 
 The symbol of an array computes as NumPy, that of a tensor as PyTorch: `ArraySymbol` and `TensorSymbol` have the names.
+
+What a conversion of control flow tells the engine: what to call for a function, and why Python decides somewhere.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn, final
 
 import numpy as np
 
-from graphs import captured, ops, stores
+from graphs import captured, ops, surface
+from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
@@ -20,7 +24,6 @@ from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
 from graphs.torch.changing import Changing
 from graphs.torch.methods import Count, TorchNames
-from static.trace.converting import unconverted
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
@@ -83,13 +86,13 @@ class Symbol(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         )
 
     def __float__(self) -> NoReturn:
-        if stores.is_stored():
-            raise self._unknown("an element of a NumPy array", stores.REMEDY)
+        if surface.is_stored():
+            raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("float()", "keep it a tensor")
 
     def __int__(self) -> NoReturn:
-        if stores.is_stored():
-            raise self._unknown("an element of a NumPy array", stores.REMEDY)
+        if surface.is_stored():
+            raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
 
     __trunc__ = __int__
@@ -250,3 +253,43 @@ REFUSED: dict[str, tuple[str, str]] = {
     "stride": ("how a value lies in memory is decided when the graph is compiled", _LATER),
 }
 """Names of a tensor that its symbol cannot have: why, and what to do instead."""
+
+
+Callee = Callable[[Any], Any]
+Reason = Callable[[], str]
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.callees: Table[Callee | None] = {}  # what a function of the user's becomes before it is called
+        self.reasons: Table[Reason | None] = {}
+
+
+_thread = _Thread()
+
+
+class converts(Block):  # noqa: N801
+    """Inside, the engine calls what `callee` makes of a function that it was given, in place of the function.
+
+    `reason` says why the code that runs now is not converted, and what to do about it.
+    """
+
+    def __init__(self, callee: Callee, reason: Reason) -> None:
+        self._callee, self._reason = callee, reason
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(_thread.callees, hold, self._callee)
+        enter(_thread.reasons, hold, self._reason)
+
+
+def callee(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call for a function that the engine was given."""
+    convert = innermost(_thread.callees, None)
+    return f if convert is None else convert(f)
+
+
+def unconverted() -> str:
+    """Why the code that runs now is not converted, and what to do about it; empty where nothing is converted."""
+    reason = innermost(_thread.reasons, None)
+    return "" if reason is None else reason()

@@ -1,7 +1,13 @@
-"""Tracing: a Python function run once on symbols, which leaves behind the graph of what it did."""
+"""Tracing: a Python function run once on symbols, which leaves behind the graph of what it did.
+
+What only a gradient needs, taken out of a graph that is finished.
+
+A choice becomes `where`, and a value with a rule of the user's own the value.
+"""
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,12 +22,14 @@ from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.movement import identity, stop_gradient
+from graphs.ops.control import part, ruled_op, switch_op
+from graphs.ops.elementwise import where
+from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
+from static.rebuild import replaced
 from static.trace import weak
 from static.trace.chance import Streams
-from static.trace.lowering import lowered
 from static.trace.symbol import ArraySymbol, Symbol, overwriters
 
 
@@ -285,3 +293,47 @@ dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)
 captured.watch(_guards)
+
+
+CHOICE = "choice"
+"""The name of the branches of a choice, `static/trace/control.py`."""
+
+
+def is_choice(attrs: Attrs) -> bool:
+    """Whether a switch with these attributes is a choice."""
+    return bool(attrs["branches"][0].name == CHOICE)
+
+
+def lowered(graph: Graph) -> Graph:
+    """The graph with `where` in place of each choice, and without rules, in it and in the graphs inside it."""
+    instead = {}
+    for node in graph.nodes:
+        if node.op is part and node.inputs[0].op is ruled_op:
+            instead[node] = node.inputs[0].inputs[node.attrs["number"]]
+        elif node.op is part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
+            instead[node] = _where(node)
+        elif any(map(_holds_graphs, node.attrs.values())):
+            attrs = {key: _lowered(value) for key, value in node.attrs.items()}
+            if any(attrs[key] is not value for key, value in node.attrs.items()):
+                instead[node] = Node.of(node.op, node.inputs, attrs, node.source)
+    return replaced(graph, instead)
+
+
+def _where(node: Node) -> Node:
+    index, then, otherwise = node.inputs[0].inputs
+    is_cast = index.op is astype and index.inputs[0].spec.dtype == np.bool_
+    test = index.inputs[0] if is_cast else Node.of(astype, [index], {"dtype": np.dtype(np.bool_)}, node.source)
+    return Node.of(where, [test, then, otherwise], {}, node.inputs[0].source)
+
+
+def _holds_graphs(value: Any) -> bool:
+    return isinstance(value, Graph) or (isinstance(value, tuple) and bool(value) and isinstance(value[0], Graph))
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, Graph):
+        return lowered(value)
+    if _holds_graphs(value):
+        parts = tuple([lowered(part) for part in value])
+        return value if all(map(operator.is_, parts, value)) else parts
+    return value

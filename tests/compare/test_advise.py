@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import compare
 import graphs as g
 from compare import advice
-from compare.advice import counting, odds, prediction
+from compare.advice import counting, prediction
 from compare.advice.prices import save
 from compare.engines import OWN, named
 from compare.engines.graphduel.counting import output_of
@@ -59,7 +59,7 @@ def test_the_engine_with_less_overhead_is_advised_with_reasons():
     assert said.parts[0]["recorded ops"] == pytest.approx(3 * US * said.ops)
     assert said.eager == pytest.approx(sum(said.parts[0].values()))
     assert said.break_even == int(np.ceil(1e-3 / (said.eager - said.compiled)))
-    assert said.confidence == pytest.approx(odds.probability(said.ratio, prediction.TINY))
+    assert said.confidence == pytest.approx(prediction.probability(said.ratio, prediction.TINY))
     assert re.search(r"dynamic takes \S+ µs a call: 7\d% for recorded ops, ", said.reasons[0])
     assert f"paid for itself after {said.break_even:,} calls" in said.reasons[2]
     assert json.loads(json.dumps(said.to_dict()))["tie_zone"] == [0.8, 1.25]

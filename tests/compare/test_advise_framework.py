@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from compare.advice import asking, evaluation, prediction, prices, probes
+from compare.advice import counting, evaluation, prediction, prices, probes
 from compare.cli.command import graphduel
 from compare.engines import named
 from compare.errors import InputsError, WorkerError
@@ -31,13 +31,13 @@ TOY = f"{Path(__file__).parents[1] / 'helpers' / 'toy_framework.py'}"
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "BUDGET", Budget(2, block_seconds=1e-4))
+    monkeypatch.setattr(counting, "BUDGET", Budget(2, block_seconds=1e-4))
 
 
 def job(function: str, inputs: str = "", *, timed: bool = False) -> Job:
-    asked = asking.question("toy", function if ":" in function else "", inputs, "jit")
+    asked = counting.question("toy", function if ":" in function else "", inputs, "jit")
     what = {"question": asked.to_dict(), "programs": [function], "rows": "", "timed": timed}
-    return Job(kind_of(CountedPrograms), arms=ARMS, budget=asking.BUDGET, asked=what)
+    return Job(kind_of(CountedPrograms), arms=ARMS, budget=counting.BUDGET, asked=what)
 
 
 def program(function: str, inputs: str = "", *, timed: bool = False) -> Any:
@@ -153,7 +153,7 @@ def machine() -> prices.Prices:
 
 @pytest.mark.slow
 def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "run_job", answered)
+    monkeypatch.setattr(counting, "run_job", answered)
     monkeypatch.setattr(probes, "FEW", {name: probes.FEW[name] for name in list(probes.FEW)[:8]})
     path, kept = tmp_path / "out.json", tmp_path / "costs.json"
     words = ["advise", f"{TOY}:loss", "--inputs", f"{TOY}:calls", "--framework", "toy", "--calibration", str(kept)]
@@ -168,8 +168,8 @@ def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
 
 
 def test_predictions_are_judged_by_what_is_measured(monkeypatch):
-    monkeypatch.setattr(asking, "run_job", answered)
-    asked = asking.question("toy", "", "", None)
+    monkeypatch.setattr(counting, "run_job", answered)
+    asked = counting.question("toy", "", "", None)
     judged = evaluation.evaluate(asked, machine(), ["tiny_mlp/small", "branch_on_sum/small"], Reporter())
     (only,) = judged["rows"]
     assert only["name"] == "tiny_mlp/small"
@@ -179,8 +179,8 @@ def test_predictions_are_judged_by_what_is_measured(monkeypatch):
 
 
 def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "run_job", answered)
-    monkeypatch.setattr(asking, "calibrated", lambda *_: machine())
+    monkeypatch.setattr(counting, "run_job", answered)
+    monkeypatch.setattr(counting, "calibrated", lambda *_: machine())
     words = ["advise", "--evaluate", "--framework", "toy", "--only", "tiny*", "--calibration", tmp_path / "costs.json"]
     done = CliRunner().invoke(graphduel, [*map(str, words), "--json", str(tmp_path / "out.json")])
     assert done.exit_code == 0, done.output
@@ -193,15 +193,15 @@ def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monke
 
 
 def test_probes_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
-    monkeypatch.setattr(asking, "run_job", lambda job, *_: failure(job, "it died"))
+    monkeypatch.setattr(counting, "run_job", lambda job, *_: failure(job, "it died"))
     with pytest.raises(WorkerError, match=r"0 of 15 programs gave a result, 8 are needed"):
-        asking.calibrated(asking.question("toy", "", "", None), Reporter())
+        counting.calibrated(counting.question("toy", "", "", None), Reporter())
 
 
 def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):
-    monkeypatch.setattr(asking, "run_job", answered)
-    asked = replace(asking.question("toy", "", "", None), function="nowhere.py:loss")
-    with asking.workers(asked, 1, Reporter()) as workers, pytest.raises(InputsError, match=r"nowhere.py"):
+    monkeypatch.setattr(counting, "run_job", answered)
+    asked = replace(counting.question("toy", "", "", None), function="nowhere.py:loss")
+    with counting.workers(asked, 1, Reporter()) as workers, pytest.raises(InputsError, match=r"nowhere.py"):
         workers.look([asked.function], timed=False)
 
 
@@ -226,4 +226,4 @@ def test_a_framework_that_compiles_nothing_has_nothing_to_advise_on(monkeypatch)
 
     monkeypatch.setattr(Toy, "modes", Toy.modes[:1])
     with pytest.raises(InputsError, match="Toy does not compile"):
-        asking.question("toy", "it.py:f", "", None)
+        counting.question("toy", "it.py:f", "", None)

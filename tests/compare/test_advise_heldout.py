@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare import engines
-from compare.advice import evaluation, heldout, probes, scores
+from compare.advice import evaluation, heldout, probes
 from compare.cli.command import graphduel
 from compare.instruments.rounding import tree_error
 
@@ -59,7 +59,7 @@ ROWS = [
 
 
 def test_hits_are_counted_where_there_is_a_winner_by_regime_and_beside_trivial_predictors():
-    found = scores.scores(ROWS, ARMS)
+    found = evaluation.scores(ROWS, ARMS)
     assert (found["of"], found["hits"]) == (3, 2)
     assert {name: (hits["of"], hits["hits"]) for name, hits in found["regimes"].items()} == {
         "small": (2, 2), "large": (1, 0),
@@ -69,20 +69,20 @@ def test_hits_are_counted_where_there_is_a_winner_by_regime_and_beside_trivial_p
 
 def test_the_brier_score_is_the_mean_square_of_what_probabilities_are_off():
     expected = ((0.9 - 1) ** 2 + (0.2 - 0) ** 2 + (0.6 - 0) ** 2 + (0.7 - 1) ** 2) / 4
-    assert scores.scores(ROWS, ARMS)["brier"] == pytest.approx(expected)
+    assert evaluation.scores(ROWS, ARMS)["brier"] == pytest.approx(expected)
     half = [row("a/x", 1.0001, ratio, 0.5) for ratio in (0.5, 2.0, 3.0)]
-    assert scores.scores(half, ARMS)["brier"] == pytest.approx(scores.scores(half, ARMS)["brier_of_one_half"])
+    assert evaluation.scores(half, ARMS)["brier"] == pytest.approx(evaluation.scores(half, ARMS)["brier_of_one_half"])
 
 
 def test_stated_probabilities_are_beside_what_came_true():
-    assert scores.scores(ROWS, ARMS)["stated"] == [
+    assert evaluation.scores(ROWS, ARMS)["stated"] == [
         {"rows": 2, "stated": pytest.approx(0.65), "happened": pytest.approx(0.5)},
         {"rows": 2, "stated": pytest.approx(0.85), "happened": pytest.approx(1.0)},
     ]
 
 
 def test_nothing_judged_has_no_score():
-    found = scores.scores([], ARMS)
+    found = evaluation.scores([], ARMS)
     assert (found["of"], found["rate"], found["brier"], found["stated"]) == (0, None, None, [])
     json.dumps(found, allow_nan=False)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice import asking, evaluation, odds, prediction, prices
+from compare.advice import counting, evaluation, prediction, prices
 from compare.advice.prices import Row, fitted, load, save
 from compare.engines import OWN, named
 from compare.errors import CompareError, WorkerError
@@ -176,12 +176,12 @@ def test_the_fit_is_that_of_scipy():
 def test_programs_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     answer = [CountedProgram(f"p{n}", [row.counts], 1, row.timed) for n, row in enumerate(rows())]
     refused = CountedProgram("p", [], 1, refused="no")
-    monkeypatch.setattr(asking.Counters, "look", lambda *_, **__: [*answer, refused])
-    asked = asking.question(OWN, "", "", None)
-    assert asking.calibrated(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
-    monkeypatch.setattr(asking.Counters, "look", lambda *_, **__: [*answer[:7], refused])
+    monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer, refused])
+    asked = counting.question(OWN, "", "", None)
+    assert counting.calibrated(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
+    monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer[:7], refused])
     with pytest.raises(WorkerError, match=r"7 of \d+ programs gave a result, 8 are needed"):
-        asking.calibrated(asked, Reporter())
+        counting.calibrated(asked, Reporter())
 
 
 # How sure a prediction is
@@ -194,7 +194,7 @@ def test_a_function_that_branches_is_predicted_with_the_error_of_those_that_do()
     )
     assert branching.interval[1] > 0.561
     assert straight.interval[1] < branching.interval[1] < read.interval[1]
-    assert branching.confidence <= straight.confidence == odds.MOST
+    assert branching.confidence <= straight.confidence == prediction.MOST
     assert straight.to_dict()["interval"] == pytest.approx(straight.interval)
 
 
@@ -207,7 +207,7 @@ def test_a_short_step_is_predicted_with_a_wide_interval():
 
 def test_no_prediction_is_surer_than_as_many_measurements_can_tell():
     sure = prediction.predict(seconds(), program(1.0, 1e-6))
-    assert sure.confidence == odds.MOST
+    assert sure.confidence == prediction.MOST
     assert "with probability 99%." in " ".join(str(sure).split())
     assert prediction.predict(seconds(spread=8.0), program(1.0, 1e-6)).confidence < 0.99  # prices that fit badly
 
@@ -264,28 +264,28 @@ RESIDUALS = {
 
 @pytest.mark.parametrize("control", list(RESIDUALS))
 def test_an_interval_has_nine_of_ten_measured_ratios_in_it(control):
-    low, high = odds.interval(1.0, prediction.OFF[control])
+    low, high = prediction.interval(1.0, prediction.OFF[control])
     inside = [low <= ratio <= high for ratio in RESIDUALS[control]]
     assert sum(inside) >= 0.9 * len(inside)
 
 
 @given(st.floats(0.05, 20), st.floats(0.05, 1.0))
 def test_odds_and_interval_agree_and_both_engines_are_alike(ratio, spread):
-    sure = odds.probability(ratio, spread)
-    low, high = odds.interval(ratio, spread)
-    assert 0.5 <= sure <= odds.MOST
-    assert sure == pytest.approx(odds.probability(1 / ratio, spread))
+    sure = prediction.probability(ratio, spread)
+    low, high = prediction.interval(ratio, spread)
+    assert 0.5 <= sure <= prediction.MOST
+    assert sure == pytest.approx(prediction.probability(1 / ratio, spread))
     assert low * high == pytest.approx(ratio * ratio)
     assert (low <= 1 <= high) == (sure <= 0.975) or sure == pytest.approx(0.975, abs=1e-6)
-    assert odds.probability(ratio, 2 * spread) <= sure
+    assert prediction.probability(ratio, 2 * spread) <= sure
 
 
 def test_the_odds_are_those_of_students_t():
     stats = pytest.importorskip("scipy.stats")
     scale = (6 / 8) ** 0.5 * 0.2
     for ratio in (0.7, 0.95, 1.2):
-        wanted = stats.t.cdf(abs(log(ratio)) / scale, odds.FREEDOM)
-        assert odds.probability(ratio, 0.2) == pytest.approx(wanted)
+        wanted = stats.t.cdf(abs(log(ratio)) / scale, prediction.FREEDOM)
+        assert prediction.probability(ratio, 0.2) == pytest.approx(wanted)
 
 
 # The evaluation
@@ -335,8 +335,8 @@ def test_a_program_is_predicted_then_measured_and_one_that_fails_is_left_out(mon
             raise CompareError("it died")
         return [answers[names[0]]]
 
-    monkeypatch.setattr(asking.Counters, "look", look)
-    asked = asking.question(OWN, "", "", None)
+    monkeypatch.setattr(counting.Counters, "look", look)
+    asked = counting.question(OWN, "", "", None)
     judged = evaluation.evaluate(asked, seconds(), ["timed", "refused", "dead"], Reporter())
     (only,) = judged["rows"]
     assert (only["name"], only["predicted_ratio"], only["eager_seconds"]) == ("timed", 0.5, [4.0, 3.0])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.claims import CLAIMS, conditions, get, tape
+from compare.claims import CLAIMS, base, conditions, get
 from compare.claims.base import Cited, Finding, Regime, beyond, combine, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
@@ -208,14 +208,14 @@ def test_one_record_of_a_tape_in_python_is_enough_and_the_start_of_a_run_is_not(
 
 
 def test_which_tape_ran_is_told_in_one_sentence():
-    assert tape.sentence(typed([])) == "These results do not say which tape ran."
-    assert tape.sentence(typed(by("compiled", everything()))) == "The tape ran compiled."
+    assert base.sentence(typed([])) == "These results do not say which tape ran."
+    assert base.sentence(typed(by("compiled", everything()))) == "The tape ran compiled."
     assert (
-        tape.sentence(typed(by("python", [START])))
+        base.sentence(typed(by("python", [START])))
         == "The tape ran in Python: ratios to the compiled tape would differ."
     )
     mixed = [*by("compiled", [sweep()]), *by("python", [sweep()] * 2)]
-    assert tape.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
+    assert base.sentence(typed(mixed)).startswith("The tape ran compiled in 1 records and in Python in 2 records")
 
 
 def test_the_conditions_of_a_run_are_said_in_words():

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.workloads.data import fingerprint, load_digits, source_lines, syntax_trees
-from compare.workloads.data.sources import source_files
-from compare.workloads.data.text import UNKNOWN, VOCABULARY_SIZE, decode, encode
+from compare.workloads.data.sources import UNKNOWN, VOCABULARY_SIZE, decode, encode, source_files
 from compare.workloads.data.trees import NODE_TYPES, Tree, fitting_statements
 from compare.workloads.data.trees import encode as encode_tree
 

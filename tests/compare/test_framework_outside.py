@@ -17,8 +17,7 @@ from compare import engines as frameworks
 from compare import workloads
 from compare.claims import CLAIMS, agreement
 from compare.claims.base import Effect, Finding, Regime, Verdict
-from compare.claims.evidence import cells
-from compare.claims.frameworks import of_framework, of_ours
+from compare.claims.evidence import cells, of_framework, of_ours
 from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep

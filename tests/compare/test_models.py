@@ -31,7 +31,7 @@ from compare.workloads import (
     tree_lstm,
 )
 from compare.workloads.data import Tree
-from compare.workloads.data.text import VOCABULARY_SIZE
+from compare.workloads.data.sources import VOCABULARY_SIZE
 from graphs.errors import ControlFlowError
 from tests.helpers.slow import mostly_slow
 

@@ -15,7 +15,7 @@ import graphs as g
 from compare import engines, workloads
 from compare.claims import CLAIMS
 from compare.claims import models as costs
-from compare.claims.frameworks import of_framework
+from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown

@@ -9,8 +9,7 @@ from matplotlib import rc_context
 from compare import page as report
 from compare.claims import crossover as crossover_claim
 from compare.claims import judge
-from compare.claims.break_even import Course
-from compare.claims.crossover import MapPlace
+from compare.claims.crossover import Course, MapPlace
 from compare.errors import ResultsError
 from compare.page import answer, assemble, html, model
 from compare.page.figures import crossover, decision

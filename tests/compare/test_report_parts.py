@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from compare.claims.base import Effect, Finding, Regime
-from compare.claims.break_even import Course, break_even
+from compare.claims.crossover import Course, break_even
 from compare.page import verdicts
 from compare.page.blocks import Page, Section
 from compare.page.figures import parity as two_graphs

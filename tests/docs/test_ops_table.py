@@ -9,7 +9,7 @@ import pytest
 import dynamic
 import graphs
 import static
-from graphs.testing import standard, table, traits
+from graphs.testing import table, traits
 from tests.helpers.together import together
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +34,8 @@ def test_every_public_function_has_a_docstring_and_a_sample(name):
 
 def test_every_name_of_the_standard_is_here_or_has_a_reason():
     absent = {name for name in table.STANDARD if name not in (*graphs.__all__, *graphs.linalg.__all__)}
-    assert absent == {name for name in standard.REASONS if name in absent}
-    assert absent & standard.CORE == {"conj", "imag", "real"}
+    assert absent == {name for name in table.REASONS if name in absent}
+    assert absent & table.CORE == {"conj", "imag", "real"}
 
 
 def test_the_forms_are_told_apart():

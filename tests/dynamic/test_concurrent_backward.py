@@ -14,7 +14,7 @@ import pytest
 
 import dynamic
 import graphs as g
-from dynamic import inplace, tapes, walk
+from dynamic import inplace, tape, tapes
 from dynamic.node import Node
 from graphs.errors import NotDifferentiableError
 from tests.helpers.together import together
@@ -45,22 +45,22 @@ def test_what_another_thread_has_released_is_no_other_error(name: str) -> None:
 
 def _walked(node: Node) -> None:
     """By the tape that runs."""
-    tapes.walk([node], {node: np.ones(node.shape)}, walk.Way())
+    tapes.walk([node], {node: np.ones(node.shape)}, tape.Way())
 
 
 def _by_rules(node: Node) -> None:
     """By the tape in Python."""
     cotangents = {node: np.ones(node.shape)}
-    walk.walk([node], cotangents, walk.Way())
+    tape.walk([node], cotangents, tape.Way())
 
 
 def compiled_ways(node: Node) -> Iterator[Callable[[Node], None]]:
     """By what the compiled tape calls, without a look at the node first."""
     if tapes.is_compiled():
-        from dynamic.fast import programs
+        from dynamic.fast import pullbacks
 
         yield lambda one: node.pullback.apply(one, False, {one: np.ones(one.shape)})
-        yield lambda one: programs.by_rules(one, False, {one: np.ones(one.shape)})
+        yield lambda one: pullbacks.by_rules(one, False, {one: np.ones(one.shape)})
 
 
 @pytest.fixture

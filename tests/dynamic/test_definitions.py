@@ -7,8 +7,7 @@ import inspect
 import dynamic
 from dynamic.nn import functional
 from graphs.torch import functions
-from graphs.torch.function_methods import FunctionMethods
-from graphs.torch.methods import TorchNames
+from graphs.torch.methods import FunctionMethods, TorchNames
 
 OLDER = {"Entry"}  # for Node
 OTHERS = {"Size", "double", "half", "linalg", "long", "short"}  # Python's, NumPy's and a module, under PyTorch's names

@@ -133,7 +133,7 @@ def test_checkpoints_by_pytorchs_path():
 
 
 def test_kernels_of_attention_may_be_chosen():
-    from dynamic.nn.attention import SDPBackend, sdpa_kernel
+    from dynamic.nn.transformer import SDPBackend, sdpa_kernel
 
     query = torch.ones(1, 2, 3)
     plain = F.scaled_dot_product_attention(query, query, query)

@@ -8,8 +8,8 @@ import pytest
 import dynamic
 import graphs as g
 import static
+from graphs.analysis import unreached
 from graphs.errors import AnomalyError, InplaceError, ShapeError
-from graphs.reach import unreached
 
 X = np.array([[1.0, -2.0], [0.0, 4.0]], np.float32)
 W = np.array([[1.0, 0.5], [0.25, 1.0]], np.float32)

@@ -22,7 +22,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic import grad_mode
-from graphs import blocks, collector, dispatch
+from graphs import blocks, dispatch
 from static.trace.tracing import current
 from tests.helpers.slow import mostly_slow
 
@@ -30,7 +30,7 @@ ROOT = str(Path(dynamic.__file__).parent.parent)
 FILES = ["anomaly", "batching/__init__", "batching/switch", "checkpoint", "grad_mode", "pool"]
 SWITCHES = {
     *[f"{ROOT}/dynamic/{name}.py" for name in FILES],
-    *[one.__file__ for one in (blocks, collector, dispatch, sys.modules["static.trace.tracing"], contextlib)],
+    *[one.__file__ for one in (blocks, blocks, dispatch, sys.modules["static.trace.tracing"], contextlib)],
     __file__,
 }
 X = np.arange(1.0, 5.0)

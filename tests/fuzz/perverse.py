@@ -25,7 +25,7 @@ from dynamic.batching.deferred import Deferred
 from dynamic.node import Leaf
 from dynamic.node import Node as TapeNode
 from dynamic.tensor import Tensor
-from graphs.pullback import Pullback
+from graphs.reverse import Pullback
 
 MISSING = object()
 reachable: list[Any] = []

@@ -13,7 +13,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic import grad_mode
-from graphs import collector, dispatch
+from graphs import blocks, dispatch
 from graphs.blocks import Block, enter, innermost, undo_after
 from static.trace.tracing import current
 
@@ -211,12 +211,12 @@ def test_traces_left_in_any_order():
 def test_the_collector_is_as_it_was():
     gc.disable()
     try:
-        with collector.paused():
+        with blocks.paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
         gc.enable()
-    with collector.paused(), collector.paused():
+    with blocks.paused(), blocks.paused():
         assert not gc.isenabled()
     assert gc.isenabled()
 

@@ -16,9 +16,8 @@ import static
 from graphs import op as registry
 from graphs import promotion, tree
 from graphs.errors import DTypeError
-from graphs.testing.composites import CALLS
 from graphs.testing.sample import Sample, Values
-from graphs.testing.samples import samples
+from graphs.testing.samples import CALLS, samples
 from tests.helpers.together import together
 
 ROOT = Path(__file__).resolve().parents[2]

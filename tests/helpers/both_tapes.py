@@ -23,7 +23,7 @@ from tests.helpers.recorded import described
 ROOT = Path(__file__).resolve().parents[2]
 
 if tapes.is_compiled():
-    from dynamic.fast import loops, programs, pullbacks, records
+    from dynamic.fast import loops, pullbacks, records
 else:
     loops = programs = pullbacks = records = None  # and every test that reads them is skipped
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from static.backends.native import binding, operations
+from static.backends.native import binding, ir
+from static.backends.native.binding import StepArray
 from static.backends.native.flow import Flow, Work
 from static.backends.native.ir import (
     Access,
@@ -32,9 +33,8 @@ from static.backends.native.ir import (
     Value,
 )  # fmt: skip
 from static.backends.native.laid import Extent
-from static.backends.native.refusals import Refusals
-from static.backends.native.step import StepArray
 from static.backends.native.target import Target
+from static.backends.native.work import Refusals
 
 Vector = np.ndarray[Any, Any]
 
@@ -172,7 +172,7 @@ class _Machine:
             half = len(vector) // 2
             b, type = LoopBuilder(()), Type(node.type.dtype, half)
             one, other = Value(type), Value(type)
-            joined = operations.JOINS[node.name](b, one, other)
+            joined = ir.JOINS[node.name](b, one, other)
             inner = _Machine({one: vector[:half], other: vector[half:]})
             inner.statements(b.body)
             vector = inner.of(joined)

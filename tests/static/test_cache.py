@@ -5,7 +5,7 @@ import pytest
 
 import static
 from graphs.errors import ShapeLimitWarning
-from static.call import cache
+from static.call import jit
 
 X = np.arange(3.0)
 
@@ -22,8 +22,8 @@ CALLS = [(X, X + 1), [X, X + 1], {"a": X, "b": X + 1}, {"b": X + 1, "a": X}, (X,
 
 @pytest.mark.parametrize(("layouts", "kinds"), [(8, 1024), (2, 1024), (8, 2), (1, 1)])
 def test_each_layout_has_its_own_entry_however_few_are_kept(monkeypatch, layouts, kinds):
-    monkeypatch.setattr(cache, "LAYOUTS", layouts)
-    monkeypatch.setattr(cache, "KINDS", kinds)
+    monkeypatch.setattr(jit, "LAYOUTS", layouts)
+    monkeypatch.setattr(jit, "KINDS", kinds)
     f = static.jit(describe)
     for _ in range(3):
         for args in CALLS:

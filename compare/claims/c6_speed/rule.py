@@ -18,7 +18,7 @@ from compare.claims.base import (
     Side,
     not_measured,
 )
-from compare.claims.break_even import break_even, course
+from compare.claims.crossover import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.claims.regimes import CellContest
 from compare.records.cells import Memory, Parity, Time

@@ -27,9 +27,9 @@ from compare.engines.debugging import (
 from compare.records.checks import Phase
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
+from graphs.analysis import unreached
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
-from graphs.reach import unreached
 
 _NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves
 _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")

@@ -17,7 +17,7 @@ from compare.engines.step import loss_in
 from compare.engines.torch.step import differentiated
 from graphs import tree
 from static.convert.stage.places import putting_back
-from static.trace.converting import callee
+from static.trace.symbol import callee
 from static.trace.tracing import current
 
 

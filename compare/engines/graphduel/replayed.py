@@ -116,7 +116,7 @@ def replaying(replay: Replay | None) -> Iterator[None]:
         yield
         return
     from dynamic import random
-    from dynamic.nn.functional import dropping
+    from dynamic.nn.functional import layers
 
     def kept(x: Any, p: float, together: tuple[int, ...]) -> np.ndarray:
         shape = [1 if i - len(x.shape) in together else size for i, size in enumerate(x.shape)]
@@ -131,7 +131,7 @@ def replaying(replay: Replay | None) -> Iterator[None]:
 
     own_happened, own_picked = random.happened_by, random.picked_by
     stands_in = {"numpy": replay, "_kept": kept, "happened_by": happened, "picked_by": picked}
-    own = {"numpy": random.default_generator.numpy, "_kept": vars(dropping)["_kept"]}
+    own = {"numpy": random.default_generator.numpy, "_kept": vars(layers)["_kept"]}
     own |= {"happened_by": own_happened, "picked_by": own_picked}
     replay.begin()
     try:
@@ -149,7 +149,7 @@ def _drawing(chance: np.random.Generator) -> Any:
 def _put(draws: Mapping[str, Any]) -> None:
     """Let our engine draw by these, each where it looks for one of that name."""
     from dynamic import random
-    from dynamic.nn.functional import dropping
+    from dynamic.nn.functional import layers
 
-    for space in (vars(random.default_generator), vars(dropping), vars(random)):
+    for space in (vars(random.default_generator), vars(layers), vars(random)):
         space.update({name: draw for name, draw in draws.items() if name in space})

@@ -11,7 +11,7 @@ import numpy as np
 import static
 from compare.errors import UnsupportedError
 from graphs import tree
-from static.call.cache import Stats
+from static.call.jit import Stats
 from static.trace.tracing import is_traced, static_key
 
 Run = Callable[[Sequence[Any]], Any]

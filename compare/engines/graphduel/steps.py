@@ -19,7 +19,7 @@ from compare.workloads.base import Case, Example
 from graphs.errors import GraphError
 from static.backends import choice
 from static.backends.native import pool
-from static.call.cache import Stats
+from static.call.jit import Stats
 
 PADDING = ("bucket", "pad")
 NATIVE = "native"

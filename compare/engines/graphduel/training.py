@@ -28,10 +28,9 @@ from graphs import dispatch, tree
 from graphs.blocks import Block, undo_after
 from graphs.errors import ControlFlowError, count_as_ours, located
 from graphs.ir import CONSTANT, INPUT, Node
-from graphs.pullback import pullback
-from static.trace.converting import callee
+from graphs.reverse import pullback
 from static.trace.differentiate import pulled
-from static.trace.symbol import Symbol
+from static.trace.symbol import Symbol, callee
 from static.trace.tracing import current
 
 count_as_ours(__file__)

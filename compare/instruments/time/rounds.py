@@ -30,7 +30,7 @@ from compare.instruments.time.steady import steady_from
 from compare.records.device import Device
 from compare.records.job import Budget
 from compare.steps import now
-from graphs import collector
+from graphs import blocks as collector
 
 Clock = Callable[[], int]
 ClockName = Literal["cpu", "wall", "events"]

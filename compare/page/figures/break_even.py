@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from compare.claims.break_even import BreakEven, Course, break_even
+from compare.claims.crossover import BreakEven, Course, break_even
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, style
 from compare.page.plots.panels import grid

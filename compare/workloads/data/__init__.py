@@ -4,9 +4,7 @@ The digits ship with the package. Text and trees come from the standard library 
 so they differ between Python versions; `fingerprint()` names the version they came from.
 """
 
-from compare.workloads.data.digits import load_digits, minibatches
-from compare.workloads.data.sources import fingerprint
-from compare.workloads.data.text import source_lines
+from compare.workloads.data.sources import fingerprint, load_digits, minibatches, source_lines
 from compare.workloads.data.trees import SyntaxTree, Tree, syntax_trees
 
 __all__ = ["SyntaxTree", "Tree", "fingerprint", "load_digits", "minibatches", "source_lines", "syntax_trees"]

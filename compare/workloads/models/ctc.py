@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from compare.workloads.models import streams
-from compare.workloads.models.streams import VOCABULARY
+from compare.workloads.models import attention
+from compare.workloads.models.attention import VOCABULARY
 
 FRAMES = 6
 
@@ -29,7 +29,7 @@ class Recogniser(nn.Module):
 
 torch.manual_seed(0)
 model = Recogniser()
-inputs = [(torch.randn(4, 40, FRAMES * ids.shape[1]), ids, (ids != 0).sum(1)) for ids in streams.batches(8, rows=4)]
+inputs = [(torch.randn(4, 40, FRAMES * ids.shape[1]), ids, (ids != 0).sum(1)) for ids in attention.batches(8, rows=4)]
 
 
 def loss(sound, text, lengths):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from compare.workloads.models.molecules import molecules
+from compare.workloads.models.attention import molecules
 
 FEATURES, HEADS, WIDTH = 16, 4, 16
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from compare.workloads.models.molecules import molecules
+from compare.workloads.models.attention import molecules
 
 FEATURES, WIDTH, LAYERS = 16, 64, 3
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from compare.workloads.models import streams
-from compare.workloads.models.streams import VOCABULARY
+from compare.workloads.models import attention
+from compare.workloads.models.attention import VOCABULARY
 
 
 class LanguageModel(nn.Module):
@@ -27,7 +27,7 @@ class LanguageModel(nn.Module):
 
 torch.manual_seed(0)
 model = LanguageModel()
-inputs = [(ids,) for ids in streams.batches(8, rows=8)]
+inputs = [(ids,) for ids in attention.batches(8, rows=8)]
 
 
 def loss(ids):

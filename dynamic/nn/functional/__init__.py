@@ -1,26 +1,11 @@
 """Functions that layers are made of, with PyTorch's names and meanings: `import dynamic.nn.functional as F`."""
 
 # ruff: noqa: F403
-from dynamic.nn.functional import (
-    activations,
-    ctc,
-    dropping,
-    layers,
-    lookups,
-    losses,
-    margins,
-    moving,
-    normalization,
-    windows,
-)
+from dynamic.nn.functional import activations, ctc, layers, losses, normalization, windows
 from dynamic.nn.functional.activations import *
 from dynamic.nn.functional.ctc import *
-from dynamic.nn.functional.dropping import *
 from dynamic.nn.functional.layers import *
-from dynamic.nn.functional.lookups import *
 from dynamic.nn.functional.losses import *
-from dynamic.nn.functional.margins import *
-from dynamic.nn.functional.moving import *
 from dynamic.nn.functional.normalization import *
 from dynamic.nn.functional.windows import *
 from graphs.torch import sampling
@@ -29,8 +14,8 @@ from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of 
 from graphs.torch.sampling import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    *activations.__all__, *ctc.__all__, *dropping.__all__, *layers.__all__, *lookups.__all__, *losses.__all__,
-    *margins.__all__, *moving.__all__, *normalization.__all__, *sampling.__all__, *windows.__all__,
+    *activations.__all__, *ctc.__all__, *layers.__all__, *layers.__all__, *layers.__all__, *losses.__all__,
+    *losses.__all__, *windows.__all__, *normalization.__all__, *sampling.__all__, *windows.__all__,
 ]  # fmt: skip
 guard(globals(), __all__)
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from dynamic import nn
-from dynamic.nn import convolution, losses, normalization, recurrent, transformer
+from dynamic.nn import convolution, losses, normalization, recurrent
 from dynamic.nn.convolution import per_axis
 
 _FILES = {
@@ -37,7 +37,8 @@ _FILES = {
         MaxUnpool1d MaxUnpool2d MaxUnpool3d""",
     "rnn": " ".join(recurrent.__all__),
     "sparse": "Embedding EmbeddingBag",
-    "transformer": " ".join(transformer.__all__),
+    "transformer": """Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
+        TransformerEncoderLayer""",
     "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
 

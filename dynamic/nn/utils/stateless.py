@@ -1,5 +1,5 @@
 """`functional_call` under its older name."""
 
-from dynamic.nn.structure import functional_call
+from dynamic.nn.parameter import functional_call
 
 __all__ = ["functional_call"]

@@ -7,8 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from static.backends.native.assembler import INT, LONG, NULL, POINTER, FunctionWriter, number
-from static.backends.native.drivers import run_calls
+from static.backends.native.drivers import INT, LONG, NULL, POINTER, FunctionWriter, number, run_calls
 from static.backends.native.layouts import (
     ALIGNED,
     INTERRUPTED,

@@ -16,14 +16,23 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import Op
-from graphs.ops.indexing import flat_index
-from graphs.ops.picking import add_along_axis, scatter, scatter_add, take, take_along_axis
+from graphs.ops.indexing import add_along_axis, flat_index, scatter, scatter_add, take, take_along_axis
 from static.backends.native import functions
 from static.backends.native.flow import Work
-from static.backends.native.ir import COUNTER, LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
-from static.backends.native.laid import Extent, LaidArray, broadcast, runs
-from static.backends.native.operations import cast, test
-from static.backends.native.steps import ArrayLayout
+from static.backends.native.ir import (
+    COUNTER,
+    LANES,
+    Access,
+    Index,
+    LoopBuilder,
+    LoopKernel,
+    Parameter,
+    Type,
+    Value,
+    cast,
+    test,
+)
+from static.backends.native.laid import ArrayLayout, Extent, LaidArray, broadcast, runs
 from static.backends.native.target import Target
 
 TAKING, ADDING, ALONG = (take, take_along_axis), (scatter_add, add_along_axis), (take_along_axis, add_along_axis)

@@ -16,10 +16,21 @@ from graphs.ir import Node
 from graphs.ops.windows import Window
 from static.backends.native import functions
 from static.backends.native.flow import Work
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value, shifted
-from static.backends.native.laid import Extent, LaidArray
-from static.backends.native.operations import cast, maximum, test
-from static.backends.native.steps import ArrayLayout
+from static.backends.native.ir import (
+    LANES,
+    Access,
+    Index,
+    LoopBuilder,
+    LoopKernel,
+    Parameter,
+    Type,
+    Value,
+    cast,
+    maximum,
+    shifted,
+    test,
+)
+from static.backends.native.laid import ArrayLayout, Extent, LaidArray
 from static.backends.native.target import Target
 
 MOST = 100  # taps that are written out, at all edges together

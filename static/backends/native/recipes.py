@@ -12,18 +12,15 @@ from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import reductions
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.families import refuse_empty
-from graphs.ops.indexing import flat_index
+from graphs.ops.indexing import flat_index, scatter
 from graphs.ops.movement import concat, reshape
-from graphs.ops.picking import scatter
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
 from static.backends.native import convolutions, functions, grouping, picking, pooling, weight_gradients
-from static.backends.native.copies import Turn
 from static.backends.native.flow import Location, Work
 from static.backends.native.groups import Group
-from static.backends.native.laid import LaidArray, broadcast, runs
-from static.backends.native.products import Matrix, Product
-from static.backends.native.steps import ArrayLayout, GroupStep
+from static.backends.native.laid import ArrayLayout, GroupStep, LaidArray, broadcast, runs
+from static.backends.native.products import Matrix, Product, Turn
 from static.backends.native.target import NativeError
 from static.codegen.kernels import resolve
 from static.passes.iteration_space import fused, is_view

@@ -21,13 +21,10 @@ from graphs.errors import GraphError
 from static.convert.rewrite.functions import Rewritten
 from static.convert.rewrite.syntax import NotConvertedError
 from static.convert.stage import conversion
-from static.convert.stage.builtins import CALLING, REPLACED, item_of, text_of
-from static.convert.stage.classes import held_by, is_of_a_class_statement, special, users
-from static.convert.stage.effects import check_call, check_read
-from static.convert.stage.iterators import check_takes
-from static.convert.stage.places import MUTABLE, born, check_not_frozen, journal_container, made
-from static.convert.stage.purity import is_of_the_engines
-from static.convert.stage.sorting import sort
+from static.convert.stage.builtins import CALLING, REPLACED, item_of, sort, text_of
+from static.convert.stage.conversion import held_by, is_of_a_class_statement, special, users
+from static.convert.stage.effects import check_call, check_read, is_of_the_engines
+from static.convert.stage.places import MUTABLE, born, check_not_frozen, check_takes, journal_container, made
 from static.convert.stage.streams import Generated, Streamed, first
 from static.convert.stage.trees import is_made_by_object, leaves
 from static.convert.stage.unknown import is_symbol, refuse

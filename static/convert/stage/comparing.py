@@ -10,12 +10,11 @@ from typing import Any
 from static.convert.stage.arithmetic import by_method
 from static.convert.stage.branches import any_of, both
 from static.convert.stage.calls import call
-from static.convert.stage.classes import special
+from static.convert.stage.conversion import special
 from static.convert.stage.effects import check_quiet, check_read
-from static.convert.stage.identity import check_compared, check_key, not_same, same
 from static.convert.stage.implicit import iterated, truth
-from static.convert.stage.iterators import check_takes
-from static.convert.stage.unknown import is_symbol, negated
+from static.convert.stage.places import check_takes
+from static.convert.stage.unknown import check_compared, check_key, is_symbol, negated, not_same, same
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 

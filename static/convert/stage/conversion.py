@@ -3,6 +3,8 @@
 What a trace knows begins and ends with it. It is kept in one object, which only the conversion holds. Each file of this
 folder that has something to remember declares a part, a class whose fields say what, and asks `part` for that of the
 trace that runs. docs/convert.md lists them.
+
+What a class of the user's does when Python calls its methods by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from graphs.blocks import Block, Table, enter, innermost
 from graphs.errors import is_internal, user_frame
+from static.trace.symbol import Symbol
 
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -168,3 +171,35 @@ def unconverted() -> str:
             return f"{met.name} is not converted: {met.reason}"
         frame = frame.f_back
     return "Python itself asks for it here, and not a statement or an operator that is converted"
+
+
+_MADE_AT_RUN_TIME = 512  # the flag of a class made by a class statement
+
+
+class Missing:
+    """Stands for what a class does not have."""
+
+
+def held_by(kind: type, name: str) -> Any:
+    """What a class or one of its bases holds under a name, as it stands there; Missing where none does."""
+    for base in kind.__mro__:
+        if name in vars(base):
+            return vars(base)[name]
+    return Missing
+
+
+def is_of_a_class_statement(kind: type) -> bool:
+    """Whether a class was made at run time: no other one has methods in Python."""
+    return not issubclass(kind, Symbol) and kind.__flags__ & _MADE_AT_RUN_TIME != 0
+
+
+def special(value: Any, name: str) -> FunctionType | None:
+    """The method of the user's that Python calls by itself for an object, if its class has one."""
+    kind = type(value)
+    return users(held_by(kind, name)) if is_of_a_class_statement(kind) else None
+
+
+def users(method: Any) -> FunctionType | None:
+    """A function of the user's, else None."""
+    method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
+    return method if isinstance(method, FunctionType) and is_the_users(method) else None

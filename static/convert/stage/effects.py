@@ -2,28 +2,43 @@
 
 Under a test that only the run knows both sides are traced. So only what the journal knows may be changed there: what is
 called besides the user's own functions must be known to change nothing else.
+
+What is known of code that is not converted: which functions change nothing but containers that the journal knows.
+
+For Python's library and NumPy that is a table. A function in Python is looked at: it may write if its instructions
+store anything outside of it, or call what is not known. So what is not known counts as writing.
 """
 
 from __future__ import annotations
 
+import builtins
+import contextlib
+import dis
 import io
 import queue
 import random
+import re
+import sys
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from types import FunctionType
+from datetime import date, time, timedelta
+from enum import Enum
+from functools import cached_property
+from numbers import Number
+from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from static.convert.stage import conversion
-from static.convert.stage.identity import check_called, parts
+from static.convert.stage.conversion import held_by, is_of_a_class_statement, users
 from static.convert.stage.places import MUTABLE, is_conditional, is_ours
-from static.convert.stage.purity import is_harmless, is_of_the_engines, is_quiet, makes_quietly
-from static.convert.stage.unknown import is_tensor, refuse
+from static.convert.stage.unknown import check_called, is_tensor, parts, refuse
+from static.trace.symbol import ArraySymbol
 
 _CHANCE = ("random", "numpy.random", "secrets")
 _CLOCKS = ("time", "datetime")
@@ -119,3 +134,224 @@ def _refuse_lasting(owner: Any) -> None:
         f"a {type(owner).__name__} changes where only the run knows whether that is reached, or lasts beyond the call; "
         "use a list, a dict or an attribute, or change it outside of the graph"
     )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), MappingProxyType)
+_FIXED: tuple[type, ...] = (
+    Number,
+    str,
+    bytes,
+    tuple,
+    frozenset,
+    range,
+    slice,
+    type(None),
+    np.generic,
+    np.dtype,
+    re.Pattern,
+    re.Match,
+)
+_UNCHANGING: tuple[type, ...] = (*_FIXED, *_VIEWS, date, time, timedelta, Enum)
+
+_PURE_MODULES = _names(
+    "math cmath operator _operator itertools functools _functools numbers fractions decimal _decimal statistics "
+    "_statistics string re copy dataclasses typing types enum abc _abc collections _collections collections.abc bisect "
+    "_bisect heapq _heapq struct _struct textwrap json json.encoder json.decoder array io _io queue _queue weakref "
+    "_weakref contextvars _contextvars inspect datetime uuid builtins numpy"
+)
+_WRITING = _names(
+    "exec eval open input print setattr delattr breakpoint exit quit help __import__ next "
+    "setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor "
+    "dump setcontext finalize setprofile settrace excepthook start_new_thread stack_size "
+    "copyto put place putmask put_along_axis fill_diagonal seterr seterrcall setbufsize set_printoptions save savez "
+    "savez_compressed savetxt memmap nditer"
+)
+_WRITING_METHODS = {np.ndarray: _names("fill sort put resize partition itemset setfield setflags")}
+_READING = _names(
+    "keys values items copy index count tolist tobytes getvalue qsize empty full most_common elements total "
+    "startswith endswith split rsplit join strip lstrip rstrip lower upper title replace format encode decode find "
+    "is_integer bit_length as_integer_ratio conjugate union intersection difference issubset issuperset isdisjoint "
+    "sum mean max min any all item astype reshape ravel flatten transpose dot prod std var argmax argmin"
+)
+_OF_TENSORS = frozenset(name for name in dir(ArraySymbol) if not name.startswith("_") and not name.endswith("_"))
+_READING |= _OF_TENSORS - _names("add sort put resize fill set clear update pop remove discard insert extend append")
+_NOT_BY_READING = _names(
+    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __setattr__ __delattr__ "
+    "__setitem__ __delitem__ __set__ __delete__ __enter__ __exit__ __del__ __iadd__ __isub__ __imul__ "
+    "__itruediv__"
+)
+_STORING = _names("STORE_ATTR DELETE_ATTR STORE_SUBSCR DELETE_SUBSCR STORE_SLICE STORE_GLOBAL DELETE_GLOBAL STORE_NAME")
+_quiet: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+_OF_CLOSURES = ("STORE_DEREF", "DELETE_DEREF")
+
+
+def is_harmless(f: Any) -> bool:
+    """Whether a function that is not converted is known to change nothing but journaled containers."""
+    return _is_harmless(f, frozenset())
+
+
+def is_of_the_engines(f: Any) -> bool:
+    """Whether a function is one of ours, which changes no container."""
+    module = getattr(f, "__module__", None) or type(f).__module__
+    return module.partition(".")[0] in ("graphs", "static", "dynamic")
+
+
+def is_quiet(kind: type) -> bool:
+    """Whether nothing that Python calls by itself on the objects of a class, to read them, may write."""
+    if not is_of_a_class_statement(kind):
+        return True
+    if kind not in _quiet:
+        _quiet[kind] = not any(_may_write(method, kind, False, frozenset()) for method in _called_by_reading(kind))
+    return _quiet[kind]
+
+
+def makes_quietly(kind: type) -> bool:
+    """Whether to make an object of a class, by methods that are not converted, changes that object at most."""
+    if kind.__module__ in _PURE_MODULES:
+        return True
+    held = [held_by(kind, name) for name in ("__new__", "__init__", "__post_init__")]
+    made_by = [method.__func__ if isinstance(method, staticmethod) else method for method in held]
+    functions = [method for method in made_by if isinstance(method, FunctionType) and not is_of_the_engines(method)]
+    return not any(_may_write(method, kind, True, frozenset()) for method in functions)
+
+
+Seen = frozenset[CodeType]
+
+
+def _is_harmless(f: Any, seen: Seen) -> bool:
+    inner = getattr(f, "__wrapped__", None)
+    if isinstance(inner, FunctionType) and not isinstance(f, type):
+        return not _may_write(inner, None, False, seen)
+    if isinstance(f, type):
+        return _is_harmless_class(f)
+    if isinstance(f, FunctionType):
+        return is_of_the_engines(f) or _is_pure(f) or not _may_write(f, None, False, seen)
+    if isinstance(f, (BuiltinMethodType, MethodType, MethodWrapperType)):
+        return _is_harmless_method(f.__self__, f.__name__, f)
+    declaring = getattr(f, "__objclass__", None)
+    if declaring is not None:  # a method of a class, called with its object
+        return issubclass(declaring, (*MUTABLE, *_UNCHANGING)) or _is_of_object(f)
+    own = held_by(type(f), "__call__")
+    if isinstance(own, FunctionType):
+        return is_of_the_engines(own) or not _may_write(own, type(f), False, seen)
+    return isinstance(f, np.ufunc) or type(f).__module__ in _PURE_MODULES
+
+
+def _is_harmless_method(owner: Any, name: str, f: Any) -> bool:
+    if owner is None or isinstance(owner, ModuleType):
+        return _is_pure(f)
+    if isinstance(owner, type):
+        return _is_harmless_class(owner)
+    if isinstance(f, MethodWrapperType) and _is_of_object(f):
+        return True
+    if isinstance(owner, (Mapping, ContextVar)) and name == "get":
+        return True
+    for kind, writing in _WRITING_METHODS.items():
+        if isinstance(owner, kind):
+            return name not in writing
+    return name in _READING or isinstance(owner, (*_UNCHANGING, *MUTABLE))
+
+
+def _is_of_object(f: Any) -> bool:
+    """Whether it is a method of `object` that reads."""
+    return f.__objclass__ is object and f.__name__ not in ("__setattr__", "__delattr__")
+
+
+def _is_harmless_class(kind: type) -> bool:
+    """Whether to make an object of a class changes that object at most."""
+    if not makes_quietly(kind):
+        return False
+    is_known = kind.__module__ in _PURE_MODULES and kind.__name__ not in _WRITING
+    is_plain = is_of_a_class_statement(kind) and users(held_by(type(kind), "__call__")) is None
+    return is_known or is_plain or issubclass(kind, (BaseException, contextlib.ExitStack, contextlib.nullcontext))
+
+
+def _is_pure(f: Any) -> bool:
+    """Whether a function of a module is one of those that are known; one of a class is not."""
+    if isinstance(f, FunctionType) and "." in f.__qualname__:
+        return False
+    module = f.__globals__.get("__name__", "") if isinstance(f, FunctionType) else getattr(f, "__module__", "") or ""
+    is_of_pure_module = module in _PURE_MODULES or (
+        module.startswith("numpy") and not module.startswith("numpy.random")
+    )
+    return is_of_pure_module and f.__name__ not in _WRITING
+
+
+def _called_by_reading(kind: type) -> Iterator[FunctionType]:
+    for base in kind.__mro__:
+        for name, held in vars(base).items():
+            if name.startswith("__") and name.endswith("__") and name not in _NOT_BY_READING:
+                method = users(held)
+            else:
+                method = users(held.fget if isinstance(held, property) else getattr(held, "func", None))
+                method = None if isinstance(held, cached_property) else method
+            if method is not None:
+                yield method
+
+
+# The instructions of a function -------------------------------------------------------------------------------------
+
+
+def _may_write(f: FunctionType, kind: type | None, own: bool, seen: Seen) -> bool:
+    """Whether it may write; `kind` is the class of its first argument, whose attributes it may set where `own`."""
+    return f.__code__ not in seen and _Reading(f, kind, own, seen | {f.__code__}).writes(f.__code__)
+
+
+class _Reading:
+    """Goes through the instructions of a function. `held` is what the last one has loaded, where that is known."""
+
+    def __init__(self, f: FunctionType, kind: type | None, own: bool, seen: Seen) -> None:
+        self._globals, self._kind, self._own, self._seen = f.__globals__, kind, own, seen
+        self._held: Any = None
+
+    def writes(self, code: CodeType) -> bool:
+        """Whether one of the instructions may write, or one of a function inside."""
+        first = code.co_varnames[0] if code.co_argcount else ""
+        before = ""
+        for instruction in dis.get_instructions(code):
+            if self._stores(instruction, code, before == first) or self._loads_what_writes(instruction):
+                return True
+            value = instruction.argval
+            before = value[-1] if isinstance(value, tuple) and value else str(value)
+        return any(self.writes(const) for const in code.co_consts if isinstance(const, CodeType))
+
+    def _stores(self, instruction: dis.Instruction, code: CodeType, on_first: bool) -> bool:
+        """Whether it stores outside of the function; an attribute of the first argument may be its own."""
+        if instruction.opname in _STORING:
+            return not (self._own and on_first and instruction.opname == "STORE_ATTR")
+        if instruction.opname in _OF_CLOSURES:
+            return instruction.argval in code.co_freevars
+        return instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
+
+    def _loads_what_writes(self, instruction: dis.Instruction) -> bool:
+        owner, name = self._held, instruction.argval
+        if instruction.opname == "LOAD_GLOBAL":
+            self._held = self._globals.get(name, getattr(builtins, name, None))
+            return callable(self._held) and not _is_harmless(self._held, self._seen)
+        if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            self._held = getattr(owner, name, None) if isinstance(owner, (ModuleType, type)) else None
+            if self._held is not None:
+                return callable(self._held) and not _is_harmless(self._held, self._seen)
+            if owner is not None and not isinstance(owner, _UNCHANGING):
+                return name not in _READING
+            return self._is_a_call(instruction) and self._method_writes(name)
+        if instruction.opname not in ("PUSH_NULL", "PRECALL"):
+            self._held = None
+        return False
+
+    @staticmethod
+    def _is_a_call(instruction: dis.Instruction) -> bool:
+        """Whether the attribute is called. One that is read is no matter: its class is asked whether that writes."""
+        return instruction.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1))
+
+    def _method_writes(self, name: str) -> bool:
+        if self._own and name == "__setattr__":
+            return False
+        method = held_by(self._kind, name) if self._kind is not None else None
+        if isinstance(method, FunctionType):
+            return _may_write(method, self._kind, self._own, self._seen)
+        return name not in _READING

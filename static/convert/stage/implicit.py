@@ -12,12 +12,10 @@ import numpy as np
 
 from static.convert.stage import branches, unknown, writing
 from static.convert.stage.calls import call
-from static.convert.stage.classes import Missing, held_by, is_of_a_class_statement, special, users
+from static.convert.stage.conversion import Missing, held_by, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_changing, check_quiet, check_read, check_write
-from static.convert.stage.identity import check_key
-from static.convert.stage.iterators import check_takes
-from static.convert.stage.places import Attribute, born, is_conditional, is_ours, made, made_with, write
-from static.convert.stage.unknown import is_symbol, refuse
+from static.convert.stage.places import Attribute, born, check_takes, is_conditional, is_ours, made, made_with, write
+from static.convert.stage.unknown import check_key, is_symbol, refuse
 
 _QUIET_EXITS = ("suppress", "nullcontext", "errstate", "catch_warnings")
 

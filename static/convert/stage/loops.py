@@ -13,8 +13,16 @@ from graphs.spec import TensorSpec
 from static.convert.stage import conversion
 from static.convert.stage.branches import Block, Variables, both, branch
 from static.convert.stage.carried import Carried
-from static.convert.stage.iterators import TAKEN_WHOLE, check_takes, is_at_rest
-from static.convert.stage.places import HeldValue, Region, check_not_frozen, freeze, is_ours
+from static.convert.stage.places import (
+    TAKEN_WHOLE,
+    HeldValue,
+    Region,
+    check_not_frozen,
+    check_takes,
+    freeze,
+    is_at_rest,
+    is_ours,
+)
 from static.convert.stage.trees import StructureError
 from static.convert.stage.unknown import is_symbol, refuse
 from static.trace.control import bounded_node, nodes_of, scan_node, while_node

@@ -11,9 +11,7 @@ from static.convert.stage import (
     branches,
     calls,
     comparing,
-    identity,
     implicit,
-    iterators,
     loops,
     places,
     raising,
@@ -70,7 +68,7 @@ def condition(test: Any) -> Any:
 def iterated(items: Any) -> Any:
     """What Python takes the items of."""
     items = implicit.iterated(items)
-    iterators.check_takes(items)
+    places.check_takes(items)
     return items
 
 
@@ -136,13 +134,13 @@ vars(calls.OPERATORS).update(
     negated=negated,
     not_contained=comparing.not_contained,
     not_equal=comparing.not_equal,
-    not_same=identity.not_same,
+    not_same=unknown.not_same,
     outer=writing.outer,
     owned=writing.owned,
     raised=raising.raised,
     read=unknown.read,
     returned=unknown.returned,
-    same=identity.same,
+    same=unknown.same,
     set_attribute=implicit.set_attribute,
     set_item=implicit.set_item,
     shown=shown_quietly,
@@ -168,9 +166,9 @@ calls.IMPLICIT.update(
         hasattr: implicit.has_attribute,
         len: implicit.length,
         bool: implicit.truth,
-        id: identity.identified,
-        operator.is_: identity.same,
-        operator.is_not: identity.not_same,
+        id: unknown.identified,
+        operator.is_: unknown.same,
+        operator.is_not: unknown.not_same,
         operator.getitem: implicit.item,
         operator.setitem: implicit.set_item,
         operator.delitem: implicit.delete_item,

@@ -19,7 +19,7 @@ from static.convert.stage.conversion import part
 from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
 from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import Differing, is_number, is_symbol, plain, refuse
-from static.trace.choice import choice
+from static.trace.control import choice
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, forbidden, memory
 

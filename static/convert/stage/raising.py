@@ -14,10 +14,9 @@ from graphs.blocks import Block, Table, enter, innermost
 from graphs.errors import user_line
 from graphs.ops.effects import require_op
 from graphs.ops.elementwise import logical_not
-from static.convert.stage import facts
+from static.convert.stage import unknown
 from static.convert.stage.conversion import part
-from static.convert.stage.identity import parts
-from static.convert.stage.unknown import is_symbol, refuse
+from static.convert.stage.unknown import is_symbol, parts, refuse
 from static.trace.symbol import Symbol
 
 _CAUGHT = (StopIteration, StopAsyncIteration, AttributeError, LookupError, TypeError)
@@ -91,7 +90,7 @@ def require(test: Symbol, value: bool, error: BaseException) -> None:
     told = part(RaisedErrors).of(error)
     attrs = {"label": f"{type(error).__name__}: {error}", "line": told.line if told else "", "error": error}
     require_op.apply((test if value else logical_not(test),), attrs)
-    facts.require(test, value)
+    unknown.require(test, value)
 
 
 def _why_not(error: BaseException) -> str:

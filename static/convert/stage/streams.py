@@ -13,14 +13,16 @@ from types import GeneratorType
 from typing import Any
 
 from static.convert.stage.branches import NOTHING, Block, any_of, both, branch
-from static.convert.stage.iterators import check_takes, is_at_rest, is_iterator
 from static.convert.stage.loops import for_loop
 from static.convert.stage.places import (
     HeldValue,
     Variable,
     born,
     check_not_frozen,
+    check_takes,
+    is_at_rest,
     is_conditional,
+    is_iterator,
     is_ours,
     journal,
     regions,

@@ -1,16 +1,29 @@
-"""Values that only the run knows, and variables that only some paths set."""
+"""Values that only the run knows, and variables that only some paths set.
+
+What is known of the values that only the run knows: on the path of a branch its test holds, or does not.
+
+Identity: which one a tensor or an object is that a branch, a loop or a sort has chosen, only the run knows.
+
+What follows from it is refused: `is` and id(), and `==`, a key or `in` where a class compares and hashes by identity.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
 from graphs import promotion
+from graphs.blocks import Block, Table, enter
 from graphs.errors import ControlFlowError, ShapeError, located
-from graphs.ops.elementwise import logical_not, not_equal
-from graphs.ops.movement import reshape
-from static.convert.stage.facts import known_value
+from graphs.ir import CONSTANT, Node
+from graphs.ops.control import part as part_of_switch
+from graphs.ops.control import switch_op
+from graphs.ops.elementwise import logical_and, logical_not, logical_or, not_equal, where
+from graphs.ops.movement import astype, reshape
+from static.convert.stage.conversion import held_by, part
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
 
@@ -140,3 +153,180 @@ def described(value: Any) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+Fact = tuple[Node, bool]
+
+
+class PathFacts:
+    """What holds where this is traced: a set for each branch around."""
+
+    def __init__(self) -> None:
+        self.by_branch: Table[frozenset[Fact]] = {}
+        self.required: set[Fact] = set()
+
+
+class assuming(Block):  # noqa: N801
+    """Inside, a test has this value, and what it is made of has the values that follow."""
+
+    def __init__(self, test: Symbol, value: bool) -> None:
+        self._facts = frozenset(_following(test.node, value))
+
+    def __enter__(self) -> None:
+        enter(part(PathFacts).by_branch, self.hold(), self._facts)
+
+
+def known_value(test: Symbol) -> bool | None:
+    """The value that a test is known to have where this is traced, or None."""
+    facts = part(PathFacts)
+    for holding in (*facts.by_branch.values(), facts.required):
+        for value in (True, False):
+            if (test.node, value) in holding:
+                return value
+    return None
+
+
+def require(test: Symbol, value: bool) -> None:
+    """Know from here on that a test has this value, as the graph ends where it has not.
+
+    Nothing is known from a branch or a loop of a test from around it, since what requires it may not run.
+    """
+    if test.builder is current():
+        part(PathFacts).required.update(_following(test.node, value))
+
+
+def _following(node: Node, value: bool) -> Iterator[Fact]:
+    """A fact and those that follow from it."""
+    yield node, value
+    if node.op is logical_not:
+        yield from _following(node.inputs[0], not value)
+    elif (node.op is logical_and and value) or (node.op is logical_or and not value):
+        for operand in node.inputs:
+            yield from _following(operand, value)
+    elif node.op is where:  # `a and b` is b where a holds, else a; `a or b` is a where a holds, else b
+        test, then, otherwise = node.inputs
+        if (value and otherwise is test) or (not value and then is test):
+            yield from _following(test, value)
+            yield from _following(then if value else otherwise, value)
+    elif node.op is part_of_switch and node.inputs[0].op is switch_op:
+        taken = _taken(node.inputs[0], node.attrs["number"], value)
+        if taken is not None:
+            yield from _following(*taken)
+
+
+def _taken(switch: Node, number: int, value: bool) -> Fact | None:
+    """What a result of a switch tells of its test: a branch that cannot give this value has not been taken."""
+    test = switch.inputs[0].inputs[0] if switch.inputs[0].op is astype else switch.inputs[0]
+    for taken, branch in enumerate(switch.attrs["branches"]):
+        output = branch.outputs[number]
+        if output.op is CONSTANT:
+            result: bool | None = bool(output.attrs["value"])
+        else:
+            inside = output in branch.inputs and switch.inputs[1 + branch.inputs.index(output)] is test
+            result = bool(taken) if inside else None
+        if result is not None and result != value:
+            return test, not taken
+    return None
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_TAKING = frozenset(["append", "appendleft", "extend", "insert", "sort", "reverse"])  # they compare nothing by identity
+
+
+class ChosenValues:
+    """The values of which only the run knows which ones they are."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
+
+
+def chosen(value: Any) -> Any:
+    """A value that stands for one of several."""
+    part(ChosenValues).by_id[id(value)] = value
+    return value
+
+
+def is_chosen(value: Any) -> bool:
+    """Whether only the run knows which one a value is."""
+    return id(value) in part(ChosenValues).by_id
+
+
+def same(left: Any, right: Any) -> bool:
+    """`one is other`. Raises ControlFlowError where only the run knows."""
+    if left is right:
+        return True
+    if is_number(left) and is_number(right) and (is_symbol(left) or is_symbol(right)):
+        refuse("`is` asks for a number that only the run knows; write ==")
+    if (is_chosen(left) or is_chosen(right)) and _may_be_one(left, right):
+        _refuse("is")
+    return False
+
+
+def not_same(left: Any, right: Any) -> bool:
+    """`one is not other`."""
+    return not same(left, right)
+
+
+def identified(value: Any) -> int:
+    """`id(value)`."""
+    if is_chosen(value) or (is_symbol(value) and value.weak):
+        _refuse("id()")
+    return id(value)
+
+
+def check_compared(left: Any, right: Any) -> None:
+    """Raise ControlFlowError for `==` where it comes down to the identity of what was chosen."""
+    if not part(ChosenValues).by_id:
+        return
+    for value, beside in ((left, right), (right, left)):
+        is_whole = is_chosen(value) and not isinstance(value, _CONTAINERS)
+        if (type(beside) is type(value) if is_whole else isinstance(beside, _CONTAINERS)) and _by_identity(value):
+            _refuse("==")
+
+
+def check_key(value: Any) -> None:
+    """Raise ControlFlowError for a key, or a member of a set, whose hash is the identity of what was chosen."""
+    if part(ChosenValues).by_id and _by_identity(value):
+        _refuse("a key")
+
+
+def check_called(f: Any, args: tuple[Any, ...]) -> None:
+    """Raise ControlFlowError for a function of a container that compares what was chosen by identity."""
+    if not part(ChosenValues).by_id:
+        return
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, _CONTAINERS) and f.__name__ not in _TAKING:
+        looked_at = (owner, *args) if f.__name__ in ("index", "count", "remove") else args
+    elif f is hash or (isinstance(f, type) and issubclass(f, (set, frozenset, dict))):
+        looked_at = args
+    else:
+        return
+    if any(map(_by_identity, looked_at)):
+        _refuse(f"{f.__name__}()")
+
+
+def _may_be_one(left: Any, right: Any) -> bool:
+    return (is_tensor(left) and is_tensor(right)) or type(left) is type(right)
+
+
+def _by_identity(value: Any) -> bool:
+    """Whether it is compared, or holds what is compared, by the identity of what was chosen."""
+    return any(is_chosen(held) and held_by(type(held), "__eq__") is vars(object)["__eq__"] for held in parts(value))
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """A value, and what containers of Python in it hold."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        held = waiting.pop()
+        yield held
+        if type(held) in _CONTAINERS and id(held) not in seen:
+            seen.add(id(held))
+            waiting += (*held, *held.values()) if isinstance(held, dict) else held
+
+
+def _refuse(what: str) -> None:
+    refuse(
+        f"{what} asks which one a value is that a branch, a loop or a sort has chosen, and only the run knows; "
+        "choose a number beside it, and compare that"
+    )

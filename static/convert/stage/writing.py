@@ -9,8 +9,6 @@ import numpy as np
 
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, stack
-from static.convert.stage.columns import Merged, typed
-from static.convert.stage.identity import chosen
 from static.convert.stage.places import (
     MUTABLE,
     Attribute,
@@ -25,10 +23,9 @@ from static.convert.stage.places import (
     made,
     write,
 )
-from static.convert.stage.trees import is_leaf
-from static.convert.stage.unknown import Unset, is_number, is_symbol, refuse, weak
-from static.trace.choice import choice
-from static.trace.control import building
+from static.convert.stage.trees import Merged, is_leaf, typed
+from static.convert.stage.unknown import Unset, chosen, is_number, is_symbol, refuse, weak
+from static.trace.control import building, choice
 from static.trace.symbol import Symbol
 
 

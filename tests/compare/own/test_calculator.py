@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 import compare
-from compare.claims.break_even import course
+from compare.claims.crossover import course
 from compare.claims.evidence import cells
 from compare.own.calculator import calculator
 from compare.records.cells import Time

@@ -13,9 +13,9 @@ import static
 from graphs.errors import ControlFlowError
 from static.convert.stage import conversion
 from static.convert.stage.conversion import Conversion, running
-from static.convert.stage.identity import chosen, is_chosen
 from static.convert.stage.overwriting import SharedMemory
 from static.convert.stage.places import FrozenContainers, Region, check_not_frozen, freeze, is_conditional
+from static.convert.stage.unknown import chosen, is_chosen
 
 
 def _teach(value):

@@ -13,8 +13,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.backends.native import cache, link
-from static.backends.native.ir import LANES, LoopBuilder
-from static.backends.native.operations import cast
+from static.backends.native.ir import LANES, LoopBuilder, cast
 from static.backends.native.target import AVX2, AVX512, TARGETS, _tried, host
 from tests.helpers import native_reference
 

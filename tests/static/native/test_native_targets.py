@@ -12,8 +12,7 @@ from benchmarks.programs import ROWS
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.backends.native import link
-from static.backends.native.copies import Turn
-from static.backends.native.products import Matrix, Product, tile
+from static.backends.native.products import Matrix, Product, Turn, tile
 from static.backends.native.target import AVX2, AVX512, NEON, SWITCH, NativeError, host
 from tests.helpers.slow import mostly_slow
 

@@ -15,7 +15,7 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import binding, cores, flow, pool, waves
+from static.backends.native import binding, cores, flow, pool
 from static.backends.native.flow import Flow
 from static.backends.native.laid import Extent
 from static.backends.native.products import Product
@@ -47,7 +47,7 @@ def numbers(work):
         seen.append([recipe.number for recipe, _ in wave])
         return wave
 
-    waves.arranged(work, note)
+    cores.arranged(work, note)
     return seen
 
 
@@ -91,7 +91,7 @@ def test_a_loop_waits_for_all_before_it_and_all_after_it_wait_for_the_loop():
     loop = Flow("while", (inner, [], [])), [(0, 0)]
     work = [kernel(0, (0, 0, 8, True)), kernel(1, (1, 0, 8, True)), loop, kernel(4, (2, 0, 8, True))]
     seen = []
-    arranged = waves.arranged(work, lambda wave: seen.append([recipe.number for recipe, _ in wave]) or wave)
+    arranged = cores.arranged(work, lambda wave: seen.append([recipe.number for recipe, _ in wave]) or wave)
     assert sorted(seen) == [[0, 1], [2, 3], [4]]
     assert [recipe.kind if isinstance(recipe, Flow) else recipe.number for recipe, _ in arranged] == [0, 1, "while", 4]
 
