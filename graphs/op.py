@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from numpy import ndarray
+from numpy import ndarray, ufunc
 
 from graphs import dispatch, wrong_calls
 from graphs.dims import Dim, Size, same
@@ -37,6 +37,7 @@ Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
 Shortcut = Callable[..., Any]
+Fails = Literal["raises", "warns", "of floats", "never"]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
 OUTPUT = -1
@@ -179,6 +180,16 @@ def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
     return Rule(rule)
 
 
+# What values may make a kernel do, and whether it gives the same bits again, for each family of which that is known.
+_FAMILIES: dict[str, tuple[Fails, bool]] = {
+    **dict.fromkeys(
+        ("elementwise", "reduction", "movement", "linalg", "creation", "sorting", "window"), ("warns", True)
+    ),
+    "composed": ("warns", False),
+    "source": ("never", False),
+}
+
+
 class Op:
     """One operation. Call it on arrays, tensors or symbols: the value decides what happens.
 
@@ -200,6 +211,12 @@ class Op:
               read no value, which need not be said
     gathers   of its first input the kernel reads no more elements than it returns
     rule_fails  a rule may raise for values that the kernel takes; what is not said is said of rules of a user's alone
+    fails     what values may make the kernel do though the specs are right: it "raises", "warns", warns "of floats" and
+              not of ints, or "never" either, as a view does. What is not said the family says; of others it "raises"
+    repeatable  the kernel gives the same bits for the same inputs, and may run twice; the family says so, too
+    exact     IEEE 754 defines each element of the result to the last bit, wherever it lies in an array
+    overwrites  the inputs, by number, that `out` may be: the kernel reads an element of these before it writes the same
+              element of the result. Those of a ufunc are all
     listed    it is found by its name; what an engine has for itself is not
     """
 
@@ -224,6 +241,10 @@ class Op:
         zero_safe: bool = False,
         rule_fails: bool | None = None,
         gathers: bool = False,
+        fails: Fails | None = None,
+        repeatable: bool | None = None,
+        exact: bool = False,
+        overwrites: Sequence[int] = (),
         listed: bool = True,
         doc: str = "",
     ) -> None:
@@ -246,7 +267,12 @@ class Op:
         self.zero_safe = zero_safe or (
             bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
         )
-        self.gathers = gathers
+        self.gathers, self.exact = gathers, exact
+        family_fails, family_repeats = _FAMILIES.get(family, ("raises", False))
+        self.fails: Fails = fails or ("never" if view else family_fails)
+        self.repeatable = family_repeats if repeatable is None else repeatable
+        is_ufunc = isinstance(kernel, ufunc) and kernel.signature is None  # matmul is one with a signature
+        self.overwrites = tuple(range(kernel.nin)) if is_ufunc else tuple(overwrites)
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__

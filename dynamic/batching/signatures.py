@@ -11,8 +11,6 @@ from graphs.dims import Shape
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec
 
-# Ops that the values of their inputs can make fail, though the specs are right.
-_RISKY = frozenset(["take", "take_along_axis", "scatter", "scatter_add", "add_along_axis", "flat_index"])
 _LIMIT = 4096
 
 
@@ -49,7 +47,7 @@ class OpSignature:
         self.roles = row_roles(op, shapes, constant, attrs, self.out.shape) if kinds else None
         self.rule = stacked_rule(op, attrs)
         self.how = self._how(kinds)
-        self.risky = op.name in _RISKY or self.how is How.SINGLE
+        self.risky = op.fails == "raises" or self.how is How.SINGLE
         self.runners: dict[Roles, Runner] = {}
 
     def runner(self, stacked: Roles) -> Runner:

@@ -26,10 +26,26 @@ __all__ = [
 
 # Arithmetic -------------------------------------------------------------------------------------------------
 
-add: Op = elementwise("add", np.add, lambda g: g, lambda g: g, infix=" + ", doc="x + y.")
-subtract: Op = elementwise("subtract", np.subtract, lambda g: g, lambda g: negative(g), infix=" - ", doc="x - y.")
+add: Op = elementwise("add", np.add, lambda g: g, lambda g: g, infix=" + ", doc="x + y.", exact=True, fails="of floats")
+subtract: Op = elementwise(
+    "subtract",
+    np.subtract,
+    lambda g: g,
+    lambda g: negative(g),
+    infix=" - ",
+    doc="x - y.",
+    exact=True,
+    fails="of floats",
+)
 multiply: Op = elementwise(
-    "multiply", np.multiply, lambda g, y: multiply(g, y), lambda g, x: multiply(g, x), infix=" * ", doc="x * y."
+    "multiply",
+    np.multiply,
+    lambda g, y: multiply(g, y),
+    lambda g, x: multiply(g, x),
+    infix=" * ",
+    doc="x * y.",
+    exact=True,
+    fails="of floats",
 )
 divide: Op = elementwise(
     "divide",
@@ -38,6 +54,7 @@ divide: Op = elementwise(
     lambda g, y, out: negative(multiply(g, divide(out, y))),
     infix=" / ",
     doc="x / y, true division.",
+    exact=True,
 )
 pow: Op = elementwise(
     "pow",
@@ -48,6 +65,7 @@ pow: Op = elementwise(
     infix=" ** ",
     flops=10,
     doc="x ** y. Where x is 0 the gradient in y is 0, but infinite where y is negative.",
+    fails="raises",
 )
 floor_divide: Op = elementwise(
     "floor_divide",
@@ -66,9 +84,11 @@ remainder: Op = elementwise(
     doc="x - y * floor(x / y), with the sign of y.",
 )
 positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
-negative: Op = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.")
-abs: Op = elementwise("abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.")
-sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.")
+negative: Op = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats")
+abs: Op = elementwise(
+    "abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.", exact=True
+)
+sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.", exact=True)
 signbit: Op = elementwise("signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.")
 copysign: Op = elementwise(
     "copysign",
@@ -78,9 +98,13 @@ copysign: Op = elementwise(
     doc="The magnitude of x with the sign of y; gradient 0 where x is 0.",
 )
 nextafter: Op = elementwise("nextafter", np.nextafter, doc="The next representable value after x towards y.")
-square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.")
+square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.", exact=True)
 reciprocal: Op = elementwise(
-    "reciprocal", np.reciprocal, lambda g, out: negative(multiply(g, square(out))), doc="1 / x."
+    "reciprocal",
+    np.reciprocal,
+    lambda g, out: negative(multiply(g, square(out))),
+    doc="1 / x.",
+    exact=True,
 )
 
 # Exponentials and roots -------------------------------------------------------------------------------------
@@ -95,7 +119,9 @@ log2: Op = elementwise(
 log10: Op = elementwise(
     "log10", np.log10, lambda g, x: divide(g, multiply(x, np.log(10.0).item())), flops=10, doc="The base 10 logarithm."
 )
-sqrt: Op = elementwise("sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.")
+sqrt: Op = elementwise(
+    "sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.", exact=True
+)
 hypot: Op = elementwise(
     "hypot",
     np.hypot,
@@ -148,6 +174,7 @@ logaddexp: Op = elementwise(
     lambda g, x, y: multiply(g, sigmoid(subtract(y, x))),
     dtype=ufunc_dtype(np.logaddexp),
     flops=20,
+    overwrites=(0, 1),
 )
 
 # Trigonometry -----------------------------------------------------------------------------------------------
@@ -209,6 +236,7 @@ maximum: Op = elementwise(
     lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
     zero_safe=True,
     doc="The larger of x and y; a tie gives half of the gradient to each.",
+    exact=True,
 )
 minimum: Op = elementwise(
     "minimum",
@@ -217,6 +245,7 @@ minimum: Op = elementwise(
     lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
     zero_safe=True,
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
+    exact=True,
 )
 fmax: Op = elementwise(
     "fmax",
@@ -255,7 +284,7 @@ def _round_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
     return x if x.kind in "iu" else ufunc_dtype(np.rint)(x)
 
 
-round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_dtype)
+round: Op = elementwise("round", _round, lambda g: multiply(g, 0), dtype=_round_dtype, overwrites=(0,))
 
 
 def _limits(x: Array, /, min: Array = None, max: Array = None) -> Prepared:
@@ -276,6 +305,7 @@ clip: Op = elementwise(
     flops=2,
     zero_safe=True,
     doc="x limited to the range from `min` to `max`, either of which may be None; gradient 1 in x at the limits.",
+    overwrites=(0, 1, 2),
 )
 
 
@@ -299,13 +329,22 @@ def _relu_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
 
 
 # What comes out is 0, positive or NaN, and a mask of what to keep spares `where` to turn one of the others round.
-relu: Op = elementwise("relu", _relu, lambda g, out: where(not_equal(out, 0), g, 0), dtype=_relu_dtype, zero_safe=True)
+relu: Op = elementwise(
+    "relu",
+    _relu,
+    lambda g, out: where(not_equal(out, 0), g, 0),
+    dtype=_relu_dtype,
+    zero_safe=True,
+    exact=True,
+    overwrites=(0,),
+)
 sigmoid: Op = elementwise(
     "sigmoid",
     _sigmoid,
     lambda g, out: multiply(g, multiply(out, subtract(1, out))),
     dtype=lambda x: np.result_type(x, 0.5),
     flops=18,
+    overwrites=(0,),
 )
 
 
@@ -317,16 +356,18 @@ where: Op = elementwise(
     lambda g, x: where(x, 0, g),
     dtype=lambda _, x, y: np.result_type(x, y),
     zero_safe=True,
+    exact=True,
+    overwrites=(2,),
 )
 
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------
 
-equal: Op = elementwise("equal", np.equal, infix=" == ", doc="x == y.")
-not_equal: Op = elementwise("not_equal", np.not_equal, infix=" != ", doc="x != y.")
-less: Op = elementwise("less", np.less, infix=" < ", doc="x < y.")
-less_equal: Op = elementwise("less_equal", np.less_equal, infix=" <= ", doc="x <= y.")
-greater: Op = elementwise("greater", np.greater, infix=" > ", doc="x > y.")
-greater_equal: Op = elementwise("greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.")
+equal: Op = elementwise("equal", np.equal, infix=" == ", doc="x == y.", exact=True)
+not_equal: Op = elementwise("not_equal", np.not_equal, infix=" != ", doc="x != y.", exact=True)
+less: Op = elementwise("less", np.less, infix=" < ", doc="x < y.", exact=True)
+less_equal: Op = elementwise("less_equal", np.less_equal, infix=" <= ", doc="x <= y.", exact=True)
+greater: Op = elementwise("greater", np.greater, infix=" > ", doc="x > y.", exact=True)
+greater_equal: Op = elementwise("greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.", exact=True)
 bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.")
 bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.")
 bitwise_xor: Op = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.")
@@ -337,10 +378,10 @@ bitwise_right_shift: Op = elementwise(
 gcd: Op = elementwise("gcd", np.gcd, doc="The greatest common divisor of x and y, at least 0.")
 lcm: Op = elementwise("lcm", np.lcm, doc="The least common multiple of x and y, at least 0.")
 bitwise_invert: Op = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
-logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.")
-logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.")
+logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.", exact=True)
+logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.", exact=True)
 logical_xor: Op = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.")
-logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.")
-isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.")
-isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.")
-isfinite: Op = elementwise("isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.")
+logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.", exact=True)
+isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.", exact=True)
+isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.", exact=True)
+isfinite: Op = elementwise("isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", exact=True)

@@ -495,6 +495,7 @@ permutation_of: Op = Op(
     prepare=lambda pivots, /, *, size: ((as_operand(pivots),), {"size": new_shape(size)[0]}),
     cost=lambda pivots, *, size, out: out.size,
     family="sorting",
+    fails="raises",
 )
 
 

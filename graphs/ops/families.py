@@ -54,13 +54,12 @@ def elementwise(
     prepare: Prepare | None = None,
     arity: int = 0,
     flops: int = 1,
-    infix: str = ", ",
-    zero_safe: bool = False,
+    **fields: Any,
 ) -> Op:
     """An op that works element by element, with broadcasting.
 
     `kernel` is a NumPy ufunc, or a function with an `out=`, in which case `dtype(*dtypes)` gives the result's.
-    `flops` are per element.
+    `flops` are per element, and `fields` what else is said of an `Op`.
     """
     result_dtype = dtype or ufunc_dtype(kernel)
 
@@ -71,7 +70,7 @@ def elementwise(
     count = arity or getattr(kernel, "nin", len(rules))
     return Op(
         name, kernel, infer, rules=rules, prepare=prepare, cost=flops, family="elementwise",
-        arity=count, broadcasts=count > 1, infix=infix, zero_safe=zero_safe, doc=doc,
+        arity=count, broadcasts=count > 1, doc=doc, **fields,
     )  # fmt: skip
 
 
@@ -143,15 +142,7 @@ def movement(
     *rules: Vjp,
     prepare: Callable[..., Prepared],
     doc: str = "",
-    view: bool = False,
-    broadcasts: bool = False,
-    parts: Callable[..., Any] | None = None,
-    again: Prepare | None = None,
-    zero_safe: bool = False,
-    gathers: bool = False,
+    **fields: Any,
 ) -> Op:
-    """An op that moves elements and computes nothing; a `view` may share its input's memory."""
-    return Op(
-        name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", view=view, broadcasts=broadcasts,
-        parts=parts, again=again, zero_safe=zero_safe, gathers=gathers, doc=doc,
-    )  # fmt: skip
+    """An op that moves elements and computes nothing; `fields` are what else is said of an `Op`."""
+    return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", doc=doc, **fields)

@@ -309,6 +309,7 @@ take: Op = movement(
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
     zero_safe=True,
     gathers=True,
+    fails="raises",
 )
 
 
@@ -334,6 +335,7 @@ scatter_add: Op = movement(
         _infer_scatter_add,
     ),
     zero_safe=True,
+    fails="raises",
 )
 
 
@@ -366,6 +368,7 @@ scatter: Op = movement(
     prepare=checked(_prepare_scatter, _infer_scatter),
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
     zero_safe=True,
+    fails="raises",
 )
 
 
@@ -463,6 +466,7 @@ take_along_axis: Op = movement(
     prepare=_prepare_along,
     zero_safe=True,
     gathers=True,
+    fails="raises",
 )
 add_along_axis: Op = movement(
     "add_along_axis",
@@ -472,4 +476,5 @@ add_along_axis: Op = movement(
     None,
     prepare=checked(_prepare_add_along, _infer_add_along),
     zero_safe=True,
+    fails="raises",
 )

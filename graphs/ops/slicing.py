@@ -204,4 +204,5 @@ setitem: Op = movement(
     lambda g, key: getitem(g, key),
     prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
     broadcasts=True,
+    overwrites=(0,),
 )

@@ -224,5 +224,6 @@ nll_loss: Op = Op(
     cost=lambda x, labels, *, out: labels.size,
     family="composed",
     zero_safe=True,
+    fails="raises",
     parts=lambda x, labels: negative(mean(take_along_axis(x, expand_dims(labels, -1), axis=-1))),
 )

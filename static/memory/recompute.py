@@ -22,7 +22,6 @@ from static.memory.planner import ALIGNMENT
 from static.memory.schedule import schedule
 from static.passes.iteration_space import fused, result
 
-REPEATABLE = frozenset({"elementwise", "reduction", "movement", "linalg", "creation", "sorting", "window"})
 LONGEST = 64  # nodes that may run again for one value
 STEPS = 32  # into which the bytes that are live are divided: a walk for each is tried
 MOST = 8  # times as many nodes: with less memory a walk would do little else than repeat
@@ -211,7 +210,7 @@ def _is_repeatable(node: Node) -> bool:
     """Whether a node gives the same bits again; a sum over the blocks of a group does so only in blocks as long."""
     if node.op is fused:
         return all(output.op.family == "elementwise" for output in node.attrs["body"].outputs)
-    return node.op.family in REPEATABLE
+    return node.op.repeatable
 
 
 def _alone(value: Node) -> Node:
@@ -232,7 +231,7 @@ def _needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
     read = set(outputs)
     kept: list[Node] = []
     for node in reversed(order):
-        if node in read or (node.op is not fused and node.op.family not in REPEATABLE):
+        if node in read or (node.op is not fused and not node.op.repeatable):
             kept.append(node)
             if node.op is not result or node in read:
                 read.update(node.inputs)

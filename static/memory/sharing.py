@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
 from graphs.ops.control import part, scan_op
-from graphs.ops.elementwise import clip, logaddexp, relu, round, sigmoid, where
 from graphs.ops.movement import concat, permute_dims, reshape
-from graphs.ops.slicing import setitem
 from graphs.spec import TupleSpec
 from static.passes.iteration_space import is_view, result
-
-# Kernels that are no ufuncs, and the operands of which they have read an element before they write it.
-_READ_FIRST = {
-    relu: (0,), sigmoid: (0,), logaddexp: (0, 1), clip: (0, 1, 2), round: (0,), where: (2,), setitem: (0,),
-}  # fmt: skip
 
 
 class BufferPlace(NamedTuple):
@@ -166,9 +157,7 @@ def _read_first(node: Node) -> Sequence[int]:
     """The operands of which each element is read before the same element of the result is written, if they agree."""
     if node.op is result:
         return _read_first_in_group(node.inputs[0], node.attrs["number"])
-    kernel = node.op.kernel
-    elementwise = isinstance(kernel, np.ufunc) and kernel.signature is None  # matmul is a ufunc too, with a signature
-    return range(len(node.inputs)) if elementwise else _READ_FIRST.get(node.op, ())
+    return node.op.overwrites
 
 
 def _read_first_in_group(group: Node, number: int) -> Sequence[int]:

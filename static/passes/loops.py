@@ -15,15 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphs.ir import CONSTANT, INPUT, Graph, Node, ancestors
-from graphs.ops import elementwise
 from graphs.ops.control import part, scan_op, stacked, while_gradient_op, while_op
 from graphs.spec import TensorSpec
 from static.passes.rewrite import count_uses
 from static.rebuild import collected, rebuilt, replaced
-
-# Beside views, what may run before a loop that then makes no step: of ints these can neither fail nor warn.
-_OF_INTS = frozenset([elementwise.add, elementwise.subtract, elementwise.multiply, elementwise.negative])
-
 
 # Invariants -------------------------------------------------------------------------------------------------------
 
@@ -81,7 +76,7 @@ def _invariants(graph: Graph, outer: Iterable[Node], always: bool) -> list[Node]
 
 
 def _cannot_fail(node: Node) -> bool:
-    return node.op.family == "source" or node.op.view or (node.op in _OF_INTS and not node.spec.is_float)
+    return node.op.fails == "never" or (node.op.fails == "of floats" and not node.spec.is_float)
 
 
 def _frontier(graph: Graph, invariants: set[Node]) -> list[Node]:

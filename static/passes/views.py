@@ -33,7 +33,7 @@ from graphs import dims
 from graphs.dims import Size
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.op import Op
-from graphs.ops import elementwise, movement, reductions
+from graphs.ops import movement, reductions
 from graphs.ops.creation import full
 from graphs.ops.movement import broadcast_to
 from graphs.ops.shapes import reduced_shape
@@ -259,18 +259,6 @@ _RULES: Mapping[Op, RewriteRule] = {
 }
 
 
-_DEFINED = frozenset(
-    [
-        elementwise.add, elementwise.subtract, elementwise.multiply, elementwise.divide, elementwise.negative,
-        elementwise.abs, elementwise.sign, elementwise.square, elementwise.sqrt, elementwise.reciprocal,
-        elementwise.maximum, elementwise.minimum, elementwise.relu, elementwise.where, elementwise.equal,
-        elementwise.not_equal, elementwise.less, elementwise.less_equal, elementwise.greater,
-        elementwise.greater_equal, elementwise.logical_and, elementwise.logical_or, elementwise.logical_not,
-        elementwise.isfinite, elementwise.isnan, elementwise.isinf,
-    ]
-)  # fmt: skip
-
-
 _REPEATS = frozenset([broadcast_to, full, CONSTANT])
 
 
@@ -288,7 +276,7 @@ def _pushed(node: Node) -> Node | None:
     shape = broadcast_shapes(*(source.spec.shape for source in inputs))
     if dims.same_shape(shape, node.spec.shape):
         return Node.of(node.op, inputs, node.attrs, node.source)
-    if node.op not in _DEFINED:
+    if not node.op.exact:
         return None
     smaller = Node.of(node.op, inputs, node.attrs, node.source)
     return Node.of(broadcast_to, [smaller], {"shape": node.spec.shape}, node.source)
@@ -297,7 +285,7 @@ def _pushed(node: Node) -> Node | None:
 def _unrepeated(source: Node, reader: Node) -> Node:
     if source.op is broadcast_to:
         return source.inputs[0]
-    if not source.spec.ndim or reader.op not in _DEFINED:
+    if not source.spec.ndim or not reader.op.exact:
         return source
     value: Any = source.attrs["value"] if source.op is full else value_of(source)
     return source if value is None else number(value, source.spec.dtype, reader.source)
