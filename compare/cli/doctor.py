@@ -73,13 +73,13 @@ def _native() -> str:
     That they cannot breaks nothing: it is a backend that one asks for.
     """
     from graphs.errors import GraphError
-    from static.backends import choice
+    from static.call import backend
 
     try:
-        choice.chosen("native")
+        backend.chosen("native")
     except GraphError as error:
         return f"none here: {error}"
-    from static.backends.native.target import host
+    from static.native.target import host
 
     return f"for {host().cpu}"
 

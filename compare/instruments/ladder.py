@@ -38,7 +38,7 @@ from compare.records import breakdowns as schema
 from compare.records.job import Job
 from compare.stats import geometric_mean
 from compare.workloads.base import Case
-from static.backends.native import pool
+from static.native import pool
 from static.passes import pipeline
 
 TAPE, REPLAY, NATIVE, THREADS = "tape", "replay", "native", "threads"

@@ -31,7 +31,7 @@ from graphs.ops.creation import zeros_like
 from graphs.plain import one_line
 from graphs.spec import TensorSpec
 from static import clock
-from static.backends.choice import Backend, chosen
+from static.call.backend import Backend, chosen
 from static.call.executable import Executable, exported
 from static.codegen.binding import lay_out
 from static.convert import converted

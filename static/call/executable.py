@@ -23,8 +23,8 @@ from graphs.ir import Graph, Node
 from graphs.plain import escaped
 from graphs.spec import TensorSpec
 from static import clock, memory
-from static.backends.choice import NUMPY, Backend, chosen
 from static.call import artifact, containers
+from static.call.backend import NUMPY, Backend, chosen
 from static.call.containers import Room
 from static.codegen.binding import Binding
 from static.codegen.kernels import resolve

@@ -25,8 +25,8 @@ from graphs import tree
 from graphs.captured import Guards
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
 from graphs.spec import OfTensor, TensorSpec
-from static.backends.choice import check_options
 from static.call import policies
+from static.call.backend import check_options
 from static.call.buckets import optimal
 from static.call.compile import compile
 from static.call.containers import Reader, finder, kind

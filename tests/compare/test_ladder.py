@@ -33,8 +33,8 @@ from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.suite import jobs
 from compare.suite.settings import Cell, Settings
-from static.backends import choice
-from static.backends.native import pool
+from static.call import backend
+from static.native import pool
 from static.passes import pipeline
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed
@@ -48,7 +48,7 @@ def job(**fields):
 
 def has_native_code():
     try:
-        choice.chosen("native")
+        backend.chosen("native")
     except g.GraphError:
         return False
     return True

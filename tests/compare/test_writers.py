@@ -15,7 +15,7 @@ import pytest
 import dynamic
 from graphs.errors import ArtifactError
 from graphs.files import replacement, write_file
-from static.backends.native import cache
+from static.native import cache
 from tests.helpers.together import together
 from tests.helpers.writers import WRITERS, attempts, full_after
 

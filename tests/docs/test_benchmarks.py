@@ -25,7 +25,7 @@ from compare.errors import WorkerError
 from compare.instruments.parity import TOLERANCES
 from compare.instruments.rounding import tree_error
 from compare.run import environment
-from static.backends.native import target
+from static.native import target
 from tests.helpers.slow import mostly_slow
 
 

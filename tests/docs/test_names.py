@@ -12,7 +12,7 @@ PACKAGES = ("graphs", "static", "dynamic", "compare")
 # `Optimizer` is a pair of pure functions, and the class that keeps their state.
 TWICE = {"Node", "Mode", "Optimizer"}
 # A compiler with a language of its own: a value, a loop and a kernel of its loop IR are none of a graph's.
-OF_ITS_OWN = ROOT / "static" / "backends" / "native"
+OF_ITS_OWN = ROOT / "static" / "native"
 # Written as people write models for PyTorch, each by itself: they say `Block` and `Layer` of what is inside.
 MODELS = ROOT / "compare" / "workloads" / "models"
 # What any value may be called says neither what it is nor what it is for: no package uses these names.

@@ -18,7 +18,7 @@ from graphs.errors import (
     ShapeError,
     VerificationError,
 )
-from static.backends.native.target import NativeError
+from static.native.target import NativeError
 from tests.fuzz import graphs, tapes
 from tests.fuzz.cases import Case, case_of
 

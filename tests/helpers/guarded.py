@@ -15,7 +15,7 @@ from ctypes import c_char, c_char_p, c_uint8, c_void_p, py_object
 from pathlib import Path
 from typing import Any
 
-from static.backends.native import layouts
+from static.native import layouts
 
 SET_HANDLER = 304  # PyDataMem_SetHandler in NumPy's table of functions
 

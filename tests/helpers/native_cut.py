@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from static.backends.native import cores
+from static.native import cores
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from static.backends.native import binding, ir
-from static.backends.native.binding import StepArray
-from static.backends.native.flow import Flow, Work
-from static.backends.native.ir import (
+from static.native import binding, ir
+from static.native.binding import StepArray
+from static.native.flow import Flow, Work
+from static.native.ir import (
     Access,
     Constant,
     Fold,
@@ -32,9 +32,9 @@ from static.backends.native.ir import (
     Type,
     Value,
 )  # fmt: skip
-from static.backends.native.laid import Extent
-from static.backends.native.target import Target
-from static.backends.native.work import Refusals
+from static.native.laid import Extent
+from static.native.target import Target
+from static.native.work import Refusals
 
 Vector = np.ndarray[Any, Any]
 

@@ -25,7 +25,7 @@ from compare.gate.ending import Gate
 from compare.records import results
 from graphs.drawing.drawing import MappedBuffer, MemoryMap
 from graphs.files import write_file
-from static.backends.native import cache
+from static.native import cache
 from tests.helpers.fake_run import environment
 from tests.helpers.prices import costs
 

@@ -37,7 +37,7 @@ from compare.records.work import CallCounts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered
-from static.backends.native.cache import SWITCH
+from static.native.cache import SWITCH
 
 DYNAMIC = Mode("dynamic", readable=True)
 SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)

@@ -17,9 +17,9 @@ from compare.engines.step import Compilation, Observed, Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
 from graphs.errors import GraphError
-from static.backends import choice
-from static.backends.native import pool
+from static.call import backend
 from static.call.jit import Stats
+from static.native import pool
 
 PADDING = ("bucket", "pad")
 NATIVE = "native"
@@ -137,7 +137,7 @@ def build(arm: str, case: Case) -> GraphStep:
 def native(case: Case, threads: int = 1) -> GraphStep:
     """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
     try:
-        choice.chosen(NATIVE)
+        backend.chosen(NATIVE)
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
     options = {"backend": NATIVE, "threads": threads}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import GraphError
-from static.backends import choice
+from static.call import backend
 
 
 @pytest.fixture(autouse=True, scope="session")
 def native_code():
     try:
-        choice.chosen("native")
+        backend.chosen("native")
     except GraphError as error:
         pytest.skip(str(error))

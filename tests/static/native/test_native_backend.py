@@ -15,13 +15,13 @@ import static
 from benchmarks.programs import ROWS
 from graphs import TensorSpec
 from graphs.errors import GraphError
-from static.backends import choice
+from static.call import backend
 from static.passes import pipeline
 from tests.fuzz.graphs import everywhere
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import binding, target
+from static.native import binding, target
 from tests.helpers.native_reference import in_python
 
 SMALL_ROWS = ("tiny MLP", "chain 1e3", "RNN", "transformer T=32", "MLP")
@@ -495,7 +495,7 @@ def without_code(monkeypatch):
         raise target.NativeError("backend='native' cannot run code here: no; use backend='numpy'")
 
     monkeypatch.setattr(target, "host", refuse)
-    monkeypatch.setattr(choice, "_told", set())
+    monkeypatch.setattr(backend, "_told", set())
 
 
 @pytest.mark.usefixtures("without_code")
@@ -503,7 +503,7 @@ def test_without_native_code_native_is_an_error_and_auto_says_so_once():
     x = np.ones(2, "f4")
     with pytest.raises(GraphError, match=r"cannot run code here.*use backend='numpy'"):
         static.compile(lambda x: x + 1, x, backend="native")
-    with pytest.warns(choice.FallbackWarning, match="NumPy's kernels run instead"):
+    with pytest.warns(backend.FallbackWarning, match="NumPy's kernels run instead"):
         exe = static.compile(lambda x: x + 1, x, backend="auto")
     assert exe.backend == "numpy"
     with warnings.catch_warnings():

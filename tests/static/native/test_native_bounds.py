@@ -18,9 +18,9 @@ from graphs.spec import TensorSpec
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import recipes
-from static.backends.native.laid import LaidArray, check_bounds, row_major
-from static.backends.native.target import NativeError
+from static.native import recipes
+from static.native.laid import LaidArray, check_bounds, row_major
+from static.native.target import NativeError
 
 BOTH = pytest.mark.parametrize("backend", ["native", "auto"])
 F8 = np.dtype("f8")
@@ -61,7 +61,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_does_not_fit_is_refused_by_every_backend(name):
-    for backend in static.backends.choice.NAMES:
+    for backend in static.call.backend.NAMES:
         with pytest.raises(ShapeError, match=rf"^{name}: .*test_native_bounds.py"):
             static.compile(CALLS[name], WIDE, backend=backend)(WIDE)
     with pytest.raises(ShapeError, match=f"^{name}: "):

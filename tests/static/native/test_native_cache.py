@@ -14,14 +14,14 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import cache, link
-from static.backends.native.target import Target, host
+from static.native import cache, link
+from static.native.target import Target, host
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kernels are kept where owners of files are known")
 HERE = Target("here", "")
 CODE = """
 import numpy as np, static
-from static.backends.native import link
+from static.native import link
 made = []
 compiled = link.compiled
 link.compiled = lambda *args: made.append(1) or compiled(*args)

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import layouts
-from static.backends.native.target import NativeError
+from static.native import layouts
+from static.native.target import NativeError
 
 ARRAYS = [np.zeros(()), np.ones((3, 4), "f4")[::2], np.asfortranarray(np.ones((2, 3, 4))), np.zeros((0, 5), np.int64)]
 

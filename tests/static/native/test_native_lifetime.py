@@ -15,7 +15,7 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import cache, link, target
+from static.native import cache, link, target
 
 X = np.arange(37, dtype="f4")
 

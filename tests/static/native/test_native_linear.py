@@ -16,7 +16,7 @@ from tests.helpers.slow import mostly_slow
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import grouping
+from static.native import grouping
 
 NODES = 600
 GROWTH = 2.3  # of lines, where nodes double: quadratic are 4

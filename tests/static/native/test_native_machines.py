@@ -11,8 +11,8 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import binding, cache, groups, show
-from static.backends.native.target import AVX2
+from static.native import binding, cache, groups, show
+from static.native.target import AVX2
 from tests.helpers.slow import mostly_slow
 
 

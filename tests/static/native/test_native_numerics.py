@@ -8,7 +8,7 @@ import pytest
 import graphs as g
 import static
 from graphs import op as registry
-from static.backends.native.functions import NATIVE
+from static.native.functions import NATIVE
 from tests.helpers.specials import differences, pairs
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")

@@ -13,9 +13,9 @@ from graphs.errors import OutOfRangeError
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import link
-from static.backends.native.picking import Flattening, Picking
-from static.backends.native.target import AVX2, AVX512, NEON
+from static.native import link
+from static.native.picking import Flattening, Picking
+from static.native.target import AVX2, AVX512, NEON
 from tests.helpers.native_cut import everything_cut
 from tests.helpers.native_reference import in_python
 from tests.helpers.slow import examples

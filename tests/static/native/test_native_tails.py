@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import cache, link
-from static.backends.native.ir import LANES, LoopBuilder, cast
-from static.backends.native.target import AVX2, AVX512, TARGETS, _tried, host
+from static.native import cache, link
+from static.native.ir import LANES, LoopBuilder, cast
+from static.native.target import AVX2, AVX512, TARGETS, _tried, host
 from tests.helpers import native_reference
 
 INTEGERS = ("u1", "i2", "i4", "i8")

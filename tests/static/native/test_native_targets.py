@@ -11,9 +11,9 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import link
-from static.backends.native.products import Matrix, Product, Turn, tile
-from static.backends.native.target import AVX2, AVX512, NEON, SWITCH, NativeError, host
+from static.native import link
+from static.native.products import Matrix, Product, Turn, tile
+from static.native.target import AVX2, AVX512, NEON, SWITCH, NativeError, host
 from tests.helpers.slow import mostly_slow
 
 TARGETS = {"AVX2": AVX2, "AVX-512": AVX512, "NEON": NEON}

@@ -23,8 +23,8 @@ from graphs.errors import GraphError
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from graphs.testing import samples
-from static.backends.native import cache, cores, pool, show
-from static.backends.native.target import host
+from static.native import cache, cores, pool, show
+from static.native.target import host
 from tests.helpers.native_cut import everything_cut
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import examples, mostly_slow

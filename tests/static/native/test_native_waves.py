@@ -15,11 +15,11 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.backends.native import binding, cores, flow, pool
-from static.backends.native.flow import Flow
-from static.backends.native.laid import Extent
-from static.backends.native.products import Product
-from static.backends.native.target import host
+from static.native import binding, cores, flow, pool
+from static.native.flow import Flow
+from static.native.laid import Extent
+from static.native.products import Product
+from static.native.target import host
 from tests.helpers.native_reference import in_python
 from tests.helpers.slow import mostly_slow
 from tests.static.native.test_native_ops import EFFECTS, OPS, samples, summed, together

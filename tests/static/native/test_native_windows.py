@@ -18,10 +18,10 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 from graphs.ops import pooling
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.windows import counts
-from static.backends.native import cache, link, products
-from static.backends.native.convolutions import Convolution
-from static.backends.native.target import AVX2, AVX512, NEON
-from static.backends.native.weight_gradients import WeightGradient
+from static.native import cache, link, products
+from static.native.convolutions import Convolution
+from static.native.target import AVX2, AVX512, NEON
+from static.native.weight_gradients import WeightGradient
 from tests.helpers.native_cut import everything_cut
 from tests.helpers.native_reference import in_python
 from tests.helpers.slow import examples

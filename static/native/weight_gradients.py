@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphs.ops.windows import Window
-from static.backends.native import functions
-from static.backends.native.convolutions import Sliding, Spread, Strides, Terms, sliding
-from static.backends.native.flow import Work
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
-from static.backends.native.laid import Extent, LaidArray, row_major
-from static.backends.native.products import LONGEST, ROWS, tile, turn
-from static.backends.native.target import Target
+from static.native import functions
+from static.native.convolutions import Sliding, Spread, Strides, Terms, sliding
+from static.native.flow import Work
+from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
+from static.native.laid import Extent, LaidArray, row_major
+from static.native.products import LONGEST, ROWS, tile, turn
+from static.native.target import Target
 
 MOST_ROWS = 36  # of windows that are written out: several tiles for each channel, so that none is cut short
 

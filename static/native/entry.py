@@ -7,8 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from static.backends.native.drivers import INT, LONG, NULL, POINTER, FunctionWriter, number, run_calls
-from static.backends.native.layouts import (
+from static.native.drivers import INT, LONG, NULL, POINTER, FunctionWriter, number, run_calls
+from static.native.layouts import (
     ALIGNED,
     INTERRUPTED,
     ROW_MAJOR,

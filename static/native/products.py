@@ -18,9 +18,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
-from static.backends.native.laid import Extent
-from static.backends.native.target import Target
+from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
+from static.native.laid import Extent
+from static.native.target import Target
 
 LONGEST, PANEL = 256, 96 << 8  # of k in one go, and bytes of a panel of the right matrix: a first-level cache holds it
 ROWS, VECTORS = 16, 4  # of a tile at most

@@ -22,18 +22,18 @@ from graphs.errors import ShapeError
 from graphs.ir import Graph, Node
 from graphs.spec import describe
 from static import memory
-from static.backends.native import flow, layouts, link, pool
-from static.backends.native import work as control
-from static.backends.native.cores import Cores
-from static.backends.native.flow import Location, Work
-from static.backends.native.program import Segment, inner_of, is_one_segment
-from static.backends.native.target import Target, host
-from static.backends.native.work import Frame, Refusals, WorkCollector
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
 from static.codegen.kernels import Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT
+from static.native import flow, layouts, link, pool
+from static.native import work as control
+from static.native.cores import Cores
+from static.native.flow import Location, Work
+from static.native.program import Segment, inner_of, is_one_segment
+from static.native.target import Target, host
+from static.native.work import Frame, Refusals, WorkCollector
 
 
 def bind(

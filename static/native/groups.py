@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native import functions, ir
-from static.backends.native.ir import (
+from static.native import functions, ir
+from static.native.ir import (
     LANES,
     Access,
     Constant,
@@ -35,8 +35,8 @@ from static.backends.native.ir import (
     Value,
     shifted,
 )
-from static.backends.native.laid import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
-from static.backends.native.target import Target
+from static.native.laid import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
+from static.native.target import Target
 
 ROWS = 2  # that run side by side
 SHORT, FEW = 1024, 32  # elements of a row, and steps, up to which they do: it saves less of more, and takes more code

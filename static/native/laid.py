@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native.flow import Location, Work
-from static.backends.native.target import NativeError
+from static.native.flow import Location, Work
+from static.native.target import NativeError
 
 
 class LaidArray(NamedTuple):

@@ -17,8 +17,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from static.backends.native.flow import ATTEND, COUNT, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
-from static.backends.native.layouts import (
+from static.native.flow import ATTEND, COUNT, DECIDING, LISTS, PARALLEL, SWITCH, WHILE
+from static.native.layouts import (
     INTERRUPTED,
     KERNEL,
     MOST_LISTS,

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.ops.special import ONE_IN_SINGLE, P_SINGLE, Q_SINGLE
-from static.backends.native.ir import LoopBuilder, Type, Value, Write, cast, maximum, minimum, operation, test
+from static.native.ir import LoopBuilder, Type, Value, Write, cast, maximum, minimum, operation, test
 
 _LARGE = 104.0  # exp of more is infinite, of less 0, in float32 after rounding
 _MAGIC = 12582912.0  # 1.5 * 2**23: a float32 added to it is rounded to an integer, which its last bits are

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native import layouts
+from static.native import layouts
 
 Location = tuple[int, int]
 Work = list[tuple[Any, list[Location]]]

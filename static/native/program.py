@@ -23,15 +23,15 @@ from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
 from graphs.spec import TupleSpec
 from static import clock
-from static.backends.native.flow import DECIDING
-from static.backends.native.functions import ANY, WIDTHS, dtype_of
-from static.backends.native.grouping import group
-from static.backends.native.picking import is_picked
-from static.backends.native.pooling import is_pooled
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule, schedule
 from static.memory.sharing import writer
+from static.native.flow import DECIDING
+from static.native.functions import ANY, WIDTHS, dtype_of
+from static.native.grouping import group
+from static.native.picking import is_picked
+from static.native.pooling import is_pooled
 from static.passes import pipeline
 from static.passes.iteration_space import fused
 

@@ -17,9 +17,9 @@ import numpy as np
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.indexing import add_along_axis, flat_index, scatter, scatter_add, take, take_along_axis
-from static.backends.native import functions
-from static.backends.native.flow import Work
-from static.backends.native.ir import (
+from static.native import functions
+from static.native.flow import Work
+from static.native.ir import (
     COUNTER,
     LANES,
     Access,
@@ -32,8 +32,8 @@ from static.backends.native.ir import (
     cast,
     test,
 )
-from static.backends.native.laid import ArrayLayout, Extent, LaidArray, broadcast, runs
-from static.backends.native.target import Target
+from static.native.laid import ArrayLayout, Extent, LaidArray, broadcast, runs
+from static.native.target import Target
 
 TAKING, ADDING, ALONG = (take, take_along_axis), (scatter_add, add_along_axis), (take_along_axis, add_along_axis)
 WIDE = LANES // 2  # positions that are flattened side by side: int64 takes twice the registers of float32

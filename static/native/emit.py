@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from static.backends.native.ir import (
+from static.native.ir import (
     Access,
     Constant,
     Fold,
@@ -26,7 +26,7 @@ from static.backends.native.ir import (
     Type,
     Value,
 )
-from static.backends.native.target import Target
+from static.native.target import Target
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _CALLS = {"fma", "sqrt", "abs", "floor", "ceil", "trunc", "rint", "copysign"}
@@ -218,8 +218,8 @@ class _FunctionText:
         self.names[node] = value
 
     def _joined(self, name: str, low: Value, high: Value) -> str:
-        from static.backends.native import ir
-        from static.backends.native.ir import LoopBuilder
+        from static.native import ir
+        from static.native.ir import LoopBuilder
 
         builder = LoopBuilder(())
         joined = ir.JOINS[name](builder, low, high)

@@ -21,12 +21,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphs.ops.windows import Window
-from static.backends.native import functions
-from static.backends.native.flow import Work
-from static.backends.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type
-from static.backends.native.laid import Extent, LaidArray, row_major
-from static.backends.native.products import Matrix, Product, ProductLoops, Term
-from static.backends.native.target import Target
+from static.native import functions
+from static.native.flow import Work
+from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type
+from static.native.laid import Extent, LaidArray, row_major
+from static.native.products import Matrix, Product, ProductLoops, Term
+from static.native.target import Target
 
 
 class Convolution(NamedTuple):

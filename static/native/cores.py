@@ -22,19 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from static.backends.native import flow
-from static.backends.native.convolutions import Convolution
-from static.backends.native.flow import Flow, Location, Work
-from static.backends.native.groups import WIDE, Group
-from static.backends.native.ir import LANES
-from static.backends.native.laid import ArrayLayout, Extent, GroupStep
-from static.backends.native.layouts import MOST_LISTS
-from static.backends.native.picking import Flattening, Picking
-from static.backends.native.pool import Pool
-from static.backends.native.pooling import Pooling
-from static.backends.native.products import Product, Turn
-from static.backends.native.target import Target
-from static.backends.native.weight_gradients import WeightGradient
+from static.native import flow
+from static.native.convolutions import Convolution
+from static.native.flow import Flow, Location, Work
+from static.native.groups import WIDE, Group
+from static.native.ir import LANES
+from static.native.laid import ArrayLayout, Extent, GroupStep
+from static.native.layouts import MOST_LISTS
+from static.native.picking import Flattening, Picking
+from static.native.pool import Pool
+from static.native.pooling import Pooling
+from static.native.products import Product, Turn
+from static.native.target import Target
+from static.native.weight_gradients import WeightGradient
 
 CHUNK, MOST = 1 << 13, 64  # elements of a chunk that has sums of its own, at least, and how many there are, at most
 SUMMED = 4 * CHUNK  # elements of a group from which on there are such chunks

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from graphs.ir import Node
 from graphs.ops.windows import Window
-from static.backends.native import functions
-from static.backends.native.flow import Work
-from static.backends.native.ir import (
+from static.native import functions
+from static.native.flow import Work
+from static.native.ir import (
     LANES,
     Access,
     Index,
@@ -30,8 +30,8 @@ from static.backends.native.ir import (
     shifted,
     test,
 )
-from static.backends.native.laid import ArrayLayout, Extent, LaidArray
-from static.backends.native.target import Target
+from static.native.laid import ArrayLayout, Extent, LaidArray
+from static.native.target import Target
 
 MOST = 100  # taps that are written out, at all edges together
 NO_TAP = 255

@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from static.backends.native import cache, emit, flow
-from static.backends.native.target import Target, lock
+from static.native import cache, emit, flow
+from static.native.target import Target, lock
 
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
 
@@ -103,7 +103,7 @@ def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, Machine
     """The functions of a module of this package, which is imported only to compile it."""
 
     def write() -> str:
-        text: str = importlib.import_module(f"static.backends.native.{name}").module()
+        text: str = importlib.import_module(f"static.native.{name}").module()
         return text
 
     with lock:

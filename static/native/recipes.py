@@ -16,13 +16,13 @@ from graphs.ops.indexing import flat_index, scatter
 from graphs.ops.movement import concat, reshape
 from graphs.ops.slicing import place
 from graphs.spec import TensorSpec
-from static.backends.native import convolutions, functions, grouping, picking, pooling, weight_gradients
-from static.backends.native.flow import Location, Work
-from static.backends.native.groups import Group
-from static.backends.native.laid import ArrayLayout, GroupStep, LaidArray, broadcast, runs
-from static.backends.native.products import Matrix, Product, Turn
-from static.backends.native.target import NativeError
 from static.codegen.kernels import resolve
+from static.native import convolutions, functions, grouping, picking, pooling, weight_gradients
+from static.native.flow import Location, Work
+from static.native.groups import Group
+from static.native.laid import ArrayLayout, GroupStep, LaidArray, broadcast, runs
+from static.native.products import Matrix, Product, Turn
+from static.native.target import NativeError
 from static.passes.iteration_space import fused, is_view
 
 

@@ -17,7 +17,7 @@ import threading
 from typing import NamedTuple
 
 from graphs.errors import GraphError
-from static.backends.native import cache
+from static.native import cache
 
 lock = threading.RLock()
 """LLVM is used by one thread at a time, and by none while the process forks: a child would wait for ever for a lock."""
@@ -27,7 +27,7 @@ if hasattr(os, "register_at_fork"):
 SWITCH = "GRAPHDUEL_NATIVE_TARGET"
 PROBE = """
 import sys
-from static.backends.native import link, target
+from static.native import link, target
 link.probe(target.Target(*sys.argv[1:]))
 """
 

@@ -22,7 +22,7 @@ from graphs import dims
 from graphs.dims import Shape
 from graphs.ir import CONSTANT, INPUT, Graph, Node
 from graphs.ops import movement
-from static.backends.native import functions
+from static.native import functions
 from static.passes.iteration_space import Position, aligned, fused, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt

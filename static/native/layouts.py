@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from static.backends.native.target import NativeError
+from static.native.target import NativeError
 
 ROW_MAJOR, ALIGNED = 0x0001, 0x0100  # NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_ALIGNED, among the flags of an array
 ABI, EMPTY = 0, 184  # PyArray_GetNDArrayCVersion and PyArray_Empty: their numbers in NumPy's table of functions

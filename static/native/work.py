@@ -30,17 +30,17 @@ from graphs.ops.control import part, scan_op, switch_op, while_op
 from graphs.ops.indexing import outside
 from graphs.ops.linalg import matmul
 from static import memory
-from static.backends.native import layouts, recipes
-from static.backends.native.cores import Cores
-from static.backends.native.flow import Flow, Location, Work, further
-from static.backends.native.functions import dtype_of
-from static.backends.native.laid import LaidArray, check_bounds, row_major
-from static.backends.native.picking import Flattening, Picking
-from static.backends.native.products import Product
-from static.backends.native.program import natives
-from static.backends.native.target import NativeError
 from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph
+from static.native import layouts, recipes
+from static.native.cores import Cores
+from static.native.flow import Flow, Location, Work, further
+from static.native.functions import dtype_of
+from static.native.laid import LaidArray, check_bounds, row_major
+from static.native.picking import Flattening, Picking
+from static.native.products import Product
+from static.native.program import natives
+from static.native.target import NativeError
 from static.passes.iteration_space import fused, result
 
 Start = Callable[[Node], Location]

@@ -18,9 +18,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from static.backends.native import cache, layouts, link
-from static.backends.native.layouts import KERNEL, PoolState
-from static.backends.native.target import Target
+from static.native import cache, layouts, link
+from static.native.layouts import KERNEL, PoolState
+from static.native.target import Target
 
 NAME = "graphduel"  # of the threads
 TIMES = 50  # that sharing work is measured

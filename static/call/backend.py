@@ -74,8 +74,8 @@ def chosen(name: str, threads: int | str = 1) -> Backend:
 
 
 def _native(threads: int | str) -> Backend:
-    from static.backends.native import binding as native
-    from static.backends.native import layouts, pool, program, show, target
+    from static.native import binding as native
+    from static.native import layouts, pool, program, show, target
 
     target.host()
     layouts.checked()

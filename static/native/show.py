@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from static.backends.native import link
-from static.backends.native.ir import Access, Constant, Fold, LaneOp, Load, Loop, LoopKernel, Statement, Store, Value
-from static.backends.native.target import Target, host
+from static.native import link
+from static.native.ir import Access, Constant, Fold, LaneOp, Load, Loop, LoopKernel, Statement, Store, Value
+from static.native.target import Target, host
 
 
 class ShownKernel:
