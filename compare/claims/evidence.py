@@ -13,7 +13,7 @@ from typing import Any
 
 from compare.engines import Engine
 from compare.engines.framework import PADDED
-from compare.records.cells import Compilations, CompiledArm, Memory, Parity, Time
+from compare.records.cells import Compilations, CompiledArm, Memory, Parity, Time, admitted
 from compare.records.record import DYNAMIC, Cell, Failure, OfArms, OfCell, Record, Records, grouped, of
 from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_ratio_interval
 
@@ -105,7 +105,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
 
     With `wrong` that of arms which disagree is there as well, where they were timed all the same.
     """
-    right = admitted(records)
+    right = right_arms(records)
 
     def usable(record: OfArms) -> dict[str, Any]:
         rows = record.arms.items()
@@ -142,7 +142,7 @@ def _is_cold(record: OfArms) -> bool:
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
     """One sentence for each arm that was tried and does not count, with the reason."""
-    right, sentences = admitted(records), set[str]()
+    right, sentences = right_arms(records), set[str]()
     for record in of(records, kind):
         for arm, measured in record.arms.items():
             name = f"{record.cell.title}, {arm}"
@@ -174,14 +174,11 @@ def first_run(measured: Any) -> Sequence[float]:
     return (measured.build + (sum(call.seconds for call in stream) if stream else measured.first),)
 
 
-def admitted(records: Records) -> set[tuple[Cell, str]]:
+def right_arms(records: Records) -> set[tuple[Cell, str]]:
     """The cells and arms for which every record that compared them says ok: only these count."""
-    verdicts: dict[tuple[Cell, str], bool] = {}
-    compared = (*of(records, Parity), *(record for record in of(records, Memory) if record.checked))
-    for record in compared:
-        for arm, checked in record.arms.items():
-            verdicts[record.cell, arm] = verdicts.get((record.cell, arm), True) and checked.status == "ok"
-    return {place for place, ok in verdicts.items() if ok}
+    compared = [*of(records, Parity), *(record for record in of(records, Memory) if record.checked)]
+    groups = grouped(compared, lambda record: record.cell).items()
+    return {(cell, arm) for cell, group in groups for arm in admitted(group).arms}
 
 
 def canonical(record: OfArms) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar, get_args
 
 from compare import workloads
 from compare.claims.base import Effect, Label, Regime, Side, judged
-from compare.claims.evidence import Evidence, Read, admitted
+from compare.claims.evidence import Evidence, Read, right_arms
 from compare.errors import UnknownNameError
 from compare.records.cells import Memory
 from compare.records.record import Cell, Records, grouped, of
@@ -65,7 +65,7 @@ class StepCounts:
 
 def places(records: Records) -> dict[Cell, StepCounts]:
     """Where each cell belongs whose bytes were counted, by the dynamic engine."""
-    right = admitted(records)
+    right = right_arms(records)
     counts: dict[Cell, StepCounts] = {}
     for record in of(records, Memory):
         row = record.arms.get(record.base)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.instruments.watch import ARMS as LEDGERS
 from compare.own.question import REPEATS, Question
 from compare.own.verdict import verdict
+from compare.records import cells
 from compare.records.breakdowns import Ledger, SourceLines
 from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Time
 from compare.records.job import Job
@@ -58,7 +58,7 @@ def timed(
     An arm that was refused, that reached its limit, or that cost a process its life is not asked again. None is where
     the base is not right itself. What is known is told after each process. The reporter expects some jobs already.
     """
-    right, answers = admitted(question, first), list[Record]()
+    right, answers, lost = admitted(question, first), list[Record](), set[str]()
     for words in _first_calls(question, first):
         reporter.notice(words)
     processes, jobs = _processes(question, source), planned(question, right, source)
@@ -70,9 +70,9 @@ def timed(
     for process in processes:
         for arms in question.groups(right):
             answer = execute(question.time_job(arms, process, source))
-            dropped = refused(question, answer, arms, cut=True)
-            right = [arm for arm in right if arm not in dropped and question.base not in dropped]
             answers += answer
+            lost |= _lost(answer, arms)
+            right = [arm for arm in admitted(question, [*first, *answers]) if not lost & {arm, question.base}]
             ran += 1
         for words in _so_far(question, [*first, *answers], process - COLD, question.processes):
             reporter.notice(words)
@@ -81,31 +81,18 @@ def timed(
     return [*answers, *(record for job in further for record in execute(job))]
 
 
-def admitted(question: Question, first: Records) -> list[str]:
-    """The arms that the first look lets through, also those that were ended at a limit: what they compiled is kept."""
-    dropped = refused(question, first, question.arms, cut=False)
-    return [] if question.base in dropped else [arm for arm in question.arms if arm not in dropped]
+def admitted(question: Question, answers: Records) -> list[str]:
+    """The arms that the gate lets through, and those whose process has told nothing of them."""
+    compared = [*of(answers, Parity), *of(answers, Time)]
+    gate = cells.admitted(compared, question.mode(question.base), wrong=question.adapter.costly)
+    return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
 
 
-def refused(question: Question, answer: Records, arms: Sequence[str], *, cut: bool) -> set[str]:
-    """Of these arms, those that were refused, and with `cut` those that reached their limit.
-
-    Of a process that was lost it is the arm that it names, or the last.
-    """
-    times = of(answer, Time)
-    lost = of(answer, Failure) if not times else []
-    if lost:
-        named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in lost)}
-        return named or set(arms[1:][-1:] or arms)
-    ended = {mode for time in times for mode, row in time.arms.items() if not row.whole}
-    rows = [row for record in (*of(answer, Parity), *times) for row in record.arms.items()]
-    timed_all_the_same = "disagree" if question.adapter.costly else "ok"
-    bad = {
-        mode
-        for mode, row in rows
-        if row.status != "ok" and (row.status != timed_all_the_same or mode == question.mode(question.base))
-    } - (set() if cut else ended)
-    return {arm for arm in arms if question.mode(arm) in bad | (ended if cut else set())}
+def _lost(answer: Records, arms: Sequence[str]) -> set[str]:
+    """Of a process that was lost, the arm that it names, or the last."""
+    failures = of(answer, Failure) if not of(answer, Time) else []
+    named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in failures)}
+    return named or set((arms[1:][-1:] or arms) if failures else ())
 
 
 def _further(question: Question, source: str, first: Records, right: Sequence[str]) -> list[Job]:
@@ -161,8 +148,8 @@ def merged(records: Records) -> Iterator[Record]:
 
     A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
     """
-    together = {kind: _together(of(records, kind)) for kind in TOGETHER}
-    gate = together[Parity]
+    together = {kind: replace(some[0], arms=cells.together(some)) for kind in TOGETHER if (some := of(records, kind))}
+    gate = together.get(Parity)
     rows = {} if gate is None else {mode: row for mode, row in gate.arms.items() if row.status != "ok"}
     bad = {mode: Arm(row.status, row.reason) for mode, row in rows.items()}
     for told in records:
@@ -176,13 +163,3 @@ def merged(records: Records) -> Iterator[Record]:
             record = replace(record, arms={**record.arms, **others})
         if record is not None and not isinstance(record, FunctionLook):
             yield record
-
-
-def _together(records: Sequence[OfArms]) -> OfArms | None:
-    """One record with the arms of all; none of none."""
-    rows: dict[str, Arm] = {}
-    for record in records:
-        for arm, row in record.arms.items():
-            if arm not in rows or row.status != "ok" or rows[arm].status == FunctionRunnable.cut:
-                rows[arm] = row
-    return replace(records[0], arms=rows) if records else None

@@ -1,12 +1,16 @@
-"""What is measured of the arms of a cell: whether they agree, their times, their bytes and their compilations."""
+"""What is measured of the arms of a cell: whether they agree, their times, their bytes and their compilations.
+
+And which of them may be timed, by what the records of a cell say (`admitted`).
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from compare.records.record import Arm, Block, OfArms, Seconds
+from compare.records.record import Arm, Block, OfArms, Seconds, of
 
 
 class ParityArm(Arm):
@@ -158,3 +162,47 @@ class Compilations(OfArms, tag="compilations"):
     conditioning: float = 0.0
     gradients: str = ""
     undifferentiated: str = ""
+
+
+class Admission(NamedTuple):
+    """Which arms of a cell may be timed, and the row of each that may not.
+
+    `ended` are those whose last first epoch with compiled code on the disk came to its limit: the next one will, too.
+    """
+
+    arms: tuple[str, ...]
+    refused: dict[str, Arm]
+    ended: frozenset[str]
+
+
+def admitted(records: Sequence[OfArms], base: str | None = None, *, wrong: bool = False) -> Admission:
+    """May an arm be timed? Where no record of a cell calls it wrong, and none is where its `base` is not right.
+
+    With `wrong` also one that disagrees, but for the base. One that came to its limit with no compiled code on the disk
+    is not refused: what it has compiled by then is kept, so that it may come through.
+    """
+    rows = together(records)
+    calls = {arm: (row.whole, time.cache) for time in of(records, Time) for arm, row in time.arms.items()}
+    cold = {arm for arm, (whole, cache) in calls.items() if not whole and cache == "cold"}
+    passes = {"ok", "disagree"} if wrong else {"ok"}
+    refused = {
+        arm: row
+        for arm, row in rows.items()
+        if arm not in cold and row.status not in (passes if arm != base else {"ok"})
+    }
+    is_right = base is None or (base in rows and base not in refused)
+    arms = tuple(arm for arm in rows if arm not in refused) if is_right else ()
+    return Admission(arms, refused, frozenset(arm for arm, (whole, _) in calls.items() if not whole) - cold)
+
+
+def together(records: Sequence[OfArms]) -> dict[str, Arm]:
+    """The row of each arm that stands for those of all records: that of one which is not right, if there is any.
+
+    An arm that came to its limit counts as unsupported; coming through later, it came through.
+    """
+    rows: dict[str, Arm] = {}
+    for record in records:
+        for arm, row in record.arms.items():
+            if arm not in rows or row.status != "ok" or rows[arm].status == "unsupported":
+                rows[arm] = row
+    return rows

@@ -13,7 +13,7 @@ from compare import workloads
 from compare.engines import Engine, heap, named
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
-from compare.records.cells import Parity, Time, TimeArm
+from compare.records.cells import Admission, Parity, Time, admitted
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, of
 from compare.run.runner import Runner, Wanted
@@ -202,11 +202,12 @@ def folder(directory: Path, arm: str, what: object) -> Path:
 
 def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
     """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
-    records = runner.journal.records
-    if job.name in runner.journal.done or not worthwhile(records, job):
+    if job.name in runner.journal.done:
         return None
-    if is_model(job.workload) and job.process != COLD and not _right(records, job):
-        job = replace(job, arms=job.arms[:1])  # what was not shown right is not timed
+    if job.claim is None and job.process != COLD and not worthwhile(runner.journal.records, job):
+        if not is_model(job.workload) or job.process != COLD + 1:
+            return None
+        job = replace(job, arms=job.arms[:1])  # of a model the next process times the eager arm all the same
     return without_code(directory, job), {}
 
 
@@ -218,27 +219,20 @@ def without_code(directory: Path, job: Job) -> Job:
 
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
-    """Whether the cold process showed an arm of a job right, beside the eager one if there are others.
-
-    Of a model the next process is, too: it times the eager arm.
-    """
-    always = (COLD, COLD + 1) if is_model(job.workload) else (COLD,)
-    return job.claim is not None or job.process in always or _right(records, job)
-
-
-def _right(records: Iterable[Record], job: Job) -> bool:
-    return any(row.status == "ok" for row in rows(records, job, COLD))
+    """Whether the earlier processes showed an arm of a job right, beside the eager one if there are others."""
+    return not _compiled(job).isdisjoint(_admission(records, job).arms)
 
 
 def ended(records: Iterable[Record], job: Job) -> bool:
-    """Whether the first process that met compiled code came through no first epoch: the next will not either."""
-    first = rows(records, job, COLD + 1)
-    return bool(first) and not any(row.whole for row in first)
+    """Whether a process that met compiled code came through no first epoch: the next will not either."""
+    return _compiled(job) <= _admission(records, job).ended
 
 
-def rows(records: Iterable[Record], job: Job, process: int) -> list[TimeArm]:
-    """What another process of a job tells of its arms, but for the eager one if there are others."""
-    name = replace(job, process=process).name
-    return [
-        r.arms[arm] for r in of(records, Time) if r.job == name for arm in job.arms[1:] or job.arms if arm in r.arms
-    ]
+def _compiled(job: Job) -> frozenset[str]:
+    """The arms of a job but for the eager one if there are others."""
+    return frozenset(job.arms[1:] or job.arms)
+
+
+def _admission(records: Iterable[Record], job: Job) -> Admission:
+    """What the processes of a job's arms say of them."""
+    return admitted([record for record in of(records, Time) if (record.cell, record.arm) == (job.cell, job.arm)])

@@ -7,7 +7,7 @@ Between the stages of a run all jobs are waited for: nothing is timed before the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from math import inf
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
 from compare.records import journal, results
-from compare.records.cells import Parity, ParityArm
+from compare.records.cells import Parity, admitted
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
@@ -161,37 +161,26 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
     with runner.side_by_side(MOST_AT_ONCE) as several:
         several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
-    runner.jobs(admitted(records, job) for job in timings)
+    runner.jobs(gated(records, job) for job in timings)
     runner.jobs((job, {}) for job in tables)
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
         runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
     with runner.side_by_side(MOST_AT_ONCE) as several:
-        several.jobs(admitted(records, job) for job in memories)
+        several.jobs(gated(records, job) for job in memories)
         several.jobs((job, {}) for job in counts)
-    runner.jobs(admitted(records, job) for job in closer)
+    runner.jobs(gated(records, job) for job in closer)
 
 
-def admitted(records: Iterable[Record], job: Job) -> Wanted | None:
+def gated(records: Iterable[Record], job: Job) -> Wanted | None:
     """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any.
 
     Frameworks have gates of the same cell, with arms of their own: in a run that goes on they stand behind ours.
     """
-    gates = [record for record in of(records, Parity) if record.cell == job.cell and DYNAMIC in record.arms]
-    arms, refused = sorted_out(gates[-1].arms if gates else {})
-    wanted = tuple(arm for arm in arms if not job.arms or arm in job.arms)
-    return (replace(job, arms=wanted), refused) if wanted else None
-
-
-def sorted_out(rows: Mapping[str, ParityArm]) -> tuple[tuple[str, ...], dict[str, Arm]]:
-    """The arms of a parity record that may be measured, and a row for each that may not, with the reason.
-
-    None may be when there is no gate, or the dynamic engine, the reference of every ratio, is not right itself.
-    """
-    if DYNAMIC not in rows or rows[DYNAMIC].status != "ok":
-        return (), {}
-    refused = {arm: Arm(row.status, row.reason) for arm, row in rows.items() if row.status != "ok"}
-    return tuple(arm for arm in rows if arm not in refused), refused
+    gate = admitted([record for record in of(records, Parity) if record.cell == job.cell and not record.eager], DYNAMIC)
+    wanted = tuple(arm for arm in gate.arms if not job.arms or arm in job.arms)
+    rows = {arm: Arm(row.status, row.reason) for arm, row in gate.refused.items()}
+    return (replace(job, arms=wanted), rows) if wanted else None
 
 
 def _sharpening(
@@ -208,7 +197,7 @@ def _sharpening(
             return
         job = jobs.time_job(cell, settings, process, len(chosen))
         runner.reporter.pace.expect([job])
-        yield admitted(runner.journal.records, job)
+        yield gated(runner.journal.records, job)
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:

@@ -7,13 +7,16 @@ import pytest
 from compare import workloads
 from compare.claims import regimes
 from compare.claims.c5_memory.rule import held
-from compare.claims.evidence import Evidence, admitted
+from compare.claims.evidence import Evidence, right_arms
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, thin
 from compare.instruments.memory import measure_arm
 from compare.instruments.time import measure as timing
+from compare.own import stages
+from compare.own.question import Question
+from compare.records.cells import Parity, Time, TimeArm, admitted
 from compare.records.job import Budget, Job
-from compare.records.record import Cell
+from compare.records.record import Cell, Failure, JobName
 from compare.suite import jobs
 from compare.suite.settings import PRESETS, Settings
 from tests.helpers.claim_records import memory as memory_records
@@ -87,7 +90,46 @@ def test_counts_are_the_same_together_in_one_process_and_each_alone(name):
         assert (row.status, row.resident_growth, row.nodes) == ("ok", 0, alone.nodes)
         assert row.classes["structure"] == alone.classes["structure"]
         assert held(row)[0] == pytest.approx(held(alone)[0], rel=0.02)  # a few objects of Python live otherwise
-    assert admitted([together]) == {(Cell(name, "small"), arm) for arm in together.arms}
+    assert right_arms([together]) == {(Cell(name, "small"), arm) for arm in together.arms}
+
+
+def row(status, whole=True):
+    return TimeArm(status, None, whole=whole)
+
+
+def times(process, cache=None, **arms):
+    return Time("f", "given", arms, process=process, cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("records", "wrong", "arms", "refused", "ended"),
+    [
+        ([times(0, base=row("ok"), a=row("ok"), b=row("disagree"))], False, "base a", "b", ""),
+        ([times(0, base=row("ok"), a=row("disagree"), b=row("failed"))], True, "base a", "b", ""),
+        ([times(0, base=row("disagree"), a=row("ok"))], True, "", "base", ""),
+        ([times(0, a=row("ok"))], False, "", "", ""),
+        ([times(0, base=row("ok"), a=row("ok")), times(1, base=row("ok"), a=row("failed"))], False, "base", "a", ""),
+        ([times(0, base=row("ok"), a=row("failed")), times(1, a=row("ok"))], False, "base", "a", ""),
+        # at its limit: first with no compiled code on the disk, then with what it has left there
+        ([times(0, "cold", base=row("ok"), a=row("unsupported", False))], False, "base a", "", ""),
+        ([times(1, "warm", base=row("ok"), a=row("unsupported", False))], False, "base", "a", "a"),
+        ([times(0, "cold", base=row("ok"), a=row("ok", False)), times(1, "warm", a=row("ok", False))],
+         False, "base a", "", "a"),
+        ([times(0, "cold", base=row("ok"), a=row("unsupported", False)), times(1, "warm", a=row("ok"))],
+         False, "base a", "", ""),
+    ],
+)  # fmt: skip
+def test_an_arm_may_be_timed_where_no_record_calls_it_wrong_and_the_base_is_right(records, wrong, arms, refused, ended):
+    gate = admitted(records, "base", wrong=wrong)
+    assert (" ".join(gate.arms), " ".join(gate.refused), " ".join(gate.ended)) == (arms, refused, ended)
+
+
+def test_a_look_that_fails_costs_no_arm():
+    question = Question("graphduel", "f.py:f", arms=("dynamic", "static-exact"))
+    gate = Parity(question.name, "given", {arm: row("ok") for arm in question.arms}, agree=True, same_graph=None,
+                  kernel_calls={})  # fmt: skip
+    failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
+    assert stages.admitted(question, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:
@@ -106,7 +148,7 @@ def test_an_arm_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
     monkeypatch.setattr(parity, "check_step", lambda step, *rest: check(Off(step), *rest))
     wrong = memory.measure(thin_job("memory", "tiny_mlp", "small"))
     assert {row.status for row in wrong.arms.values()} == {"disagree"}
-    assert admitted([wrong]) == set()
+    assert right_arms([wrong]) == set()
 
     def refuse(*_):
         raise UnsupportedError("no")

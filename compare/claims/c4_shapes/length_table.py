@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compare.claims.base import Regime, judged
 from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
+from compare.records.cells import admitted
 from compare.records.record import Records, grouped, of
 from compare.records.sweeps import Lengths, StrategyArm
 from compare.words import text
@@ -22,7 +23,7 @@ def tables(records: Records) -> list[Evidence]:
     """One for each model, distribution of lengths and size, with the strategies that every process found right."""
     ordered = sorted(of(records, Lengths), key=canonical)
     groups = grouped(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
-    return [Evidence(*place, tuple(_right([r.arms for r in group]))) for place, group in sorted(groups.items())]
+    return [Evidence(*place, tuple(_right(group))) for place, group in sorted(groups.items())]
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
@@ -88,7 +89,7 @@ def _batching(cell: Evidence) -> dict[str, str]:
     return {name: measured.batching for process in cell.processes for name, measured in process.items()}
 
 
-def _right(arms: Sequence[Mapping[str, StrategyArm]]) -> list[Mapping[str, StrategyArm]]:
+def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:
     """Without the strategies that some process did not find right."""
-    wrong = {name for process in arms for name, measured in process.items() if measured.status != "ok"}
-    return [{name: m for name, m in process.items() if name not in wrong} for process in arms]
+    right = admitted(processes).arms
+    return [{name: process.arms[name] for name in process.arms if name in right} for process in processes]
