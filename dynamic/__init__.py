@@ -11,14 +11,14 @@ from graphs import interpreter as _interpreter  # isort: skip  # noqa: F401  (fi
 from graphs.ops import *  # noqa: F403  (the op library is part of this engine's surface; graphs/ops lists it)
 from graphs.ops import public as _ops
 
-from graphs.torch.dtypes import (  # isort: skip
+from graphs.frontends.torch.dtypes import (  # isort: skip
     bool, double, dtype, float, float16, float32, float64, half, int, int8, int16, int32, int64, long, short, uint8,  # noqa: F401  (`float` and `int` not for `import *`)
 )  # fmt: skip
 
 # These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
-from graphs.torch import linalg  # isort: skip
-from graphs.torch.functions import *  # isort: skip  # noqa: F403
-from graphs.torch.functions import __all__ as _torch  # isort: skip
+from graphs.frontends.torch import linalg  # isort: skip
+from graphs.frontends.torch.functions import *  # isort: skip  # noqa: F403
+from graphs.frontends.torch.functions import __all__ as _torch  # isort: skip
 from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.creation import __all__ as _creation  # isort: skip
 from dynamic.random import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
@@ -53,8 +53,8 @@ from dynamic.pool import PoolStats, pool
 from dynamic.pytorch.saving import load, save
 from dynamic.recorder import record
 from dynamic.tensor import Tensor
-from graphs.torch.printing import set_printoptions
-from graphs.torch.words import device
+from graphs.frontends.torch.printing import set_printoptions
+from graphs.frontends.torch.words import device
 
 Entry = Node  # the older name
 __version__ = "2.13.0+graphduel"  # of the PyTorch whose names these are: programs ask for it

@@ -90,6 +90,101 @@ from dynamic.recorder import (
 from dynamic.tensor import (
     Tensor as Tensor,
 )
+from graphs.frontends.torch import (
+    linalg as linalg,
+)
+from graphs.frontends.torch.arithmetic import (
+    add as add, addcdiv as addcdiv, addcmul as addcmul, allclose as allclose, arctan2 as arctan2, atan2 as atan2,
+    bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
+    bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, clamp as clamp,
+    clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, copysign as copysign, div as div, divide as divide,
+    eq as eq, equal as equal, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, ge as ge,
+    greater as greater, greater_equal as greater_equal, gt as gt, heaviside as heaviside, hypot as hypot,
+    isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf,
+    isposinf as isposinf, le as le, lerp as lerp, less as less, less_equal as less_equal, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+    logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, mul as mul, multiply as multiply,
+    ne as ne, nextafter as nextafter, not_equal as not_equal, pow as pow, remainder as remainder, rsub as rsub,
+    sub as sub, subtract as subtract, true_divide as true_divide, xlogy as xlogy,
+)
+from graphs.frontends.torch.dtypes import (
+    bool as bool, double as double, dtype as dtype, float as float, float16 as float16, float32 as float32,
+    float64 as float64, half as half, int as int, int16 as int16, int32 as int32, int64 as int64, int8 as int8,
+    long as long, short as short, uint8 as uint8,
+)
+from graphs.frontends.torch.joining import (
+    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
+    cartesian_prod as cartesian_prod, cat as cat, column_stack as column_stack, combinations as combinations,
+    concat as concat, concatenate as concatenate, diag as diag, diag_embed as diag_embed, diagflat as diagflat,
+    diagonal as diagonal, dstack as dstack, hstack as hstack, meshgrid as meshgrid, row_stack as row_stack,
+    stack as stack, tril as tril, triu as triu, vstack as vstack,
+)
+from graphs.frontends.torch.numbers import (
+    angle as angle, conj as conj, conj_physical as conj_physical, erfinv as erfinv, float_power as float_power,
+    frexp as frexp, gcd as gcd, i0 as i0, igamma as igamma, igammac as igammac, is_complex as is_complex,
+    is_conj as is_conj, is_neg as is_neg, is_nonzero as is_nonzero, is_same_size as is_same_size,
+    is_signed as is_signed, isreal as isreal, lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real,
+    resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
+)
+from graphs.frontends.torch.picking import (
+    argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize,
+    diagonal_scatter as diagonal_scatter, gather as gather, histc as histc, histogram as histogram,
+    index_add as index_add, index_copy as index_copy, index_fill as index_fill, index_put as index_put,
+    index_reduce as index_reduce, index_select as index_select, isin as isin, kthvalue as kthvalue,
+    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, msort as msort,
+    nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
+    searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
+    take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
+    unique_consecutive as unique_consecutive, where as where,
+)
+from graphs.frontends.torch.pointwise import (
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh,
+    arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctanh as arctanh, asin as asin, asinh as asinh,
+    atan as atan, atanh as atanh, ceil as ceil, cos as cos, cosh as cosh, deg2rad as deg2rad, digamma as digamma,
+    erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1, fix as fix, floor as floor, frac as frac,
+    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, logit as logit,
+    nan_to_num as nan_to_num, neg as neg, negative as negative, polygamma as polygamma, positive as positive,
+    rad2deg as rad2deg, reciprocal as reciprocal, relu as relu, round as round, rsqrt as rsqrt, sgn as sgn,
+    sigmoid as sigmoid, sign as sign, signbit as signbit, sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt,
+    square as square, tan as tan, tanh as tanh, threshold as threshold, trunc as trunc,
+)
+from graphs.frontends.torch.printing import (
+    set_printoptions as set_printoptions,
+)
+from graphs.frontends.torch.products import (
+    addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, bmm as bmm, cdist as cdist,
+    chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
+    cholesky_solve as cholesky_solve, corrcoef as corrcoef, cosine_similarity as cosine_similarity, cov as cov,
+    cross as cross, det as det, dot as dot, einsum as einsum, ger as ger, gradient as gradient, inner as inner,
+    inverse as inverse, kron as kron, logdet as logdet, lu as lu, lu_solve as lu_solve, lu_unpack as lu_unpack,
+    matmul as matmul, matrix_exp as matrix_exp, matrix_power as matrix_power, mm as mm, mv as mv, outer as outer,
+    pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd, tensordot as tensordot,
+    trace as trace, trapezoid as trapezoid, trapz as trapz, triangular_solve as triangular_solve, vander as vander,
+    vdot as vdot,
+)
+from graphs.frontends.torch.quantiles import (
+    mode as mode, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
+)
+from graphs.frontends.torch.reductions import (
+    all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
+    count_nonzero as count_nonzero, cummax as cummax, cummin as cummin, cumprod as cumprod, cumsum as cumsum,
+    dist as dist, log_softmax as log_softmax, logcumsumexp as logcumsumexp, logsumexp as logsumexp, max as max,
+    mean as mean, median as median, min as min, nanmean as nanmean, nansum as nansum, norm as norm, prod as prod,
+    softmax as softmax, std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
+)
+from graphs.frontends.torch.shapes import (
+    adjoint as adjoint, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors,
+    broadcast_to as broadcast_to, chunk as chunk, diff as diff, dsplit as dsplit, expand as expand,
+    expand_as as expand_as, flatten as flatten, flip as flip, fliplr as fliplr, flipud as flipud, hsplit as hsplit,
+    moveaxis as moveaxis, movedim as movedim, narrow as narrow, permute as permute, ravel as ravel, repeat as repeat,
+    repeat_interleave as repeat_interleave, reshape as reshape, reshape_as as reshape_as, roll as roll, rot90 as rot90,
+    select as select, split as split, split_with_sizes as split_with_sizes, squeeze as squeeze, swapaxes as swapaxes,
+    swapdims as swapdims, t as t, tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind,
+    unflatten as unflatten, unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
+)
+from graphs.frontends.torch.words import (
+    device as device,
+)
 from graphs.ops.composites import (
     one_hot as one_hot, silu as silu, softplus as softplus,
 )
@@ -171,101 +266,6 @@ from graphs.ops.sorting import (
 )
 from graphs.ops.special import (
     erfcinv as erfcinv, erfcx as erfcx,
-)
-from graphs.torch import (
-    linalg as linalg,
-)
-from graphs.torch.arithmetic import (
-    add as add, addcdiv as addcdiv, addcmul as addcmul, allclose as allclose, arctan2 as arctan2, atan2 as atan2,
-    bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
-    bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, clamp as clamp,
-    clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, copysign as copysign, div as div, divide as divide,
-    eq as eq, equal as equal, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, ge as ge,
-    greater as greater, greater_equal as greater_equal, gt as gt, heaviside as heaviside, hypot as hypot,
-    isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf,
-    isposinf as isposinf, le as le, lerp as lerp, less as less, less_equal as less_equal, logaddexp as logaddexp,
-    logaddexp2 as logaddexp2, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-    logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, mul as mul, multiply as multiply,
-    ne as ne, nextafter as nextafter, not_equal as not_equal, pow as pow, remainder as remainder, rsub as rsub,
-    sub as sub, subtract as subtract, true_divide as true_divide, xlogy as xlogy,
-)
-from graphs.torch.dtypes import (
-    bool as bool, double as double, dtype as dtype, float as float, float16 as float16, float32 as float32,
-    float64 as float64, half as half, int as int, int16 as int16, int32 as int32, int64 as int64, int8 as int8,
-    long as long, short as short, uint8 as uint8,
-)
-from graphs.torch.joining import (
-    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
-    cartesian_prod as cartesian_prod, cat as cat, column_stack as column_stack, combinations as combinations,
-    concat as concat, concatenate as concatenate, diag as diag, diag_embed as diag_embed, diagflat as diagflat,
-    diagonal as diagonal, dstack as dstack, hstack as hstack, meshgrid as meshgrid, row_stack as row_stack,
-    stack as stack, tril as tril, triu as triu, vstack as vstack,
-)
-from graphs.torch.numbers import (
-    angle as angle, conj as conj, conj_physical as conj_physical, erfinv as erfinv, float_power as float_power,
-    frexp as frexp, gcd as gcd, i0 as i0, igamma as igamma, igammac as igammac, is_complex as is_complex,
-    is_conj as is_conj, is_neg as is_neg, is_nonzero as is_nonzero, is_same_size as is_same_size,
-    is_signed as is_signed, isreal as isreal, lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real,
-    resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
-)
-from graphs.torch.picking import (
-    argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize,
-    diagonal_scatter as diagonal_scatter, gather as gather, histc as histc, histogram as histogram,
-    index_add as index_add, index_copy as index_copy, index_fill as index_fill, index_put as index_put,
-    index_reduce as index_reduce, index_select as index_select, isin as isin, kthvalue as kthvalue,
-    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, msort as msort,
-    nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
-    searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
-    take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
-    unique_consecutive as unique_consecutive, where as where,
-)
-from graphs.torch.pointwise import (
-    abs as abs, absolute as absolute, acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh,
-    arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctanh as arctanh, asin as asin, asinh as asinh,
-    atan as atan, atanh as atanh, ceil as ceil, cos as cos, cosh as cosh, deg2rad as deg2rad, digamma as digamma,
-    erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1, fix as fix, floor as floor, frac as frac,
-    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, logit as logit,
-    nan_to_num as nan_to_num, neg as neg, negative as negative, polygamma as polygamma, positive as positive,
-    rad2deg as rad2deg, reciprocal as reciprocal, relu as relu, round as round, rsqrt as rsqrt, sgn as sgn,
-    sigmoid as sigmoid, sign as sign, signbit as signbit, sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt,
-    square as square, tan as tan, tanh as tanh, threshold as threshold, trunc as trunc,
-)
-from graphs.torch.printing import (
-    set_printoptions as set_printoptions,
-)
-from graphs.torch.products import (
-    addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, bmm as bmm, cdist as cdist,
-    chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
-    cholesky_solve as cholesky_solve, corrcoef as corrcoef, cosine_similarity as cosine_similarity, cov as cov,
-    cross as cross, det as det, dot as dot, einsum as einsum, ger as ger, gradient as gradient, inner as inner,
-    inverse as inverse, kron as kron, logdet as logdet, lu as lu, lu_solve as lu_solve, lu_unpack as lu_unpack,
-    matmul as matmul, matrix_exp as matrix_exp, matrix_power as matrix_power, mm as mm, mv as mv, outer as outer,
-    pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd, tensordot as tensordot,
-    trace as trace, trapezoid as trapezoid, trapz as trapz, triangular_solve as triangular_solve, vander as vander,
-    vdot as vdot,
-)
-from graphs.torch.quantiles import (
-    mode as mode, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
-)
-from graphs.torch.reductions import (
-    all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
-    count_nonzero as count_nonzero, cummax as cummax, cummin as cummin, cumprod as cumprod, cumsum as cumsum,
-    dist as dist, log_softmax as log_softmax, logcumsumexp as logcumsumexp, logsumexp as logsumexp, max as max,
-    mean as mean, median as median, min as min, nanmean as nanmean, nansum as nansum, norm as norm, prod as prod,
-    softmax as softmax, std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
-)
-from graphs.torch.shapes import (
-    adjoint as adjoint, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors,
-    broadcast_to as broadcast_to, chunk as chunk, diff as diff, dsplit as dsplit, expand as expand,
-    expand_as as expand_as, flatten as flatten, flip as flip, fliplr as fliplr, flipud as flipud, hsplit as hsplit,
-    moveaxis as moveaxis, movedim as movedim, narrow as narrow, permute as permute, ravel as ravel, repeat as repeat,
-    repeat_interleave as repeat_interleave, reshape as reshape, reshape_as as reshape_as, roll as roll, rot90 as rot90,
-    select as select, split as split, split_with_sizes as split_with_sizes, squeeze as squeeze, swapaxes as swapaxes,
-    swapdims as swapdims, t as t, tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind,
-    unflatten as unflatten, unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
-)
-from graphs.torch.words import (
-    device as device,
 )
 
 Entry = Node

@@ -17,14 +17,14 @@ from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
+from graphs.frontends.torch import dtypes
+from graphs.frontends.torch import words as devices
+from graphs.frontends.torch.guard import guard, guarded
+from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.promotion import number
+from graphs.frontends.torch.words import as_dtype, sizes
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import held
-from graphs.torch import dtypes
-from graphs.torch import words as devices
-from graphs.torch.guard import guard, guarded
-from graphs.torch.methods import TorchNames
-from graphs.torch.promotion import number
-from graphs.torch.words import as_dtype, sizes
 
 __all__ = [
     "BoolTensor",
@@ -362,14 +362,14 @@ def set_default_dtype(d: Any) -> None:
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype of a result of two tensors or numbers."""
-    from graphs.torch.promotion import result_dtype
+    from graphs.frontends.torch.promotion import result_dtype
 
     return dtypes.dtype(result_dtype((tensor1, tensor2)))
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype that holds what two dtypes hold."""
-    from graphs.torch.promotion import widest
+    from graphs.frontends.torch.promotion import widest
 
     return dtypes.dtype(widest(as_dtype(type1), as_dtype(type2)))
 

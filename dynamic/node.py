@@ -15,9 +15,9 @@ import numpy as np
 
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
+from graphs.frontends.torch.printing import grad_fn_name
 from graphs.op import Attrs, Op
 from graphs.reverse import Pullback
-from graphs.torch.printing import grad_fn_name
 
 Edge = Union["Node", "Leaf", None]
 Hook = Callable[[Any], Any]

@@ -16,10 +16,10 @@ from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
 from graphs import captured, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.frontends.torch.guard import guard, guarded
+from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.words import as_dtype, cast
 from graphs.ops.shapes import as_count, new_shape
-from graphs.torch.guard import guard, guarded
-from graphs.torch.methods import TorchNames
-from graphs.torch.words import as_dtype, cast
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
@@ -36,7 +36,7 @@ class Generator:
     """A stream of random numbers."""
 
     def __init__(self, device: Any = None) -> None:
-        from graphs.torch import words as devices
+        from graphs.frontends.torch import words as devices
 
         devices.check(device)
         self.device = devices.CPU

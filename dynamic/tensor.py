@@ -14,13 +14,13 @@ from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import ops, promotion, surface
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
+from graphs.frontends.torch import functions, printing, words
+from graphs.frontends.torch.changing import Changing
+from graphs.frontends.torch.dtypes import by_number
+from graphs.frontends.torch.methods import Count, TorchNames
+from graphs.frontends.torch.picking import mask_of
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
-from graphs.torch import functions, printing, words
-from graphs.torch.changing import Changing
-from graphs.torch.dtypes import by_number
-from graphs.torch.methods import Count, TorchNames
-from graphs.torch.picking import mask_of
 
 Array = np.ndarray[Any, Any]
 

@@ -19,11 +19,11 @@ from graphs.errors import (
     NotDifferentiableError as NotDifferentiableError, OutOfRangeError as OutOfRangeError, ShapeError as ShapeError,
     ShapeLimitError as ShapeLimitError, ShapeLimitWarning as ShapeLimitWarning, VerificationError as VerificationError,
 )
+from graphs.frontends.numpy.names import (
+    array as array,
+)
 from graphs.ir import (
     Graph as Graph, Node as Node,
-)
-from graphs.numpy.names import (
-    array as array,
 )
 from graphs.op import (
     Op as Op,

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from graphs import ops
 from graphs.dims import Shape
 from graphs.errors import ControlFlowError, located
+from graphs.frontends.torch.words import axis_words
 from graphs.op import Op
 from graphs.ops.dtypes import VERSIONS, check_device
 from graphs.ops.shapes import Axis
-from graphs.torch.words import axis_words
 
 S = TypeVar("S")
 
@@ -52,8 +52,8 @@ def _reflected(op: Op) -> Callable[[S, Any], S]:
 class Surface:
     """The operators and methods of a value that has `shape` and `dtype`.
 
-    Methods have NumPy's names and meanings; `graphs/torch/methods.py` adds PyTorch's. NumPy functions called on such
-    a value dispatch to the op library; one with no counterpart raises TypeError.
+    Methods have NumPy's names and meanings; `graphs/frontends/torch/methods.py` adds PyTorch's. NumPy functions called
+    on such a value dispatch to the op library; one with no counterpart raises TypeError.
     """
 
     __slots__ = ()
@@ -200,12 +200,12 @@ class Surface:
     # NumPy protocols ----------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from graphs.numpy import protocol  # loaded when NumPy first asks
+        from graphs.frontends.numpy import protocol  # loaded when NumPy first asks
 
         return protocol.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from graphs.numpy import protocol  # loaded when NumPy first asks
+        from graphs.frontends.numpy import protocol  # loaded when NumPy first asks
 
         return protocol.call_function(func, args, kwargs)
 

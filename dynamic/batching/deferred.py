@@ -21,10 +21,10 @@ from dynamic.tensor import Tensor
 from graphs import dispatch, ops
 from graphs.blocks import Block, Hold, enter, innermost, undo_after
 from graphs.errors import InplaceError, located
+from graphs.frontends.torch.methods import Count
 from graphs.op import Attrs, Op, Shortcut
 from graphs.ops.elementwise import add, multiply, subtract
 from graphs.ops.linalg import matmul
-from graphs.torch.methods import Count
 
 _PLAIN = {int, bool, str, type(None)}
 _OUTSIDE = grad_mode.Mode()

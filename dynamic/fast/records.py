@@ -13,12 +13,12 @@ from dynamic.fast import loops
 from dynamic.fast.pullbacks import Compiled, pullback
 from dynamic.options import attributes, has_options, may_remember
 from dynamic.tensor import Tensor
+from graphs.frontends.torch import arithmetic, pointwise, products
+from graphs.frontends.torch import functions as torch_functions
 from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from graphs.torch import arithmetic, pointwise, products
-from graphs.torch import functions as torch_functions
 
 OPERATORS: dict[Op, Any] = {
     elementwise.abs: (pointwise.abs, "__abs__"),

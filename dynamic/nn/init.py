@@ -10,7 +10,7 @@ import numpy as np
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from graphs.errors import GraphError, ShapeError, located
-from graphs.torch.guard import guard
+from graphs.frontends.torch.guard import guard
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",

@@ -8,7 +8,7 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter, bound_of, empty
-from graphs.torch import functions
+from graphs.frontends.torch import functions
 
 __all__ = [
     "Bilinear", "Embedding", "EmbeddingBag", "Flatten", "Identity", "Linear", "Unflatten", "Upsample",

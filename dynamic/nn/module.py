@@ -22,8 +22,8 @@ from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import captured
 from graphs.errors import GraphError, located
+from graphs.frontends.torch.guard import guard_construction
 from graphs.ops.dtypes import check_device
-from graphs.torch.guard import guard_construction
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"
 _BUFFERS = (BUFFER, TRANSIENT)

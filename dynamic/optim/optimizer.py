@@ -13,8 +13,8 @@ import numpy as np
 
 from dynamic.tensor import Tensor
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, located
+from graphs.frontends.torch.guard import guard_construction
 from graphs.op import is_ours
-from graphs.torch.guard import guard_construction
 
 Group = dict[str, Any]
 

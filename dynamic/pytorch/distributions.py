@@ -9,7 +9,7 @@ from dynamic import random
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import GraphError, located
-from graphs.torch import functions
+from graphs.frontends.torch import functions
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"]
 

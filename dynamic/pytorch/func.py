@@ -8,7 +8,7 @@ from typing import Any
 from dynamic import functional
 from graphs import tree
 from graphs.errors import GraphError, ShapeError, located
-from graphs.torch.functions import stack
+from graphs.frontends.torch.functions import stack
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
 

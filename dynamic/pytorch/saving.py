@@ -49,7 +49,7 @@ def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) 
 
     A file that is not there, or may not be read, is an OSError.
     """
-    from graphs.torch import words
+    from graphs.frontends.torch import words
 
     words.check(map_location if isinstance(map_location, str) else None)
     del weights_only

@@ -15,9 +15,9 @@ import numpy as np
 from dynamic.creation import made
 from dynamic.tensor import Tensor
 from graphs.errors import DTypeError
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import as_count
-from graphs.torch.guard import guard
-from graphs.torch.words import as_dtype
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from graphs import linalg, ops
-from graphs.numpy import functions as numpy_functions
+from graphs.frontends.numpy import functions as numpy_functions
 from graphs.op import Op
 from graphs.testing import traits
 from graphs.testing.traits import Engines, SampleCall

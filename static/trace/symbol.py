@@ -19,11 +19,11 @@ from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
+from graphs.frontends.torch.changing import Changing
+from graphs.frontends.torch.methods import Count, TorchNames
 from graphs.ir import INPUT, Node
 from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
-from graphs.torch.changing import Changing
-from graphs.torch.methods import Count, TorchNames
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 

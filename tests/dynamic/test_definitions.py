@@ -6,8 +6,8 @@ import inspect
 
 import dynamic
 from dynamic.nn import functional
-from graphs.torch import functions
-from graphs.torch.methods import FunctionMethods, TorchNames
+from graphs.frontends.torch import functions
+from graphs.frontends.torch.methods import FunctionMethods, TorchNames
 
 OLDER = {"Entry"}  # for Node
 OTHERS = {"Size", "double", "half", "linalg", "long", "short"}  # Python's, NumPy's and a module, under PyTorch's names

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import dynamic
 from graphs.errors import DTypeError
-from graphs.torch.printing import format_tensor, grad_fn_name
+from graphs.frontends.torch.printing import format_tensor, grad_fn_name
 from tests.helpers.together import together
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "printing_golden.json").read_text(encoding="utf-8"))["cases"]

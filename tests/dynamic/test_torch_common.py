@@ -14,8 +14,8 @@ import scipy.special
 import dynamic as torch
 import static
 from graphs.errors import GraphError, LinAlgError, OptionError, ShapeError
+from graphs.frontends.torch import functions, linalg
 from graphs.testing import check_grads
-from graphs.torch import functions, linalg
 from tests.helpers.engines import ENGINES, run
 from tests.helpers.together import together
 

@@ -14,7 +14,7 @@ import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import GraphError
-from graphs.torch.changing import Changing
+from graphs.frontends.torch.changing import Changing
 from tests.helpers.together import together
 
 Tensor = Any

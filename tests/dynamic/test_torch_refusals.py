@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dynamic as torch
 from graphs import errors
 from graphs.errors import GraphError
-from graphs.torch import functions, linalg
+from graphs.frontends.torch import functions, linalg
 from tests.helpers.refusals import refusals
 from tests.helpers.slow import examples
 from tests.helpers.together import together

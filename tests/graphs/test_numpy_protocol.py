@@ -11,7 +11,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.numpy.functions import FUNCTIONS as FUNCTIONS_OF_NUMPY
+from graphs.frontends.numpy.functions import FUNCTIONS as FUNCTIONS_OF_NUMPY
 from tests.helpers.backends import BACKENDS
 from tests.helpers.engines import ENGINES, gradients, run
 from tests.helpers.together import together

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from graphs.frontends.onnx.reading import UntranslatedError
 from graphs.onnx import OnnxModel, load
-from graphs.onnx.reading import UntranslatedError
 
 # Dropout in training draws numbers, and ONNX leaves it to an implementation which.
 DRAWN = "test_training_dropout"

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 import dynamic
 import static
 from graphs.errors import ArgumentError, ControlFlowError, ShapeError
+from graphs.frontends.onnx.reading import UntranslatedError
 from graphs.onnx import load
-from graphs.onnx.reading import UntranslatedError
 
 F = TensorProto.FLOAT
 I = TensorProto.INT64  # noqa: E741

@@ -15,8 +15,8 @@ import pytest
 import dynamic
 import static
 from graphs.errors import ControlFlowError
+from graphs.frontends.onnx.reading import UntranslatedError
 from graphs.onnx import load
-from graphs.onnx.reading import UntranslatedError
 from tests.helpers.together import check_each
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

@@ -9,7 +9,7 @@ import pytest
 
 import static
 from graphs.errors import ControlFlowError
-from graphs.onnx.reading import UntranslatedError
+from graphs.frontends.onnx.reading import UntranslatedError
 from tests.helpers.together import check_each
 from tests.onnx import node_cases
 

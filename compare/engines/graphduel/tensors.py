@@ -13,7 +13,7 @@ import dynamic
 from compare.engines.graphduel.making import ConstantValues, SymbolParts, making_symbols
 from compare.engines.state import Piece
 from graphs.errors import count_as_ours
-from graphs.torch.changing import Changing
+from graphs.frontends.torch.changing import Changing
 from static.convert.stage.conversion import running
 from static.trace.symbol import Symbol
 from static.trace.tracing import current

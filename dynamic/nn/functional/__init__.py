@@ -8,10 +8,10 @@ from dynamic.nn.functional.layers import *
 from dynamic.nn.functional.losses import *
 from dynamic.nn.functional.normalization import *
 from dynamic.nn.functional.windows import *
-from graphs.torch import sampling
-from graphs.torch.guard import guard
-from graphs.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
-from graphs.torch.sampling import *
+from graphs.frontends.torch import sampling
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.pointwise import sigmoid, tanh  # noqa: F401  (in the list of activations)
+from graphs.frontends.torch.sampling import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     *activations.__all__, *ctc.__all__, *layers.__all__, *layers.__all__, *layers.__all__, *losses.__all__,

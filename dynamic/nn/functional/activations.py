@@ -9,9 +9,9 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, replaced
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
+from graphs.frontends.torch.promotion import of_floats
+from graphs.frontends.torch.words import axis_and_size, unless_empty, with_axis
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch.promotion import of_floats
-from graphs.torch.words import axis_and_size, unless_empty, with_axis
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",

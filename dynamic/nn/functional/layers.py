@@ -18,10 +18,10 @@ from dynamic.nn.functional.common import Array, check_dtypes, check_indices, con
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
+from graphs.frontends.torch.promotion import of_floats
 from graphs.ops import neural
 from graphs.ops.neural import by_rows
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch.promotion import of_floats
 
 __all__ = [
     "alpha_dropout",

@@ -22,11 +22,11 @@ from dynamic.nn.functional.common import (
 )
 from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.frontends.torch import functions as torch
+from graphs.frontends.torch.products import cosine_similarity
+from graphs.frontends.torch.promotion import of_floats
 from graphs.ops.losses import reduced
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.torch import functions as torch
-from graphs.torch.products import cosine_similarity
-from graphs.torch.promotion import of_floats
 
 __all__ = [
     "binary_cross_entropy",

@@ -14,10 +14,10 @@ from dynamic.nn.functional.common import Array, check_dtypes
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.frontends.torch.words import floats
 from graphs.ops.neural import inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of
-from graphs.torch.words import floats
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm",

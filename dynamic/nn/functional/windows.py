@@ -14,11 +14,11 @@ import numpy as np
 from dynamic.nn.functional.common import Array, check_dtypes, check_indices, refuse
 from graphs import dims, ops
 from graphs.errors import DTypeError, ShapeError, located
+from graphs.frontends.torch import functions as torch
+from graphs.frontends.torch.shapes import apart
 from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import Window, counts, per_axis, window_of
-from graphs.torch import functions as torch
-from graphs.torch.shapes import apart
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -14,7 +14,7 @@ from dynamic.nn.utils.weights import *  # noqa: F403
 from dynamic.tensor import Tensor
 from graphs import ops, optim
 from graphs.errors import GraphError, located
-from graphs.torch.guard import guard
+from graphs.frontends.torch.guard import guard
 
 __all__ = [  # noqa: PLE0604  (a list of names)
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",

@@ -7,8 +7,8 @@ from typing import Any
 
 from graphs import ops
 from graphs.errors import GraphError, located
+from graphs.frontends.torch.guard import guard
 from graphs.ops.shapes import shape_of
-from graphs.torch.guard import guard
 
 __all__ = ["pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
 

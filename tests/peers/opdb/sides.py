@@ -16,7 +16,7 @@ import torch
 
 from dynamic.pytorch import formats
 from graphs.errors import GraphError
-from graphs.torch import dtypes
+from graphs.frontends.torch import dtypes
 from tests.peers.opdb.samples import LAYOUTS, Call, retold
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -1,0 +1,242 @@
+"""Which function of graphs each NumPy function is, with NumPy's parameters: the table behind the NumPy protocols."""
+
+from __future__ import annotations
+
+import math
+import operator
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.frontends.numpy import arranging, linalg, statistics
+from graphs.op import Array
+from graphs.ops.shapes import as_operand, dtype_of, positive_axis
+
+Function = Callable[..., Any]
+
+# Ufuncs whose names differ from the array API standard's; the rest are found under their own.
+UFUNC_NAMES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+
+_LN2 = math.log(2)
+# Ufuncs that are no op, and what they are made of.
+UFUNCS: dict[str, Function] = {
+    "cbrt": lambda x: ops.multiply(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
+    "conjugate": ops.positive,
+    "deg2rad": lambda x: ops.multiply(x, math.pi / 180),
+    "degrees": lambda x: ops.multiply(x, 180 / math.pi),
+    "exp2": lambda x: ops.pow(2.0, x),
+    "fabs": ops.abs,
+    "float_power": lambda x, y: ops.pow(*[ops.astype(as_operand(part), np.float64) for part in (x, y)]),
+    "fmod": lambda x, y: ops.subtract(x, ops.multiply(ops.trunc(ops.divide(x, y)), y)),
+    "heaviside": lambda x, y: ops.where(
+        ops.equal(x, 0), y, ops.where(ops.isnan(x), x, ops.astype(ops.greater(x, 0), dtype_of(x)))
+    ),
+    "logaddexp2": lambda x, y: ops.divide(ops.logaddexp(ops.multiply(x, _LN2), ops.multiply(y, _LN2)), _LN2),
+    "matvec": lambda x, y: ops.squeeze(ops.matmul(x, ops.expand_dims(y, -1)), -1),
+    "modf": lambda x: (ops.subtract(x, ops.trunc(x)), ops.trunc(x)),
+    "rad2deg": lambda x: ops.multiply(x, 180 / math.pi),
+    "radians": lambda x: ops.multiply(x, math.pi / 180),
+    "vecmat": lambda x, y: ops.squeeze(ops.matmul(ops.expand_dims(x, -2), y), -2),
+}
+
+
+_JOINED: dict[Function, Function] = {
+    ops.sum: ops.add,
+    ops.prod: ops.multiply,
+    ops.max: ops.maximum,
+    ops.min: ops.minimum,
+}
+
+
+def _accumulating(function: Function) -> Function:
+    """A sum or product, of the elements that `where` selects, and of `initial`."""
+
+    def call(
+        a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Array:
+        result = function(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+        return result if initial is None else _JOINED[function](result, initial)
+
+    return call
+
+
+def _extremum(function: Function) -> Function:
+    """The same of a maximum or minimum, which has no value for no elements: `where` needs `initial`."""
+
+    def call(a: Array, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
+        if initial is None and where is not None:
+            raise TypeError("where needs initial, since it may select nothing")
+        chosen = a if where is None else ops.where(where, a, initial)
+        result = function(chosen, axis=axis, keepdims=keepdims)
+        return result if initial is None else _JOINED[function](result, initial)
+
+    return call
+
+
+def _mean(a: Array, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Array:
+    if where is None:
+        return ops.mean(a, axis=axis, keepdims=keepdims)
+    total = ops.sum(a, axis=axis, keepdims=keepdims, where=where)
+    return ops.divide(total, ops.sum(ops.broadcast_to(where, np.shape(a)), axis=axis, keepdims=keepdims))
+
+
+def _nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    return ops.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _round(a: Array, decimals: int = 0) -> Array:
+    if not decimals:
+        return ops.round(a)
+    scale = 10.0 ** abs(decimals)
+    wide, narrow = (ops.multiply, ops.divide) if decimals > 0 else (ops.divide, ops.multiply)
+    return narrow(ops.round(wide(a, scale)), scale)
+
+
+def _spread(function: Function) -> Function:
+    def call(a: Array, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Array:
+        return function(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    return call
+
+
+def _running(function: Function) -> Function:
+    def call(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+        return function(ops.flatten(a) if axis is None else a, axis=axis or 0, dtype=dtype)
+
+    return call
+
+
+def _sorting(function: Function) -> Function:
+    def call(a: Array, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Array:
+        keeps_order = bool(stable) or kind in ("stable", "mergesort")
+        return function(ops.flatten(a) if axis is None else a, axis=-1 if axis is None else axis, stable=keeps_order)
+
+    return call
+
+
+def _take(a: Array, indices: Array, axis: int | None = None) -> Array:
+    return ops.take(ops.flatten(a) if axis is None else a, indices, axis=axis or 0)
+
+
+def _clip(a: Array, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Array:
+    return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
+
+
+def _pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values: float = 0) -> Array:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise TypeError(f"there is no mode {mode!r}")
+    # NumPy takes one pair for all axes too; graphs.pad does not.
+    return ops.pad(array, np.broadcast_to(pad_width, (array.ndim, 2)).tolist(), constant_values, mode)
+
+
+def _where(condition: Array, *branches: Array) -> Array:
+    return ops.where(condition, *branches) if branches else ops.nonzero(condition)
+
+
+def _einsum(*operands: Any, optimize: Any = None) -> Array:
+    return ops.einsum(*operands) if isinstance(operands[0], str) else ops.einsum(*_lettered(operands))
+
+
+def _lettered(operands: Sequence[Any]) -> list[Any]:
+    """`x, [0, 1], y, [1, 2], [0, 2]` as `"AB,BC->AC", x, y`: NumPy's other way to write labels."""
+    pairs = len(operands) // 2
+    labels = ["".join(map(_letter, part)) for part in operands[1 : 2 * pairs : 2]]
+    output = ["->" + "".join(map(_letter, operands[-1]))] if len(operands) % 2 else []
+    return [",".join(labels) + "".join(output), *operands[: 2 * pairs : 2]]
+
+
+def _letter(label: Any) -> str:
+    return "..." if label is Ellipsis else string.ascii_letters.swapcase()[operator.index(label)]
+
+
+def _first_axes(function: Function) -> Function:
+    """np.trace and np.diagonal are about the first two axes, the standard's about the last two."""
+
+    def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+        options = {} if dtype is None else {"dtype": dtype}
+        return function(ops.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, **options)
+
+    return call
+
+
+def _cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+    ends = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    product = ops.cross(ops.moveaxis(a, ends[0], -1), ops.moveaxis(b, ends[1], -1))
+    return ops.moveaxis(product, -1, ends[2])
+
+
+def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    order = list(range(np.ndim(a)))
+    first, second = (positive_axis(axis, len(order)) for axis in (axis1, axis2))
+    order[first], order[second] = second, first
+    return ops.permute_dims(a, order)
+
+
+def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None = None) -> Array:
+    return ops.searchsorted(a, v, side=side, sorter=sorter)
+
+
+# The table --------------------------------------------------------------------------------------------------------
+
+# Those that have one name, and parameters of one meaning: NumPy's names of these are translated.
+_SAME = """
+    any all argmax argmin count_nonzero cumulative_sum cumulative_prod unstack reshape ravel atleast_1d atleast_2d
+    atleast_3d matrix_transpose moveaxis broadcast_to broadcast_arrays meshgrid expand_dims squeeze flip flipud fliplr
+    rot90 diag roll repeat tile tril triu diff stack vstack hstack append take_along_axis nonzero argwhere
+    unique_all unique_counts unique_inverse unique_values dot inner outer kron tensordot sinc gradient zeros_like
+    ones_like full_like empty_like result_type
+"""
+
+FUNCTIONS: dict[Function, Function] = {
+    **{getattr(np, name): getattr(ops, name) for name in _SAME.split()},
+    np.sum: _accumulating(ops.sum),
+    np.prod: _accumulating(ops.prod),
+    np.mean: _mean,
+    **dict.fromkeys((np.max, np.amax), _extremum(ops.max)),
+    **dict.fromkeys((np.min, np.amin), _extremum(ops.min)),
+    np.cumsum: _running(ops.cumulative_sum),
+    np.cumprod: _running(ops.cumulative_prod),
+    np.var: _spread(ops.var),
+    np.std: _spread(ops.std),
+    np.transpose: ops.permute_dims,
+    np.swapaxes: _swapaxes,
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    np.pad: _pad,
+    np.concatenate: ops.concat,
+    np.copy: ops.identity,
+    np.where: _where,
+    np.clip: _clip,
+    np.take: _take,
+    np.sort: _sorting(ops.sort),
+    np.argsort: _sorting(ops.argsort),
+    np.searchsorted: _searchsorted,
+    np.einsum: _einsum,
+    np.cross: _cross,
+    np.trace: _first_axes(ops.trace),
+    np.diagonal: _first_axes(ops.diagonal),
+    np.nan_to_num: _nan_to_num,
+    np.round: _round,
+    np.around: _round,
+    **arranging.FUNCTIONS,
+    **statistics.FUNCTIONS,
+    **linalg.FUNCTIONS,
+}

@@ -1,0 +1,261 @@
+"""What moves elements, and leaves them as they are.
+
+Values made of nothing but numbers and shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from graphs import dims, ops
+from graphs.dims import Dim, Size
+from graphs.errors import OptionError, OutOfRangeError, ShapeError
+from graphs.frontends.onnx import table
+from graphs.frontends.onnx.table import Constant, Count, Counts, Decider, Floats, Sizes, translates
+from graphs.ops.shapes import dtype_of, positive_axis, shape_of
+from graphs.spec import broadcast_shapes
+
+
+@translates("Shape")
+def shape(x: Any, *, start: int = 0, end: int | None = None) -> Any:
+    return table.array_of(list(shape_of(x)[start:end]))
+
+
+@translates("Size")
+def size(x: Any) -> Any:
+    return table.array_of(dims.product(shape_of(x)))
+
+
+@translates("Reshape")
+def reshape(x: Any, shape: Sizes, *, allowzero: bool = False) -> Any:
+    """A 0 stands for the size that the axis has, unless it is allowed to be one."""
+    have = shape_of(x)
+    if any(isinstance(s, int) and s < -1 for s in shape) or (
+        not allowzero and any(_is(s, 0) for s in shape[len(have) :])
+    ):
+        raise ShapeError(f"{[*shape]} is no shape for {[*have]}; give sizes, 0 for one that stays and -1 for the rest")
+    wanted = [s if allowzero or not _is(s, 0) else have[axis] for axis, s in enumerate(shape)]
+    return ops.reshape(x, wanted)
+
+
+def _is(size: Size, number: int) -> bool:
+    return isinstance(size, int) and size == number
+
+
+@translates("Flatten")
+def flatten(x: Any, *, axis: int = 1) -> Any:
+    have = shape_of(x)
+    at = axis if axis >= 0 else axis + len(have)
+    if not 0 <= at <= len(have):
+        raise OutOfRangeError(f"axis {axis} is out of range for {len(have)} axes; use {-len(have)} to {len(have)}")
+    return ops.reshape(x, (dims.product(have[:at]), dims.product(have[at:])))
+
+
+@translates("Transpose")
+def transpose(x: Any, *, perm: Sizes | None = None) -> Any:
+    return ops.permute_dims(x, None if perm is None else tuple(perm))
+
+
+@translates("Squeeze")
+def squeeze(x: Any, axes: Sizes | None = None) -> Any:
+    """Without axes those of size 1, which a symbolic size may be."""
+    if axes is None:
+        for axis, size in enumerate(shape_of(x)):
+            if isinstance(size, Dim) and not dims.same(dims.maximum(size, 2), size):
+                raise ShapeError(f"whether axis {axis} of size {size} goes is unknown; name the axes, or give the size")
+    return ops.squeeze(x, None if axes is None else table.whole(axes))
+
+
+@translates("Unsqueeze")
+def unsqueeze(x: Any, axes: Sizes) -> Any:
+    return ops.expand_dims(x, table.whole(axes))
+
+
+@translates("Expand")
+def expand(x: Any, shape: Sizes) -> Any:
+    return ops.broadcast_to(x, broadcast_shapes(shape_of(x), tuple(shape)))
+
+
+@translates("Tile")
+def tile(x: Any, repeats: Sizes) -> Any:
+    return ops.tile(x, table.whole(repeats))
+
+
+@translates("Concat")
+def concat(*values: Any, axis: int) -> Any:
+    return ops.concat([value if hasattr(value, "dtype") else np.asarray(value) for value in values], axis=axis)
+
+
+@translates("Split")
+def split(
+    x: Any, split: Sizes | None = None, *, axis: int = 0, num_outputs: Count | None = None, outputs: int
+) -> tuple[Any, ...]:
+    """Into parts of these sizes, or of one size, of which the last may be smaller."""
+    at = positive_axis(axis, len(shape_of(x)))
+    if len(split) != outputs if split is not None else num_outputs not in (None, outputs):
+        raise ShapeError(
+            f"{len(split) if split is not None else num_outputs} parts for {outputs} outputs; make them equal"
+        )
+    return tuple(cut(x, at, split if split is not None else _even(shape_of(x)[at], outputs)))
+
+
+def _even(whole: Size, count: int) -> list[Size]:
+    """Parts of one size, of which the last is smaller where they do not divide: of a symbolic size, as slices end."""
+    each = (whole + count - 1) // count
+    if not isinstance(whole, int):
+        return [each if not dims.same(whole // count * count, whole) else whole // count] * count
+    return [min(each, max(0, whole - each * part)) for part in range(count)]
+
+
+def cut(x: Any, axis: int, parts: Sizes) -> list[Any]:
+    """The parts of x of these sizes, one after the other along an axis."""
+    whole = shape_of(x)[axis]
+    numbers = [part for part in parts if isinstance(part, int)]
+    if min(numbers, default=0) < 0 or (isinstance(whole, int) and len(numbers) == len(parts) and sum(numbers) != whole):
+        raise ShapeError(f"parts of {[*parts]} do not make up a size of {whole}; give some that do")
+    first: Size = 0
+    pieces = []
+    for part in parts:
+        pieces.append(ops.getitem(x, (*(slice(None),) * axis, slice(first, first + part))))
+        first = first + part
+    return pieces
+
+
+@translates("Slice")
+def cut_out(x: Any, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None) -> Any:
+    key = table.slices(len(shape_of(x)), starts, ends, axes, steps)
+    return ops.getitem(x, tuple(map(_within, key, shape_of(x))))
+
+
+def _within(part: slice, size: Size) -> slice:
+    """A slice backwards that begins or ends beyond the axis, as Python has it."""
+    if not isinstance(size, int) or not isinstance(part.step, int) or part.step > 0:
+        return part
+    start = max(part.start, -size) if isinstance(part.start, int) else part.start
+    stop = None if isinstance(part.stop, int) and part.stop < -size else part.stop
+    return slice(start, stop, part.step)
+
+
+@translates("Pad")
+def pad(x: Any, pads: Sizes, value: Any = None, axes: Sizes | None = None, *, mode: str = "constant") -> Any:
+    """`pads` has what comes before each axis and then what comes after; a negative number takes away."""
+    ndim = len(shape_of(x))
+    at = [axis % ndim for axis in (range(ndim) if axes is None else axes)]
+    widths: list[tuple[Any, Any]] = [(0, 0)] * ndim
+    for axis, before, after in zip(at, pads[: len(at)], pads[len(at) :], strict=True):
+        widths[axis] = before, after
+    if any(_is_negative(width) for pair in widths for width in pair):
+        x = ops.getitem(x, tuple(slice(max(0, -before), -max(0, -after) or None) for before, after in widths))
+        widths = [(max(0, before), max(0, after)) for before, after in widths]
+    if mode != "constant":
+        return ops.pad(x, widths, mode=mode)
+    fill: Any = 0 if value is None else table.numbers(value)[0]
+    return ops.pad(x, widths, fill)
+
+
+def _is_negative(width: Size) -> bool:
+    return isinstance(width, int) and width < 0
+
+
+@translates("DepthToSpace")
+def depth_to_space(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
+    """Channels as blocks of pixels; the channel varies slowest ("CRD") or fastest ("DCR")."""
+    n, c, h, w = shape_of(x)
+    block = blocksize
+    inner = c // (block * block)
+    if mode == "DCR":
+        parts = ops.permute_dims(ops.reshape(x, (n, block, block, inner, h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        parts = ops.permute_dims(ops.reshape(x, (n, inner, block, block, h, w)), (0, 1, 4, 2, 5, 3))
+    return ops.reshape(parts, (n, inner, h * block, w * block))
+
+
+@translates("SpaceToDepth")
+def space_to_depth(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
+    """Blocks of pixels as channels; the channel varies slowest ("CRD") or fastest ("DCR")."""
+    n, c, h, w = shape_of(x)
+    block = blocksize
+    parts = ops.reshape(x, (n, c, h // block, block, w // block, block))
+    moved = ops.permute_dims(parts, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
+    return ops.reshape(moved, (n, c * block * block, h // block, w // block))
+
+
+@translates("ReverseSequence")
+def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
+    """The first elements of each sequence in reverse, as many as its length says."""
+    rows = ops.moveaxis(x, (batch_axis, time_axis), (0, 1))
+    steps, until = ops.arange(shape_of(rows)[1]), ops.expand_dims(lengths, 1)
+    order = ops.where(ops.less(steps, until), ops.subtract(ops.subtract(until, 1), steps), steps)
+    order = ops.reshape(order, (*shape_of(order), *(1,) * (len(shape_of(x)) - 2)))
+    return ops.moveaxis(ops.take_along_axis(rows, order, axis=1), (0, 1), (batch_axis, time_axis))
+
+
+@translates("Col2Im")
+def columns_to_image(
+    x: Any, image: Sizes, block: Sizes, *, dilations: Counts | None = None, pads: Sizes | None = None,
+    strides: Counts | None = None,
+) -> Any:  # fmt: skip
+    """The sum of blocks, each a column of [N, C * block, L], at the places that a convolution would take them from."""
+    rank = len(image)
+    ones = [1] * rank
+    before, after = (pads or [0] * 2 * rank)[:rank], (pads or [0] * 2 * rank)[rank:]
+    window = tuple(zip(block, strides or ones, before, after, dilations or ones, strict=True))
+    count, channels = dims.product(block), shape_of(x)[1]
+    blocks = [(size + b + a - d * (k - 1) - 1) // s + 1 for size, (k, s, b, a, d) in zip(image, window, strict=True)]
+    columns = ops.reshape(x, (shape_of(x)[0], channels, *blocks))
+    unit = np.tile(np.eye(int(count)).reshape(int(count), 1, *block), (int(channels // count), *[1] * (rank + 1)))
+    return ops.convolution_input(columns, unit.astype(dtype_of(x)), tuple(image), window, channels // count)
+
+
+@translates("Constant", since=1)
+def constant(
+    *, value: Constant | None = None, value_float: float | None = None, value_floats: Floats | None = None,
+    value_int: int | None = None, value_ints: Sizes | None = None,
+) -> Any:  # fmt: skip
+    """The one of these that is there."""
+    present = sum(entry is not None for entry in (value, value_float, value_floats, value_int, value_ints))
+    if present != 1:
+        raise OptionError(f"{present} values; give one")
+    if value is not None:
+        return value
+    floats = value_float if value_floats is None else value_floats
+    if floats is not None:
+        return np.asarray(floats, np.float32)
+    return np.asarray(value_int if value_ints is None else value_ints, np.int64)
+
+
+@translates("ConstantOfShape")
+def constant_of_shape(shape: Sizes, *, value: Constant | None = None) -> Any:
+    element = np.zeros(1, np.float32) if value is None else value
+    return ops.full(tuple(shape), element.item(), element.dtype)
+
+
+@translates("EyeLike")
+def eye_like(x: Any, *, dtype: np.dtype[Any] | None = None, k: int = 0) -> Any:
+    rows, columns = table.whole(shape_of(x))
+    return ops.eye(rows, columns, k=k, dtype=dtype or dtype_of(x))
+
+
+@translates("Range")
+def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
+    """Of floats by their distances, as ONNX has it, so that no sum of steps is rounded."""
+    first, end, step = (bound.item() for bound in (start, limit, delta))
+    if isinstance(first, float):
+        return np.arange(np.maximum(np.ceil((end - first) / step), 0), dtype=start.dtype) * step + first
+    kinds = [bound.dtype for bound in (start, limit, delta) if bound.dtype != object]  # sizes are int64
+    return ops.astype(ops.arange(first, end, step), kinds[0] if kinds else np.int64)
+
+
+@translates("OneHot")
+def one_hot(indices: Any, depth: Sizes, values: Any, *, axis: int = -1) -> Any:
+    """`values` are what stands off and on the indices; a negative index counts from the end."""
+    (count,) = depth
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"a depth of {count}; give 1 or more")
+    places = ops.astype(indices, np.int64)
+    there = ops.equal(ops.expand_dims(ops.remainder(places, count), -1), ops.arange(count))
+    inside = ops.logical_and(ops.greater_equal(places, -count), ops.less(places, count))
+    chosen = ops.where(ops.logical_and(there, ops.expand_dims(inside, -1)), values[1], values[0])
+    return ops.moveaxis(chosen, -1, axis)

@@ -1,0 +1,362 @@
+"""PyTorch's functions of two tensors or numbers, element by element, in the dtype that PyTorch computes in.
+
+PyTorch's comparisons, and the logic of bits and bools.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import OptionError, located
+from graphs.frontends.torch.pointwise import binary, floated, unary
+from graphs.frontends.torch.promotion import check_tensor, compared, is_weak, number, promoted, result_dtype
+from graphs.frontends.torch.words import cast, floats, refuse, values_of, words
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.promotion import is_scalar
+
+__all__ = [
+    "add",
+    "addcdiv",
+    "addcmul",
+    "allclose",
+    "arctan2",
+    "atan2",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "copysign",
+    "div",
+    "divide",
+    "eq",
+    "equal",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "heaviside",
+    "hypot",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "le",
+    "lerp",
+    "less",
+    "less_equal",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply",
+    "ne",
+    "nextafter",
+    "not_equal",
+    "pow",
+    "remainder",
+    "rsub",
+    "sub",
+    "subtract",
+    "true_divide",
+    "xlogy",
+]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+copysign = binary(ops.copysign, promote=floated)
+fmax = binary(ops.fmax)
+fmin = binary(ops.fmin)
+hypot = binary(ops.hypot)
+logaddexp = binary(ops.logaddexp, promote=floated)
+maximum = binary(ops.maximum)
+minimum = binary(ops.minimum)
+mul = multiply = binary(ops.multiply)
+true_divide = binary(ops.divide, promote=floated)
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
+    y, x = floated(input, other)
+    origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
+    both = [value if is_weak(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
+    return ops.atan2(*both)
+
+
+arctan2 = atan2
+
+
+def _scaled(other: Any, alpha: Any) -> Any:
+    return other if alpha == 1 else other * alpha if is_weak(other) else mul(other, alpha)
+
+
+def _number_first(option: str, count: int) -> Callable[[F], F]:
+    """Let a function of so many tensors take PyTorch's older order too: the number of an option before the tensors."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def called(input: Any, *operands: Any, **options: Any) -> Any:
+            if len(operands) > count and is_weak(operands[0]):
+                options[option], *operands = operands  # type: ignore[assignment]
+            return function(input, *operands, **options)
+
+        return called  # type: ignore[return-value]
+
+    return decorate
+
+
+@words
+@_number_first("alpha", 1)
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input + alpha * other`."""
+    return ops.add(*promoted(input, _scaled(other, alpha)))
+
+
+@words
+@_number_first("alpha", 1)
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input - alpha * other`. Raises DTypeError for bools."""
+    if all_bools(input, number(other)):
+        raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
+    return ops.subtract(*promoted(input, _scaled(other, alpha)))
+
+
+subtract = sub
+
+
+def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
+    """`other - alpha * input`."""
+    return sub(other, input, alpha=alpha)
+
+
+def all_bools(*operands: Any) -> bool:
+    """Whether all operands are tensors of bools, or bools."""
+    return builtins.all(_is_bool(x) for x in operands)
+
+
+@words
+def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
+    """`input / other`, in floats; rounded down with "floor", to 0 with "trunc"."""
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    left, right = _divided(input, other)
+    return cast(ops.trunc(ops.divide(left, right)), result_dtype((input, other)))
+
+
+divide = div
+
+
+def _divided(input: Any, other: Any) -> tuple[Any, Any]:
+    """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
+    left, right = promoted(input, other)
+    if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_weak(x)):
+        divisors = right if is_scalar(right) else values_of(right)
+        if divisors is not None and not np.all(divisors):
+            raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))
+    return left, right
+
+
+def floor_divide(input: Any, other: Any) -> Any:
+    """The quotient rounded down; gradient 0. Raises OptionError where an int is divided by 0."""
+    return ops.floor_divide(*_divided(input, other))
+
+
+def remainder(input: Any, other: Any) -> Any:
+    """What a division rounded down leaves, with the sign of `other`. Raises OptionError for an int divided by 0."""
+    return ops.remainder(*_divided(input, other))
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
+    left, right = _divided(input, other)
+    dtype = result_dtype((input, other))
+    endless = ops.isinf(right)
+    divisor = cast(ops.where(endless, 1, right), dtype) if dtype.kind == "f" else right
+    rest = ops.subtract(left, ops.multiply(divisor, cast(ops.trunc(ops.divide(left, divisor)), dtype)))
+    return ops.where(endless, left, rest) if dtype.kind == "f" else rest
+
+
+@words
+def pow(input: Any, exponent: Any) -> Any:
+    """Each element to a power."""
+    left, right = promoted(input, exponent)
+    if _is_bool(input) and _is_bool(exponent):
+        raise refuse("a power of bools", "convert with .int() first")
+    return ops.square(left) if type(right) is int and right == 2 else ops.pow(left, right)
+
+
+def _is_bool(x: Any) -> bool:
+    return type(x) is bool or getattr(x, "dtype", None) == np.bool_
+
+
+def logaddexp2(input: Any, other: Any) -> Any:
+    """The logarithm to base 2 of the sum of powers of 2."""
+    two = float(np.log(2))
+    left, right = [x if is_weak(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
+    return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
+
+
+def xlogy(input: Any, other: Any) -> Any:
+    """`input * log(other)`; 0 where `input` is 0 and `other` is a number."""
+    from graphs import special
+
+    dtype = dtype_of(true_divide(input, other))
+    return special.xlogy(*[np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)])
+
+
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below 0, 1 above, and `values` at 0."""
+    check_tensor(input, values)
+    return ops.where(ops.equal(input, 0), values, cast(ops.greater(input, 0), dtype_of(input)))
+
+
+@words
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """No less than `min` and no more than `max`, which may be tensors. Raises ValueError where both are None."""
+    if min is None and max is None:
+        raise ValueError("clamp: give min, max or both")
+    bounds = [bound for bound in (min, max) if bound is not None]
+    converted = iter(promoted(input, *bounds))
+    x = next(converted)
+    low, high = [None if bound is None else next(converted) for bound in (min, max)]
+    return ops.clip(x, low, high)
+
+
+clip = clamp
+
+
+def clamp_min(input: Any, min: Any) -> Any:
+    """No less than `min`."""
+    return clamp(input, min=min)
+
+
+def clamp_max(input: Any, max: Any) -> Any:
+    """No more than `max`."""
+    return clamp(input, max=max)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """`input + weight * (end - input)`."""
+    return ops.add(input, ops.multiply(number(weight), ops.subtract(end, input)))
+
+
+@_number_first("value", 2)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 * tensor2`."""
+    return add(input, mul(tensor1, tensor2), alpha=value)
+
+
+@_number_first("value", 2)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
+    if dtype_of(tensor1).kind != "f" and dtype_of(tensor2).kind != "f":
+        raise refuse("addcdiv of ints", "convert with .float() first")
+    return add(input, div(tensor1, tensor2), alpha=value)
+
+
+def nextafter(input: Any, other: Any) -> Any:
+    """The next float towards another; the gradient is that of `input`, and 0 where both are equal."""
+    if dtype_of(input).kind != "f" or dtype_of(input) != dtype_of(other):
+        raise refuse("nextafter of other than floats of one dtype", "convert with .to(dtype)")
+    step = ops.stop_gradient(ops.subtract(ops.nextafter(input, other), input))
+    return ops.where(ops.equal(input, other), ops.stop_gradient(input), ops.add(input, step))
+
+
+def _bits(*operands: Any) -> Any:
+    """What `promoted` gives, with a bool of NumPy's as Python's, which is no float here."""
+    return promoted(*[bool(x) if type(x) is np.bool_ else x for x in operands])
+
+
+bitwise_and = binary(ops.bitwise_and, promote=_bits)
+bitwise_or = binary(ops.bitwise_or, promote=_bits)
+bitwise_xor = binary(ops.bitwise_xor, promote=_bits)
+bitwise_left_shift = binary(ops.bitwise_left_shift)
+bitwise_right_shift = binary(ops.bitwise_right_shift)
+bitwise_not = unary(ops.bitwise_invert)
+eq = binary(ops.equal, promote=compared)
+ge = greater_equal = binary(ops.greater_equal, promote=compared)
+gt = greater = binary(ops.greater, promote=compared)
+isfinite = unary(ops.isfinite)
+isinf = unary(ops.isinf)
+isnan = unary(ops.isnan)
+le = less_equal = binary(ops.less_equal, promote=compared)
+lt = less = binary(ops.less, promote=compared)
+ne = not_equal = binary(ops.not_equal, promote=compared)
+
+
+def _truth(x: Any) -> Any:
+    return x if is_scalar(x) or dtype_of(x).kind == "b" else ops.not_equal(x, 0)
+
+
+logical_and = binary(ops.logical_and, _truth)
+logical_or = binary(ops.logical_or, _truth)
+logical_xor = binary(ops.logical_xor, _truth)
+
+
+def logical_not(input: Any) -> Any:
+    """Whether each element is 0."""
+    return ops.logical_not(_truth(input))
+
+
+def isposinf(input: Any) -> Any:
+    """Whether each element is infinity."""
+    return ops.equal(input, np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
+
+
+def isneginf(input: Any) -> Any:
+    """Whether each element is -infinity."""
+    return ops.equal(input, -np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether each two elements differ by no more than `atol + rtol * |other|`."""
+    check_tensor(input, other)
+    if dtype_of(input) != dtype_of(other):
+        raise refuse(f"isclose of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
+    if not (rtol >= 0 and atol >= 0):
+        raise OptionError(f"tolerances are 0 or more, not rtol={rtol} and atol={atol}; change the sign")
+    wide = [cast(x, np.float64) if dtype_of(x).kind != "f" else x for x in (input, other)]
+    gap, room = ops.abs(ops.subtract(*wide)), ops.add(atol, ops.multiply(rtol, ops.abs(wide[1])))
+    near = ops.logical_or(ops.equal(input, other), ops.logical_and(ops.less_equal(gap, room), ops.isfinite(gap)))
+    return ops.logical_or(near, ops.logical_and(ops.isnan(input), ops.isnan(other))) if equal_nan else near
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are close, as a bool."""
+    return bool(ops.all(isclose(input, other, rtol, atol, equal_nan)))
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and elements, as a bool; `eq` compares element by element."""
+    if dtype_of(input) != dtype_of(other):
+        raise refuse(f"equal of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
+    return shape_of(input) == shape_of(other) and bool(ops.all(ops.equal(input, other)))

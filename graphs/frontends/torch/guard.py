@@ -1,0 +1,106 @@
+"""What a wrong call of PyTorch's functions says: the function, its operands, the rule, the user's line, the remedy.
+
+What a wrong construction of a layer, an optimizer or a schedule says: its name, the rule, the line, the remedy.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from graphs.dispatch import described
+from graphs.errors import DTypeError, OptionError
+from graphs.frontends.torch.words import cast, translated
+from graphs.op import is_ours
+from graphs.wrong_calls import WRONG, raise_named
+
+Function = Callable[..., Any]
+
+
+def guarded(function: Function) -> Function:
+    """A function whose every error is a GraphError that names it, its operands and the user's line.
+
+    PyTorch's functions call each other without the guard: the one that the user has called is named.
+    """
+    has_words = getattr(function, "with_words", None) is function
+    inner: Function = function.__wrapped__ if has_words else function  # type: ignore[attr-defined]
+
+    @functools.wraps(inner)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            if not options:
+                return inner(*args)
+            if has_words:
+                options = translated(options)
+            if options.get("out") is None:
+                return inner(*args, **{word: value for word, value in options.items() if word != "out"})
+            out = options.pop("out")
+            return written(inner(*args, **options), out)
+        except WRONG as error:
+            raise_named(error, called.__name__, _operands(args, options), inner)
+
+    return called
+
+
+def written(result: Any, out: Any) -> Any:
+    """`out` with the values of a result, as `out=` asks for: a tensor, or as many of them as there are results.
+
+    A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be
+    lost, and DTypeError for a dtype that does not hold the result.
+    """
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise OptionError(f"out= takes {len(result)} tensors here, a tuple of them; give as many")
+        return type(result)(*[written(r, o) for r, o in zip(result, out, strict=True)])
+    if not hasattr(out, "copy_"):
+        raise OptionError(f"out= takes a tensor, not {type(out).__name__}; assign the result to a name instead")
+    if getattr(result, "requires_grad", False) or out.requires_grad:
+        raise OptionError("out= keeps no history, and a gradient is required; leave out= out, or use no_grad()")
+    if _KINDS.index(out.dtype.kind) < _KINDS.index(result.dtype.kind):
+        raise DTypeError(f"out= of {out.dtype} does not hold a result of {result.dtype}; give one that does")
+    if not out.numel() and result.numel():
+        out.data = cast(result, out.dtype)
+        return out
+    if out.shape != result.shape:
+        raise OptionError(f"out= has the shape {tuple(out.shape)} for a result of {tuple(result.shape)}; make it equal")
+    return out.copy_(result)
+
+
+_KINDS = "buif"  # of dtypes: each holds those before it
+
+
+def guard(space: dict[str, Any], names: Iterable[str]) -> None:
+    """Guard the functions of these names in a module's globals; ops say what is wrong themselves."""
+    for name in names:
+        if inspect.isfunction(function := space[name]):
+            space[name] = guarded(function)
+            space[name].__name__ = space[name].__qualname__ = name  # that of an alias too
+            space[name].__module__ = space["__name__"]
+
+
+def _operands(args: Sequence[Any], options: Mapping[str, Any]) -> str:
+    return ", ".join(described(value) for value in (*args, *options.values()) if _holds_tensors(value))
+
+
+def _holds_tensors(value: Any) -> bool:
+    return hasattr(value, "dtype") or (isinstance(value, (list, tuple)) and any(map(_holds_tensors, value)))
+
+
+def guard_construction(cls: type) -> None:
+    """Let every error of `__init__` be a GraphError that names the class; those of users raise what they raise."""
+    init = vars(cls).get("__init__")
+    if init is not None and is_ours(cls):
+        cls.__init__ = _guarded(init)  # type: ignore[misc]
+
+
+def _guarded(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def called(self: Any, *args: Any, **options: Any) -> None:
+        try:
+            init(self, *args, **options)
+        except WRONG as error:
+            raise_named(error, type(self).__name__, "", type(self))
+
+    return called

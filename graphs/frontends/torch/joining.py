@@ -1,0 +1,199 @@
+"""PyTorch's functions that put tensors together, and matrices made of diagonals and triangles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import linalg, ops
+from graphs.dispatch import described
+from graphs.errors import ArgumentError, ShapeError
+from graphs.frontends.torch.promotion import result_dtype
+from graphs.frontends.torch.shapes import apart, flatten, memory_of, reshape
+from graphs.frontends.torch.words import cast, ndim_of, shape_of, sizes, words
+from graphs.op import Op
+from graphs.ops.shapes import dtype_of, stored
+from graphs.spec import spec_of
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "cat", "column_stack", "combinations",
+    "concat", "concatenate", "diag", "diag_embed", "diagflat", "diagonal", "dstack", "hstack", "meshgrid",
+    "row_stack", "stack", "tril", "triu", "vstack",
+]  # fmt: skip
+
+
+# ---- matrices ------------------------------------------------------------------------------------
+
+
+@words
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix with that diagonal."""
+    return apart(ops.diag(input, diagonal), input)
+
+
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """The matrix with all elements on its diagonal."""
+    return ops.diag(flatten(input), offset)
+
+
+@words
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal of two axes, as the last one."""
+    matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
+    memory = memory_of(matrices)
+    if memory is None or memory.flags.c_contiguous:
+        return linalg.diagonal(matrices, offset=offset)
+    return _diagonal.apply((matrices,), {"offset": offset})
+
+
+def _seen(x: Any, *, offset: int, out: Any = None) -> Any:
+    """The diagonal of the last two axes as a view, however they lie."""
+    view = np.diagonal(x, offset, -2, -1)
+    view.flags.writeable = x.flags.writeable
+    return stored(view, out)
+
+
+def _put_back(g: Any, x_shape: Any, offset: int) -> Any:
+    rows = np.arange(shape_of(g)[-1]) + max(-offset, 0)
+    return ops.setitem(ops.zeros(x_shape, dtype=dtype_of(g)), g, (..., rows, rows + offset))
+
+
+_diagonal = Op(
+    "diagonal",
+    _seen,
+    lambda x, *, offset: spec_of(np.diagonal(np.broadcast_to(np.zeros((), x.dtype), x.shape), offset, -2, -1)),
+    rules=(_put_back,),
+    cost=0,
+    family="movement",
+    view=True,
+    listed=False,
+)
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices with the last axis as their diagonals."""
+    size = shape_of(input)[-1] + abs(offset)
+    rows, columns = np.arange(size)[:, None], np.arange(size)
+    place_ = np.clip(rows - max(-offset, 0), 0, shape_of(input)[-1] - 1)
+    spread = ops.where(columns - rows == offset, ops.take(input, place_.reshape(-1), axis=-1)[..., None], 0)
+    return ops.moveaxis(cast(spread, dtype_of(input)), (-2, -1), (dim1, dim2))
+
+
+@words
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """The elements on and below a diagonal, and 0 for the others."""
+    return ops.tril(input, k=diagonal)
+
+
+@words
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """The elements on and above a diagonal, and 0 for the others."""
+    return ops.triu(input, k=diagonal)
+
+
+def block_diag(*tensors: Any) -> Any:
+    """Matrices along the diagonal of a larger one."""
+    blocks = [ops.atleast_2d(x) for x in _alike(tensors)]
+    width, left, rows = sum(shape_of(b)[1] for b in blocks), 0, []
+    for block in blocks:
+        right = width - left - shape_of(block)[1]
+        rows.append(ops.pad(block, ((0, 0), (left, right))))
+        left += shape_of(block)[1]
+    return cat(rows)
+
+
+# ---- several tensors -----------------------------------------------------------------------------
+
+
+def _alike(tensors: Sequence[Any]) -> list[Any]:
+    """Tensors in one dtype. Raises ArgumentError for what is no tensor, ShapeError for nothing."""
+    tensors = list(tensors)
+    if not tensors:
+        raise ShapeError("takes one tensor or more; pass a list of them")
+    for x in tensors:
+        if not hasattr(x, "dtype"):
+            raise ArgumentError(f"takes tensors, not {described(x)}; leave it out, or use torch.tensor")
+    if len({dtype_of(x) for x in tensors}) > 1:
+        wanted = result_dtype(tensors)
+        return [cast(x, wanted) for x in tensors]
+    return tensors
+
+
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors joined along an axis that they all have; an empty vector among them is left out."""
+    converted = _alike(tensors)
+    kept = [x for x in converted if shape_of(x) != (0,)] or converted[:1]
+    return ops.concat(kept, axis=dim if axis is None else axis)
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors of one shape along a new axis."""
+    return ops.stack(_alike(tensors), axis=dim if axis is None else axis)
+
+
+def hstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the second axis, vectors along their only one."""
+    return ops.hstack(_alike(tensors))
+
+
+def vstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the first axis, vectors as rows."""
+    return ops.vstack(_alike(tensors))
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the third axis."""
+    return cat([atleast_3d(x) for x in tensors], 2)
+
+
+def column_stack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the second axis, vectors as columns."""
+    return cat([reshape(x, -1, 1) if ndim_of(x) < 2 else x for x in tensors], 1)
+
+
+def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
+        return function(tensors[0])
+    return tuple([function(x) for x in sizes(tensors)])
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """With one axis at least."""
+    return _each(ops.atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """With two axes at least."""
+    return _each(ops.atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """With three axes at least."""
+    return _each(ops.atleast_3d, tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+    """Grids of coordinates, the first along the first axis unless `indexing` is "xy"."""
+    vectors = [reshape(x, 1) if not ndim_of(x) else x for x in sizes(tensors)]
+    return tuple(ops.meshgrid(*vectors, indexing=indexing)) if len(vectors) > 1 else (reshape(vectors[0], -1),)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All choices of one element from each vector, as rows."""
+    return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All choices of r elements of a vector, as rows."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(shape_of(input)[0]), r)), np.int64).reshape(-1, r)
+    return reshape(ops.take(input, rows.reshape(-1), axis=0), *rows.shape)

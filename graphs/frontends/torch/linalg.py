@@ -1,0 +1,214 @@
+"""`torch.linalg`: the functions of `graphs.linalg` with PyTorch's parameters and meanings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import dims, linalg, ops
+from graphs.errors import OptionError, ShapeError
+from graphs.frontends.numpy import linalg as numpy_linalg
+from graphs.frontends.torch import joining
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.systems import (
+    cholesky_ex,
+    inv_ex,
+    lstsq,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    solve,
+    solve_ex,
+    solve_triangular,
+)
+from graphs.frontends.torch.words import as_row, axes_of, axis_words, cast
+from graphs.linalg import cholesky, det, inv, matmul, matrix_power, qr, slogdet, svd, svdvals
+from graphs.ops.matrix_exp import matrix_exp
+from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.solving import mirrored
+
+__all__ = [
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lstsq", "lu",
+    "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
+    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+]  # fmt: skip
+
+_REMEDIES = {
+    "eig": "eigenvalues are complex, which tensors do not hold; use eigh for symmetric matrices",
+    "eigvals": "eigenvalues are complex, which tensors do not hold; use eigvalsh for symmetric matrices",
+    "householder_product": "use qr, which gives the whole factor",
+    "ldl_factor": "use cholesky, or lu_factor",
+    "ldl_factor_ex": "use cholesky_ex, or lu_factor_ex",
+    "ldl_solve": "use cholesky_solve, or lu_solve",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Raises AttributeError with what to use instead."""
+    raise AttributeError(f"linalg has no {name!r}: {_REMEDIES.get(name, 'docs/torch.md says what is there')}")
+
+
+norm = axis_words(numpy_linalg.norm)
+vecdot = axis_words(linalg.vecdot)
+
+
+def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+    """The cross product along an axis of size 3; the others broadcast."""
+    if len(shape_of(input)) != len(shape_of(other)):
+        raise ShapeError("both have as many axes; add one with unsqueeze")
+    return linalg.cross(input, other, axis=dim)
+
+
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
+    """The diagonal of two axes, as the last one."""
+    return joining.diagonal(A, offset, dim1, dim2)
+
+
+def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
+    """The norm of vectors along axes, of all elements by default."""
+    return linalg.vector_norm(x, axis=axes_of(x, dim), keepdims=keepdim, ord=ord)
+
+
+def matrix_norm(A: Any, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:  # noqa: N803
+    """The norm of the matrices along two axes: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
+    return numpy_linalg.norm(A, ord, axis=dim, keepdims=keepdim)
+
+
+# ---- symmetric matrices, and ranks ---------------------------------------------------------------
+
+
+def _from_triangle(A: Any, UPLO: str) -> Any:  # noqa: N803
+    """Symmetric matrices of one triangle; the gradient goes to both, as PyTorch's does."""
+    if UPLO not in ("L", "U"):
+        raise OptionError(f"UPLO is 'L' or 'U', the triangle that is read, not {UPLO!r}; choose one")
+    whole = mirrored(ops.stop_gradient(A if UPLO == "L" else ops.matrix_transpose(A)))
+    return ops.add(ops.subtract(A, ops.stop_gradient(A)), whole)
+
+
+def eigh(A: Any, UPLO: str = "L") -> linalg.EighResult:  # noqa: N803
+    """The eigenvalues of symmetric matrices, ascending, and their eigenvectors; one triangle is read."""
+    return linalg.eigh(_from_triangle(A, UPLO))
+
+
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+    """The eigenvalues of symmetric matrices, ascending; one triangle is read."""
+    return linalg.eigvalsh(_from_triangle(A, UPLO))
+
+
+def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: N803
+    """The Moore-Penrose inverse; singular values below the larger of `atol` and `rtol` times the largest count as 0.
+
+    `rtol` is by default the larger size times the spacing of floats at 1, and 0 beside an `atol`. A symmetric matrix
+    is read from one triangle if `hermitian`.
+    """
+    share = rcond if rtol is None else rtol
+    share = 0.0 if share is None and atol is not None else share
+    x = _from_triangle(A, "L") if hermitian else A
+    return linalg.pinv(x, rtol=None if share is None else float(share), atol=float(atol or 0.0))
+
+
+def matrix_rank(
+    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None  # noqa: N803
+) -> Any:  # fmt: skip
+    """How many singular values exceed the larger of `atol` and `rtol` times the largest.
+
+    `rtol` is by default the larger size times the spacing of floats at 1, and 0 beside an `atol` (also called `tol`).
+    """
+    least = tol if atol is None else atol
+    values = ops.abs(eigvalsh(A)) if hermitian else linalg.svdvals(A)
+    if dims.same(shape_of(values)[-1], 0):
+        return ops.sum(values, axis=-1, dtype=np.int64)
+    share = rtol
+    if share is None:
+        size: Any = dims.maximum(*shape_of(A)[-2:])
+        share = 0.0 if least is not None else ops.multiply(size, float(np.finfo(dtype_of(A)).eps))
+    bound = ops.multiply(ops.max(values, axis=-1), share)
+    bound = bound if least is None else ops.maximum(bound, least)
+    return ops.count_nonzero(ops.greater(values, ops.expand_dims(bound, -1)), axis=-1)
+
+
+def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
+    """The condition number in a norm of matrices, 2 by default; infinite where a matrix is singular."""
+    if p in (None, 2, -2):
+        values = linalg.svdvals(A)
+        ends = (values[..., 0], values[..., -1])
+        return ops.divide(*(ends if p != -2 else ends[::-1]))
+    inverse, info = inv_ex(A)
+    result = ops.multiply(matrix_norm(A, p), matrix_norm(ops.where(ops.isnan(inverse), 0, inverse), p))
+    return ops.where(ops.equal(info, 0), result, math.inf)
+
+
+# ---- products ------------------------------------------------------------------------------------
+
+
+def multi_dot(tensors: Sequence[Any]) -> Any:
+    """The product of two matrices or more, in the order that takes the fewest multiplications; the ends may be vectors.
+
+    From left to right where sizes are unknown.
+    """
+    if len(tensors) < 2:
+        raise ShapeError("multi_dot takes two tensors or more; give a list of them")
+    first, *inner, last = tensors
+    chain = [ops.expand_dims(first, 0) if len(shape_of(first)) == 1 else first, *inner]
+    chain.append(ops.expand_dims(last, -1) if len(shape_of(last)) == 1 else last)
+    if any(len(shape_of(x)) != 2 for x in chain):
+        raise ShapeError("multi_dot takes matrices, and vectors at its ends; use matmul for batches")
+    product = _chained(chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]]))
+    gone = tuple([axis for axis, x in ((0, first), (1, last)) if len(shape_of(x)) == 1])
+    return ops.squeeze(product, gone) if gone else product
+
+
+def _splits(sizes: Sequence[Any]) -> dict[tuple[int, int], int]:
+    """Where to part each run of a chain of matrices (Cormen et al., Introduction to Algorithms, 14.2)."""
+    count = len(sizes) - 1
+    if not all(isinstance(size, int) for size in sizes):
+        return {(first, last): last - 1 for last in range(count) for first in range(last)}
+    cost = {(i, i): 0 for i in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for width in range(1, count):
+        for first in range(count - width):
+            last = first + width
+            costs = [
+                cost[first, k] + cost[k + 1, last] + sizes[first] * sizes[k + 1] * sizes[last + 1]
+                for k in range(first, last)
+            ]
+            cost[first, last] = min(costs)
+            split[first, last] = first + costs.index(min(costs))
+    return split
+
+
+def _chained(chain: Sequence[Any], first: int, last: int, split: Mapping[tuple[int, int], int]) -> Any:
+    if first == last:
+        return chain[first]
+    k = split[first, last]
+    return ops.matmul(_chained(chain, first, k, split), _chained(chain, k + 1, last, split))
+
+
+def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Any:  # noqa: N803
+    """The X with tensordot(A, X, X.ndim) = B; the axes `dims` of A are moved to its end first."""
+    moved = A if dims is None else ops.moveaxis(A, dims, range(len(shape_of(A)) - len(dims), len(shape_of(A))))
+    wanted = shape_of(moved)[len(shape_of(B)) :]
+    size = math.prod(shape_of(B))
+    return ops.reshape(linalg.solve(ops.reshape(moved, (size, -1)), ops.reshape(B, (-1,))), wanted)
+
+
+def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803
+    """The inverse of what `tensordot(A, x, ind)` does."""
+    shape = shape_of(A)
+    inverse = linalg.inv(ops.reshape(A, (math.prod(shape[:ind]), -1)))
+    return ops.reshape(inverse, (*shape[ind:], *shape[:ind]))
+
+
+def vander(x: Any, *, N: int | None = None) -> Any:  # noqa: N803
+    """The powers of each element, the lowest first."""
+    row = cast(as_row(x), np.int64) if dtype_of(x).kind in "biu" else as_row(x)
+    count: Any = shape_of(row)[-1] if N is None else N
+    return ops.pow(ops.expand_dims(row, -1), np.arange(count).astype(dtype_of(row)))
+
+
+guard(globals(), __all__)

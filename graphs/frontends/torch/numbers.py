@@ -1,0 +1,181 @@
+"""PyTorch's functions of one or two tensors that few programs use, element by element; and what asks about complex."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import OptionError
+from graphs.frontends.torch import arithmetic, reductions
+from graphs.frontends.torch.pointwise import binary, floated, of_floats
+from graphs.frontends.torch.promotion import check_tensor, promoted
+from graphs.frontends.torch.words import cast, floats, refuse, shape_of, sizes
+from graphs.ops.shapes import dtype_of
+from graphs.promotion import is_scalar
+
+__all__ = [
+    "angle", "conj", "conj_physical", "erfinv", "float_power", "frexp", "gcd", "i0", "igamma", "igammac", "is_complex",
+    "is_conj", "is_neg", "is_nonzero", "is_same_size", "is_signed", "isreal", "lcm", "ldexp", "mvlgamma", "real",
+    "resolve_conj", "resolve_neg", "sum_to_size",
+]  # fmt: skip
+
+
+erfinv = of_floats(ops.erfinv)
+i0 = of_floats(ops.i0)
+igamma = binary(ops.gammainc, promote=floated)
+igammac = binary(ops.gammaincc, promote=floated)
+
+
+def gcd(input: Any, other: Any) -> Any:
+    """The greatest common divisor of ints, at least 0."""
+    return ops.gcd(*_whole(input, other))
+
+
+def lcm(input: Any, other: Any) -> Any:
+    """The least common multiple of ints, at least 0."""
+    return ops.lcm(*_whole(input, other))
+
+
+def _whole(*operands: Any) -> Any:
+    for x in operands:
+        if not is_scalar(x) and dtype_of(x).kind not in "iu":
+            raise refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
+    return promoted(*operands)
+
+
+def float_power(input: Any, exponent: Any) -> Any:
+    """Each element to a power, in float64."""
+    check_tensor(input, exponent)
+    return ops.pow(*[x if is_scalar(x) else cast(x, np.float64) for x in (input, exponent)])
+
+
+def ldexp(input: Any, other: Any) -> Any:
+    """`input * 2 ** other`, in floats."""
+    check_tensor(input, other)
+    return arithmetic.mul(input, ops.pow(2.0, floats(other)))
+
+
+class FrexpResult(NamedTuple):
+    """Numbers as `mantissa * 2 ** exponent`."""
+
+    mantissa: Any
+    exponent: Any
+
+
+def frexp(input: Any) -> FrexpResult:
+    """Mantissas from 0.5 up to but without 1 beside their signs, and int32 exponents; 0, infinities and NaN stay."""
+    if dtype_of(input).kind != "f":
+        raise refuse(f"mantissas of {dtype_of(input)}", "convert with .float() first")
+    fixed = ops.stop_gradient(ops.abs(input))
+    plain = ops.logical_and(ops.isfinite(fixed), ops.greater(fixed, 0))
+    guess = ops.where(plain, ops.floor(ops.log2(ops.where(plain, fixed, 1))), 0)
+    size = _scaled(fixed, guess)  # between 0.5 and 4: log2 may be off by a rounding
+    exponent = ops.where(plain, guess + ops.where(size >= 2, 2, ops.where(size >= 1, 1, 0)), 0)
+    return FrexpResult(_scaled(input, exponent), cast(exponent, np.int32))
+
+
+def _scaled(x: Any, exponent: Any) -> Any:
+    """`x / 2 ** exponent` in two steps, since a power may not fit the dtype."""
+    half = ops.floor(exponent / 2)
+    return x * ops.pow(2.0, -half) * ops.pow(2.0, half - exponent)
+
+
+def mvlgamma(input: Any, p: int) -> Any:
+    """The logarithm of the gamma function of `p` dimensions, for elements above (p - 1) / 2."""
+    if p < 1:
+        raise OptionError(f"there is no gamma function of {p} dimensions; use 1 or more")
+    x = floats(input)
+    parts = ops.gammaln(ops.subtract(ops.expand_dims(x, -1), cast(np.arange(p) / 2, dtype_of(x))))
+    return ops.add(ops.sum(parts, axis=-1), p * (p - 1) / 4 * math.log(math.pi))
+
+
+def sum_to_size(input: Any, *size: Any) -> Any:
+    """Summed over what broadcasting from a shape has stretched: of the shape that is given."""
+    wanted, have = sizes(size), shape_of(input)
+    fits = len(wanted) <= len(have) and all(
+        size in (1, other) for size, other in zip(wanted, have[len(have) - len(wanted) :], strict=True)
+    )
+    if not fits:
+        raise OptionError(f"the shape {tuple(wanted)} does not broadcast to {have}; give one that does")
+    more = len(have) - len(wanted)
+    stretched = [more + i for i, size in enumerate(wanted) if size == 1 and have[more + i] != 1]
+    axes = (*range(more), *stretched)
+    return ops.reshape(reductions.sum(input, axes), wanted) if axes or not have else input
+
+
+# ---- what complex numbers would need: tensors hold none ------------------------------------------
+
+
+def real(input: Any) -> Any:
+    """The tensor itself: all numbers are real."""
+    return input
+
+
+def conj(input: Any) -> Any:
+    """The tensor itself: all numbers are real."""
+    return input
+
+
+def conj_physical(input: Any) -> Any:
+    """The tensor itself: all numbers are real."""
+    return input
+
+
+def resolve_conj(input: Any) -> Any:
+    """The tensor itself: all numbers are real."""
+    return input
+
+
+def resolve_neg(input: Any) -> Any:
+    """The tensor itself."""
+    return input
+
+
+def isreal(input: Any) -> Any:
+    """Whether each element is real: true."""
+    return ops.logical_or(ops.equal(input, input), ops.not_equal(input, input))
+
+
+def angle(input: Any) -> Any:
+    """0 for numbers from 0 on, pi below, NaN for NaN."""
+    x = floats(input)
+    turned = ops.where(ops.less(x, 0), cast(np.asarray(math.pi), dtype_of(x)), ops.multiply(ops.sign(x), 0))
+    return ops.where(ops.isnan(x), x, turned)
+
+
+def is_complex(input: Any) -> bool:
+    """False: tensors hold no complex numbers."""
+    dtype_of(input)
+    return False
+
+
+def is_conj(input: Any) -> bool:
+    """False: tensors hold no complex numbers."""
+    dtype_of(input)
+    return False
+
+
+def is_neg(input: Any) -> bool:
+    """False: no tensor waits to be negated."""
+    dtype_of(input)
+    return False
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether a tensor of one element is not 0. Raises OptionError for more elements."""
+    if math.prod(shape_of(input)) != 1:
+        raise OptionError(f"the truth of a tensor of shape {shape_of(input)} is ambiguous; use any() or all()")
+    return bool(ops.not_equal(ops.reshape(input, ()), 0))
+
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has numbers below 0."""
+    return dtype_of(input).kind in "if"
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape."""
+    return shape_of(input) == shape_of(other)

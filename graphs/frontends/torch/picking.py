@@ -1,0 +1,557 @@
+"""PyTorch's functions that pick elements, put them somewhere, sort and count them.
+
+What several of PyTorch's functions ask of their operands, where the ops below them take more.
+
+PyTorch's functions that write one tensor into a part of another, and give the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import ops
+from graphs.dims import same_shape
+from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.frontends.torch.promotion import number, promoted, result_dtype
+from graphs.frontends.torch.reductions import Found, along, count_nonzero
+from graphs.frontends.torch.shapes import memory_of
+from graphs.frontends.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of, words
+from graphs.ops.shapes import dtype_of
+from graphs.ops.sorting import unique_rows
+from graphs.promotion import is_scalar
+
+__all__ = [
+    "argsort",
+    "argwhere",
+    "bincount",
+    "bucketize",
+    "diagonal_scatter",
+    "gather",
+    "histc",
+    "histogram",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "index_reduce",
+    "index_select",
+    "isin",
+    "kthvalue",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "msort",
+    "nonzero",
+    "put",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "searchsorted",
+    "select_scatter",
+    "slice_scatter",
+    "sort",
+    "take",
+    "take_along_dim",
+    "topk",
+    "unique",
+    "unique_consecutive",
+    "where",
+]
+
+
+class Histogram(NamedTuple):
+    """How many elements lie in each bin, and where the bins end."""
+
+    hist: Any
+    bin_edges: Any
+
+
+# ---- along an axis -------------------------------------------------------------------------------
+
+
+def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
+    """The first places of all axes but one, as many as an index has."""
+    key = tuple([slice(None) if axis == but else slice(size) for axis, size in enumerate(shape)])
+    return x if shape_of(x) == tuple(shape) else x[key]
+
+
+@words
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """The elements along an axis that an index of as many axes names."""
+    del sparse_grad
+    axis = place(dim, ndim_of(input))
+    check_index(input, axis, index)
+    result = ops.take_along_axis(_crop(as_row(input), shape_of(as_row(index)), axis), as_row(index), axis=axis)
+    return ops.reshape(result, shape_of(index))
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements along an axis that an index names, which broadcasts; of all elements in a row without an axis."""
+    if dim is None:
+        return ops.take(ops.reshape(input, (-1,)), ops.reshape(indices, (-1,)), axis=0)
+    return ops.take_along_axis(input, indices, axis=place(dim, ndim_of(input)))
+
+
+@words
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
+    """With the elements of `src` written to the places along an axis that the index names."""
+    axis, source = place(dim, ndim_of(input)), value if src is None else src
+    check_index(input, axis, index, source)
+    if reduce is not None:
+        if reduce not in _REDUCTIONS:
+            raise OptionError(f"reduce is 'add' or 'multiply', not {reduce!r}; use scatter_reduce for others")
+        if is_scalar(source):
+            source = ops.broadcast_to(ops.astype(ops.asarray(source), dtype_of(input)), shape_of(index))
+        return scatter_reduce(input, dim, index, source, _REDUCTIONS[reduce])
+    if not ndim_of(input):
+        raise ShapeError(located("scatter: a tensor without axes has no places; reshape it to one axis"))
+    key = [
+        np.arange(size).reshape([-1 if i == a else 1 for i in range(ndim_of(index))])
+        for a, size in enumerate(shape_of(index))
+    ]
+    places = tuple([index if a == axis else grid for a, grid in enumerate(key)])
+    if not is_scalar(source):
+        if dtype_of(source) != dtype_of(input):
+            raise refuse(f"scatter of {dtype_of(source)} into {dtype_of(input)}", "convert one of them")
+        source = source[tuple(map(slice, shape_of(index)))] if ndim_of(source) else source
+    return ops.setitem(input, source, places)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """With the elements of `src` added to the places along an axis that the index names."""
+    return scatter_reduce(input, dim, index, src, "sum")
+
+
+@words
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
+    """With the elements of `src` joined to those they are sent to: by "sum", "prod", "mean", "amax" or "amin"."""
+    if dtype_of(src) != dtype_of(input):
+        raise refuse(f"scatter_reduce of {dtype_of(src)} into {dtype_of(input)}", "convert one of them")
+    check_index(input, place(dim, ndim_of(input)), index, src)
+    return ops.scatter_reduce(input, dim, index, src, reduce, include_self)
+
+
+def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * place(dim, ndim_of(x)) + (index,)
+
+
+@words
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The places of an axis that an index names, in its order."""
+    if ndim_of(index) > 1:
+        raise OutOfRangeError("the index has one axis; use gather, or x[index]")
+    result = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
+    return result if ndim_of(input) else ops.reshape(result, ())
+
+
+@words
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """With `alpha * source` added to the places of an axis that an index names."""
+    axis, x = place(dim, ndim_of(input)), as_row(input)
+    check_source(input, axis, index, source)
+    added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), alpha)
+    return ops.reshape(ops.add(x, ops.scatter_add(added, as_row(index), shape_of(x), axis)), shape_of(input))
+
+
+@words
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """With the places of an axis that an index names replaced."""
+    axis, x = place(dim, ndim_of(input)), as_row(input)
+    check_source(input, axis, index, source)
+    return ops.reshape(ops.setitem(x, as_row(source), _rows(x, axis, as_row(index))), shape_of(input))
+
+
+@words
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """With the places of an axis that an index names set to one value."""
+    if not is_scalar(value) and ndim_of(value):
+        raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
+    x = as_row(input)
+    return ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input))
+
+
+# ---- by a mask, or by a flat index ---------------------------------------------------------------
+
+
+def _mask(mask: Any) -> Any:
+    if dtype_of(mask).kind != "b":
+        raise refuse(f"a mask of {dtype_of(mask)}", "convert with .bool() first")
+    return mask
+
+
+@words
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """With one value where the mask is true."""
+    if not is_scalar(value) and ndim_of(value):
+        raise ShapeError(located("masked_fill: the value is a number or has no axes; use where"))
+    is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
+    dtype = dtype_of(input)
+    if is_float and dtype.kind != "f":
+        raise refuse(f"masked_fill of {dtype} with a float", "convert one of them")
+    if isinstance(value, int) and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise OptionError(located(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
+    filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
+    return ops.where(_mask(mask), filled, input)
+
+
+@words
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where the mask is true, in one axis."""
+    x, chosen = ops.broadcast_arrays(input, _mask(mask))
+    return x[chosen]
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """With the elements of `source`, in their order, where the mask is true."""
+    x, chosen = ops.broadcast_arrays(input, _mask(mask))
+    return ops.setitem(x, ops.reshape(source, (-1,))[: int(count_nonzero(chosen))], chosen)
+
+
+@words
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """Of two tensors the one or the other, by element; without them where the condition is true, axis by axis."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
+        raise refuse(f"where by {dtype_of(condition)}", "convert with .bool() first")
+    if all(is_scalar(x) or isinstance(x, np.generic) for x in (input, other)):
+        input, other = number(input), number(other)
+        dtype = result_dtype((input, other))
+        return cast(ops.where(cast(condition, np.bool_), cast(ops.asarray(input), dtype), other), dtype)
+    left, right = promoted(input, other)
+    return ops.where(cast(condition, np.bool_), left, right)
+
+
+def take(input: Any, index: Any) -> Any:
+    """The elements at places counted through all axes."""
+    return ops.reshape(ops.take(ops.reshape(input, (-1,)), ops.reshape(index, (-1,)), axis=0), shape_of(index))
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Where the elements are not 0: a row for each, or an index for each axis."""
+    if as_tuple:
+        return tuple(ops.nonzero(as_row(input)))
+    return ops.argwhere(input)
+
+
+def argwhere(input: Any) -> Any:
+    """Where the elements are not 0: a row for each."""
+    return nonzero(input)
+
+
+# ---- sorted --------------------------------------------------------------------------------------
+
+
+@words
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The indices that sort along an axis."""
+    return _sorted(input, dim, descending).indices
+
+
+@words
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+    """Sorted along an axis, with where the elements stood; equal ones in their order."""
+    return _sorted(input, dim, descending)
+
+
+def _sorted(x: Any, dim: int, descending: bool) -> Found:
+    def order(x: Any, axis: int, keepdims: bool) -> Any:
+        return ops.argsort(x, axis=axis, descending=descending, stable=True)
+
+    return along(x, dim, True, order)
+
+
+def msort(input: Any) -> Any:
+    """Sorted along the first axis."""
+    return _sorted(input, 0, False).values
+
+
+@words
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k largest elements along an axis, or the smallest, in order, and where they stood."""
+    axis = place(dim, ndim_of(input))
+    if not 0 <= k <= shape_of(as_row(input))[axis]:
+        raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
+    first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
+    ordered = _sorted(input, dim, largest)
+    return Found(ordered.values[first], ordered.indices[first])
+
+
+@words
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest element along an axis, counted from 1."""
+    axis = place(dim, ndim_of(input))
+    if not 1 <= k <= shape_of(as_row(input))[axis]:
+        raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k}th value; take 1 to its size")
+    return along(
+        input, dim, keepdim, lambda x, axis, keepdims: ops.take(ops.argsort(x, axis=axis), np.array([k - 1]), axis=axis)
+    )
+
+
+@words
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    """Where elements would go into a sorted vector, or into sorted rows, a row each: before equal ones, or behind them.
+
+    Behind them with `right`. `sorter` has the indices that sort a sequence which is not sorted.
+    """
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise OptionError(f"side is 'left' or 'right', and agrees with right={right}, not {side!r}; leave one out")
+    values = ops.asarray(input) if is_scalar(input) else input
+    _check_places(sorter, shape_of(sorted_sequence)[-1:])
+    sequence = sorted_sequence if sorter is None else ops.take_along_axis(sorted_sequence, sorter, axis=-1)
+    behind = right or side == "right"
+    if ndim_of(sequence) == 1:
+        positions = ops.searchsorted(sequence, values, side="right" if behind else "left")
+    elif shape_of(sequence)[:-1] == shape_of(values)[:-1]:
+        positions = _bisected(sequence, values, ops.greater if behind else ops.greater_equal)
+    else:
+        raise ShapeError(
+            f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
+        )
+    return cast(positions, np.int32 if out_int32 else np.int64)
+
+
+def _check_places(sorter: Any, size: Sequence[Any]) -> None:
+    """Raise OutOfRangeError where a tensor of indices has one that is out of range; a trace does not know."""
+    places = memory_of(sorter)
+    if places is not None and places.size and not (places.min() >= 0 and places.max() < size[0]):
+        raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
+
+
+def _bisected(rows: Any, values: Any, reaches: Any) -> Any:
+    """The first place in each sorted row that reaches a value: all values halve their own range at once."""
+    size = shape_of(rows)[-1].__index__()
+    low = ops.zeros_like(values, dtype=np.int64)
+    high = ops.add(low, size)
+    for _ in range(size.bit_length()):
+        middle = ops.floor_divide(ops.add(low, high), 2)
+        met = reaches(ops.take_along_axis(rows, ops.minimum(middle, size - 1), axis=-1), values)
+        is_open = ops.less(low, high)
+        low = ops.where(ops.logical_and(is_open, ops.logical_not(met)), ops.add(middle, 1), low)
+        high = ops.where(ops.logical_and(is_open, met), middle, high)
+    return low
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """The bucket of each element between sorted boundaries."""
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+# ---- counted -------------------------------------------------------------------------------------
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The different elements, sorted, or the different places of an axis; constant to differentiation.
+
+    With where each went, and how many there were, where asked for.
+    """
+    if dim is None:
+        parts = ops.unique_all(input)
+        return _with_parts(parts.values, parts.inverse_indices, parts.counts, return_inverse, return_counts)
+    axis, _ = axis_and_size(input, dim)
+    constant = ops.stop_gradient(input)
+    moved = ops.moveaxis(constant, axis, 0)
+    rows = unique_rows(ops.reshape(moved, (shape_of(moved)[0], math.prod(shape_of(moved)[1:]))))
+    values = ops.take(constant, rows.indices, axis=axis)
+    return _with_parts(values, rows.inverse_indices, rows.counts, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Any, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Without the elements, or the places of an axis, that equal the one before; constant to differentiation."""
+    axis = 0 if dim is None else axis_and_size(input, dim)[0]
+    x = ops.stop_gradient(ops.reshape(input, (-1,)) if dim is None else ops.moveaxis(input, axis, 0))
+    count = shape_of(x)[0]
+    differs = ops.any(ops.not_equal(x[1:], x[:-1]), axis=tuple(range(1, ndim_of(x))))
+    first = ops.concat([ops.ones((min(1, count),), bool), differs])
+    inverse = ops.cumulative_sum(cast(first, np.int64)) - 1
+    counts = ops.diff(ops.nonzero(first)[0], append=ops.asarray([count]))
+    values = x[first]
+    if dim is None:
+        return _with_parts(values, ops.reshape(inverse, shape_of(input)), counts, return_inverse, return_counts)
+    return _with_parts(ops.moveaxis(values, 0, axis), inverse, counts, return_inverse, return_counts)
+
+
+def _with_parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    asked = [cast(x, np.int64) for x, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
+    return (values, *asked) if asked else values
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How many elements there are of each integer from 0 on, or the sum of their weights."""
+    if dtype_of(input).kind not in "iu" or ndim_of(input) != 1:
+        raise refuse("bincount takes a vector of ints", "use .flatten() and .long()")
+    size = max(int(ops.max(input)) + 1 if shape_of(input)[0] else 0, minlength)
+    ones = ops.ones(shape_of(input), np.int64) if weights is None else weights
+    if weights is not None and dtype_of(weights) != np.float32:
+        ones = cast(weights, np.float64)
+    start = cast(ops.multiply(ops.arange(size), 0), dtype_of(ones))
+    return scatter_add(ops.add(start, cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))), 0, input, ones)
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many elements lie in each of so many bins of one width, as floats."""
+    if dtype_of(input).kind != "f":
+        raise refuse("histc of ints", "convert with .float() first")
+    x = ops.stop_gradient(ops.reshape(input, (-1,)))
+    low, high = (float(ops.min(x)), float(ops.max(x))) if min == max else (min, max)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    inside = x[ops.logical_and(ops.greater_equal(x, low), ops.less_equal(x, high))]
+    at = cast(ops.multiply(ops.subtract(inside, low), bins / (high - low)), np.int64)
+    zeros = ops.multiply(ops.linspace(0, 0, num=bins, dtype=dtype_of(x)), ops.sum(inside) * 0)
+    return scatter_add(zeros, 0, ops.clip(at, 0, bins - 1), ops.add(ops.multiply(inside, 0), 1))
+
+
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Histogram:
+    """How many elements lie in each bin, as floats, and where the bins end; the last bin holds its end."""
+    x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
+    if isinstance(bins, int):
+        low, high = (float(ops.min(x)), float(ops.max(x))) if range is None else range
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        edges = ops.add(ops.multiply(x[:1], 0), ops.linspace(low, high, num=bins + 1, dtype=dtype))
+    else:
+        edges = ops.identity(bins)
+    count = shape_of(edges)[0] - 1
+    inside = ops.logical_and(ops.greater_equal(x, edges[0]), ops.less_equal(x, edges[-1]))
+    at = ops.clip(ops.searchsorted(edges, x[inside], side="right") - 1, 0, count - 1)
+    weights = ops.ones(shape_of(at), dtype) if weight is None else ops.reshape(weight, (-1,))[inside]
+    hist = scatter_add(ops.multiply(edges[:-1], 0), 0, at, weights)
+    return Histogram(ops.divide(hist, ops.multiply(ops.sum(hist), ops.diff(edges))) if density else hist, edges)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among others."""
+    left, right = promoted(elements, test_elements)
+    hits = ops.equal(ops.expand_dims(left, -1), right if is_scalar(right) else ops.reshape(right, (-1,)))
+    is_in = ops.any(hits, axis=-1)
+    return ops.logical_not(is_in) if invert else is_in
+
+
+def check_index(x: Any, axis: int, index: Any, source: Any = None) -> None:
+    """Raise unless an index of ints has the axes of x, and lies in it but along one axis, and in a source."""
+    if dtype_of(index).kind not in "iu":
+        raise DTypeError(f"an index of {dtype_of(index)} names no places; convert with .long()")
+    is_one = source is None or is_scalar(source) or not ndim_of(source)
+    tensors = [x] if is_one else [x, source]
+    wanted = shape_of(as_row(index))
+    if 0 in wanted:
+        return
+    for tensor, free in zip(tensors, (axis, None), strict=False):
+        sizes = shape_of(as_row(tensor))
+        if len(sizes) != len(wanted):
+            raise ShapeError(f"an index of {len(wanted)} axes for a tensor of {len(sizes)}; give them as many")
+        pairs = [pair for i, pair in enumerate(zip(wanted, sizes, strict=True)) if i != free]
+        if any(isinstance(size, int) and isinstance(most, int) and size > most for size, most in pairs):
+            raise ShapeError(
+                f"an index of shape {wanted} does not lie in a tensor of shape {sizes}; give a smaller one"
+            )
+
+
+def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
+    """Raise unless a source has the dtype of x, its shape but along one axis, and there a place for each index."""
+    if dtype_of(source) != dtype_of(x):
+        raise DTypeError(f"a source of {dtype_of(source)} does not go into {dtype_of(x)}; convert one of them")
+    if ndim_of(index) > 1 or dtype_of(index).kind not in "iu":
+        raise OutOfRangeError("the index is a vector of ints; use flatten() and long()")
+    wanted = list(shape_of(as_row(x)))
+    wanted[axis] = shape_of(as_row(index))[0]
+    if not same_shape(shape_of(as_row(source)), wanted):
+        raise OutOfRangeError(f"the source has the shape {tuple(wanted)}, a place for each index; expand or reshape it")
+
+
+def _written(x: Any, source: Any, key: Sequence[Any]) -> Any:
+    """`source` in the place of a part that has its shape. Raises ShapeError where it has not."""
+    wanted = shape_of(x[tuple(key)])
+    if shape_of(source) != wanted:
+        raise ShapeError(f"a source of shape {shape_of(source)} for a part of shape {wanted}; reshape or expand it")
+    return ops.setitem(x, cast(source, dtype_of(x)), tuple(key))
+
+
+@words
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """With one place of an axis replaced, which `src` has not."""
+    axis, _ = axis_and_size(input, dim)
+    return _written(input, src, (*[slice(None)] * axis, index))
+
+
+@words
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """With the places of an axis from `start` to `end` replaced, each `step`th."""
+    if step < 1:
+        raise OptionError(f"a step of {step} goes nowhere; use 1 or more")
+    axis, _ = axis_and_size(input, dim)
+    return _written(input, src, (*[slice(None)] * axis, slice(start, end, step)))
+
+
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """With the diagonal of two axes replaced; `src` has it as its last axis."""
+    first, second = place(dim1, ndim_of(input)), place(dim2, ndim_of(input))
+    if first == second:
+        raise OptionError("a diagonal lies between two axes, not in one; give dim1 and dim2 that differ")
+    moved = ops.moveaxis(input, (first, second), (-2, -1))
+    rows, columns = shape_of(moved)[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    along = np.arange(count)
+    key = (..., along + max(-offset, 0), along + max(offset, 0))
+    return ops.moveaxis(_written(moved, src, key), (-2, -1), (first, second))
+
+
+@words
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """With the rows of `source` joined to the places of an axis that an index names, by "prod", "mean" and so on."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise OptionError(f"there is no reduction {reduce!r}; use 'prod', 'mean', 'amax' or 'amin', or index_add")
+    axis, x, rows = place(dim, ndim_of(input)), as_row(input), as_row(source)
+    check_source(input, axis, index, source)
+    places = ops.reshape(index, [-1 if i == axis else 1 for i in range(ndim_of(x))])
+    result = ops.scatter_reduce(x, axis, ops.broadcast_to(places, shape_of(rows)), rows, reduce, include_self)
+    return ops.reshape(result, shape_of(input))
+
+
+def mask_of(index: Any) -> Any:
+    """An index; bools for one of bytes, which PyTorch takes for a mask."""
+    is_mask = hasattr(index, "dtype") and index.dtype == np.uint8
+    return ops.astype(index, np.bool_) if is_mask else index
+
+
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """With `values` at the places that a tuple of indices or masks names, or added there."""
+    if not hasattr(values, "dtype") or dtype_of(values) != dtype_of(input):
+        raise DTypeError(f"index_put writes tensors of {dtype_of(input)} here; convert the values with .to(dtype)")
+    key = tuple([slice(None) if index is None else mask_of(index) for index in indices])
+    if not accumulate:
+        return ops.setitem(input, values, key)
+    places = ops.index(np.arange(ops.reshape(input, (-1,)).shape[0]).reshape(shape_of(input)), key)
+    return _added(input, places, ops.broadcast_to(values, shape_of(places)))
+
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """With the elements of `source` at places counted through all axes, or added there."""
+    if dtype_of(source) != dtype_of(input):
+        raise DTypeError(f"put writes tensors of {dtype_of(input)} here; convert the source with .to(dtype)")
+    if accumulate:
+        return _added(input, index, source)
+    flat = ops.setitem(ops.reshape(input, (-1,)), ops.reshape(source, (-1,)), (ops.reshape(index, (-1,)),))
+    return ops.reshape(flat, shape_of(input))
+
+
+def _added(x: Any, places: Any, values: Any) -> Any:
+    """With values added at places counted through all axes."""
+    flat = ops.reshape(x, (-1,))
+    sums = ops.scatter_add(ops.reshape(values, (-1,)), ops.reshape(places, (-1,)), shape_of(flat), 0)
+    return ops.reshape(ops.add(flat, sums), shape_of(x))

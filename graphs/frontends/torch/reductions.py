@@ -1,0 +1,394 @@
+"""PyTorch's reductions. Extremes and medians along one axis come with their places, as a named pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs import ops
+from graphs.errors import ShapeError, located
+from graphs.frontends.torch import arithmetic, pointwise
+from graphs.frontends.torch.words import (
+    as_dtype,
+    axes_of,
+    cast,
+    floats,
+    ndim_of,
+    place,
+    refuse,
+    shape_of,
+    unless_empty,
+    with_axis,
+    words,
+)
+from graphs.ops.shapes import dtype_of
+
+Dim = Any  # one axis, several, or None for all
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "dist",
+    "log_softmax",
+    "logcumsumexp",
+    "logsumexp",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nanmean",
+    "nansum",
+    "norm",
+    "prod",
+    "softmax",
+    "std",
+    "std_mean",
+    "sum",
+    "var",
+    "var_mean",
+]  # fmt: skip
+
+
+class Found(NamedTuple):
+    """Elements along an axis, and where they stood."""
+
+    values: Any
+    indices: Any
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest elements."""
+
+    min: Any
+    max: Any
+
+
+def _counted(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
+    """Sums or products of x, in the dtype asked for: x is converted to it, and so is what is summed in a wider one.
+
+    Ints and bools are counted in int64 where no dtype is asked for.
+    """
+    if dtype is not None:
+        return cast(function(cast(x, as_dtype(dtype))), as_dtype(dtype))
+    return function(cast(x, np.int64) if dtype_of(x).kind in "biu" else x)
+
+
+@words
+def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum over axes, of all by default; of ints and bools in int64."""
+    axes = axes_of(input, dim)
+    return _counted(lambda x: ops.sum(x, axis=axes, keepdims=keepdim), input, dtype)
+
+
+def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum of all that is not NaN."""
+    return sum(ops.where(ops.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+@words
+def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean over axes. Raises DTypeError for ints, as PyTorch does."""
+    x = input if dtype is None else cast(input, as_dtype(dtype))
+    if dtype_of(x).kind != "f":
+        raise refuse(f"the mean of {dtype_of(x)}", "convert with .float(), or give dtype=")
+    return ops.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+
+def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of all that is not NaN."""
+    count = sum(ops.logical_not(ops.isnan(input)), dim, keepdim)
+    return ops.divide(nansum(input, dim, keepdim, dtype=dtype), cast(count, dtype_of(input)))
+
+
+@words
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product of all elements, or along one axis; of ints and bools in int64."""
+    axes = axes_of(input, dim)
+    return _counted(lambda x: ops.prod(x, axis=axes, keepdims=keepdim), input, dtype)
+
+
+def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
+    @words
+    def called(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+        axes = () if dim == () else axes_of(input, dim)
+        result = op(input, axis=axes, keepdims=keepdim)
+        return cast(result, np.uint8) if dtype_of(input) == np.uint8 else result
+
+    called.__doc__ = op.__doc__
+    called.__name__ = op.__name__
+    return called
+
+
+all = _truths(ops.all)
+any = _truths(ops.any)
+
+
+@words
+def count_nonzero(input: Any, dim: Dim = None) -> Any:
+    """How many elements are not 0."""
+    return sum(input if dtype_of(input).kind == "b" else ops.not_equal(input, 0), dim)
+
+
+# ---- extremes ------------------------------------------------------------------------------------
+
+
+@words
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the largest element stands, of all or along one axis."""
+    return _where_extreme(ops.argmax, input, dim, keepdim)
+
+
+@words
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the smallest element stands, of all or along one axis."""
+    return _where_extreme(ops.argmin, input, dim, keepdim)
+
+
+def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
+    pointwise.refused_bools(x, op.__name__)
+    if dim is None or not ndim_of(x):
+        position = op(ops.reshape(x, (-1,)) if ndim_of(x) != 1 else x)
+        return ops.reshape(position, (1,) * ndim_of(x)) if keepdim else position
+    return op(x, axis=dim, keepdims=keepdim)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
+    """The largest element; along one axis with its places, as `(values, indices)`; of two tensors the larger ones.
+
+    By NumPy's words, `axis` and `keepdims`, it is NumPy's: over any axes, and without places.
+    """
+    if numpy:
+        return ops.max(input, **numpy)
+    return _extreme(input, dim, keepdim, other, ops.max, ops.argmax, arithmetic.maximum)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
+    """The smallest element; along one axis with its places, as `(values, indices)`; of two tensors the smaller ones.
+
+    By NumPy's words, `axis` and `keepdims`, it is NumPy's: over any axes, and without places.
+    """
+    if numpy:
+        return ops.min(input, **numpy)
+    return _extreme(input, dim, keepdim, other, ops.min, ops.argmin, arithmetic.minimum)
+
+
+def _extreme(
+    x: Any,
+    dim: Any,
+    keepdim: bool,
+    other: Any,
+    reduce: Callable[..., Any],
+    find: Callable[..., Any],
+    both: Callable[..., Any],
+) -> Any:
+    if other is not None or (dim is not None and not isinstance(dim, (int, tuple, list))):
+        return both(x, dim if other is None else other)
+    if dim is None:
+        return reduce(x)
+    if not isinstance(dim, int):
+        raise ShapeError(located(f"{reduce.__name__}: one axis has places, not {dim}; use amax or amin for several"))
+    return along(x, dim, keepdim, find)
+
+
+def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> Found:
+    """What stands along an axis where `find` says, and where that is."""
+    if not ndim_of(x):
+        place(dim, 0)
+        return Found(ops.identity(x), cast(ops.multiply(ops.not_equal(x, x), 0), np.int64))
+    axis = place(dim, ndim_of(x))
+    counted = cast(x, np.uint8) if dtype_of(x).kind == "b" else x
+    indices = find(counted, axis=axis, keepdims=True)
+    values = ops.take_along_axis(x, indices, axis=axis)
+    return Found(values, indices) if keepdim else Found(ops.squeeze(values, axis), ops.squeeze(indices, axis))
+
+
+@words
+def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+    """The largest elements over axes; ties share the gradient."""
+    return ops.max(input, axis=axes_of(input, dim), keepdims=keepdim)
+
+
+@words
+def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+    """The smallest elements over axes; ties share the gradient."""
+    return ops.min(input, axis=axes_of(input, dim), keepdims=keepdim)
+
+
+@words
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """The smallest and the largest elements."""
+    axes = None if dim is None else dim
+    return MinMax(amin(input, axes, keepdim), amax(input, axes, keepdim))
+
+
+@words
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower of the middle elements; along one axis with its places. NaN where there is one.
+
+    Of all elements, those that equal it share the gradient.
+    """
+    if dim is not None:
+        return along(input, dim, keepdim, _middle)
+    flat = ops.reshape(input, (-1,))
+    middle = along(flat, 0, False, _middle).values
+    if dtype_of(input).kind != "f":
+        return middle
+    shared = ops.max(ops.where(ops.equal(flat, middle), flat, -np.inf))
+    return ops.where(ops.isnan(middle), middle, shared)
+
+
+def _middle(x: Any, axis: int, keepdims: bool) -> Any:
+    """Where the lower of the middle elements is; the first NaN, where there is one."""
+    order = ops.argsort(x, axis=axis)
+    middle = ops.take(order, ops.asarray([(shape_of(x)[axis] - 1) // 2]), axis=axis)
+    if dtype_of(x).kind != "f":
+        return middle
+    none = ops.isnan(x)
+    return ops.where(
+        ops.any(none, axis=axis, keepdims=True), ops.argmax(cast(none, np.uint8), axis=axis, keepdims=True), middle
+    )
+
+
+def _running(op: Callable[..., Any]) -> Callable[..., Any]:
+    @words
+    def called(input: Any, dim: int = -1) -> Any:
+        if not ndim_of(input):
+            return along(input, dim, False, op)
+        return Found(*op(input, axis=place(dim, ndim_of(input))))
+
+    called.__name__, called.__doc__ = op.__name__, op.__doc__
+    return called
+
+
+cummax = _running(ops.cummax)
+cummin = _running(ops.cummin)
+
+
+# ---- running sums, and logarithms of sums --------------------------------------------------------
+
+
+def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
+    return op(x) if dim is None else with_axis(op, x, dim)
+
+
+@words
+def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """The sums so far along an axis; of ints and bools in int64."""
+    return _counted(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
+
+
+@words
+def cumprod(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """The products so far along an axis; of ints and bools in int64."""
+    return _counted(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
+
+
+@words
+def logcumsumexp(input: Any, dim: int = -1) -> Any:
+    """The logarithms of the sums of exponentials so far."""
+    return with_axis(ops.logcumsumexp, floats(input), dim)
+
+
+@words
+def logsumexp(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+    """The logarithm of the sum of exponentials."""
+    return ops.logsumexp(floats(input), axis=axes_of(input, dim), keepdims=keepdim)
+
+
+@words
+def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+    """Exponentials over their sum along an axis."""
+    return with_axis(unless_empty(ops.softmax), _float_only(input, dtype, "softmax"), dim)
+
+
+@words
+def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+    """The logarithm of the softmax."""
+    return with_axis(unless_empty(ops.log_softmax), _float_only(input, dtype, "log_softmax"), dim)
+
+
+def _float_only(x: Any, dtype: Any, name: str) -> Any:
+    x = x if dtype is None else cast(x, as_dtype(dtype))
+    if dtype_of(x).kind != "f":
+        raise refuse(f"{name} of {dtype_of(x)}", "convert with .float() first")
+    return x
+
+
+# ---- spread and size -----------------------------------------------------------------------------
+
+
+@words
+def var(
+    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
+) -> Any:
+    """The variance, over the number of elements less 1 (`correction`). Raises DTypeError for ints."""
+    return _spread(ops.var, input, dim, unbiased, keepdim, correction)
+
+
+@words
+def std(
+    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
+) -> Any:
+    """The root of the variance, over the number of elements less 1 (`correction`). Raises DTypeError for ints."""
+    return _spread(ops.std, input, dim, unbiased, keepdim, correction)
+
+
+def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None) -> Any:
+    _float_only(x, None, op.__name__)
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    less = correction if correction is not None else float(unbiased is None or unbiased)
+    axes = axes_of(x, dim)
+    shape = shape_of(x)
+    if (
+        math.prod(shape if axes is None else [shape[a] for a in ((axes,) if isinstance(axes, int) else axes)]) <= less
+    ):  # nothing is left to divide by
+        return ops.multiply(sum(x, dim, keepdim), np.nan)
+    return op(x, axis=axes, correction=less, keepdims=keepdim)
+
+
+def var_mean(
+    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """The variance and the mean."""
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(
+        input, None if isinstance(dim, bool) else dim, keepdim
+    )
+
+
+def std_mean(
+    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """The standard deviation and the mean."""
+    return std(input, dim, unbiased, keepdim, correction=correction), mean(
+        input, None if isinstance(dim, bool) else dim, keepdim
+    )
+
+
+@words
+def norm(input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The p-norm of all elements or over axes: "fro" is 2, and "nuc" is that of matrices."""
+    from graphs.frontends.torch import linalg
+
+    x = _float_only(input, dtype, "norm")
+    if p == "nuc":
+        return linalg.matrix_norm(x, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    return linalg.vector_norm(x, 2 if p == "fro" or p is None else p, axes_of(x, dim), keepdim)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of a difference."""
+    return norm(arithmetic.sub(input, other), p)

@@ -1,0 +1,464 @@
+"""PyTorch's functions that give tensors another shape, and cut them."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphs import ops
+from graphs.dims import product, same
+from graphs.dispatch import described
+from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.frontends.torch.promotion import result_dtype
+from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes, words
+from graphs.op import Op
+from graphs.ops.shapes import as_shape, completed_shape, stored
+from graphs.spec import broadcast_shapes as common_shape
+from graphs.spec import spec_of
+
+__all__ = [
+    "adjoint", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "chunk", "diff", "dsplit", "expand",
+    "expand_as", "flatten", "flip", "fliplr", "flipud", "hsplit", "moveaxis", "movedim", "narrow", "permute",
+    "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90", "select", "split",
+    "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind",
+    "unflatten", "unfold", "unsqueeze", "view", "view_as", "vsplit",
+]  # fmt: skip
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def apart(result: Any, *operands: Any) -> Any:
+    """A result of a function that gives memory of its own, where what was computed may look at that of an operand.
+
+    In a trace there is no memory, and nothing is copied.
+    """
+    memory = memory_of(result)
+    if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
+        return result
+    return ops.identity(result)
+
+
+def memory_of(value: Any) -> Any:
+    """The array of a tensor; None of what has none, such as a symbol."""
+    read = getattr(value, "captured_array", None)
+    return None if read is None else read()
+
+
+def _lies_in(memory: Any, other: Any) -> bool:
+    return other is not None and np.may_share_memory(memory, other)
+
+
+# ---- the order of axes ---------------------------------------------------------------------------
+
+
+@words
+def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any:
+    """Two axes swapped. Any other number of axes is NumPy's: the axes in another order, reversed by default."""
+    named = dims if dim0 is None else (dim0, *dims) if dim1 is None else (dim0, dim1)
+    if dim1 is not None and dim0 is None:
+        named = (*dims, dim1)
+    if len(named) != 2 or not all(isinstance(d, int) for d in named):
+        order = named[0] if len(named) == 1 and not isinstance(named[0], int) else named
+        return ops.permute_dims(input, order or None)
+    axes = list(range(ndim_of(input)))
+    first, second = [place(d, ndim_of(input)) for d in named]
+    if axes:
+        axes[first], axes[second] = axes[second], axes[first]
+    return ops.permute_dims(input, axes)
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Two axes swapped."""
+    return transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """Two axes swapped."""
+    return transpose(input, dim0, dim1)
+
+
+def t(input: Any) -> Any:
+    """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
+    if ndim_of(input) > 2:
+        raise ShapeError(
+            located(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
+        )
+    return ops.permute_dims(input)
+
+
+def adjoint(input: Any) -> Any:
+    """The last two axes swapped."""
+    return ops.matrix_transpose(input)
+
+
+@words
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    """The axes in another order."""
+    return ops.permute_dims(input, sizes(order) if dims is None else dims)
+
+
+@words
+def moveaxis(input: Any, source: Any, destination: Any) -> Any:
+    """Axes at other places."""
+    if not ndim_of(input):
+        return ops.reshape(ops.moveaxis(ops.reshape(input, (1,)), source, destination), ())
+    return ops.moveaxis(input, source, destination)
+
+
+movedim = moveaxis
+
+
+# ---- the shape -----------------------------------------------------------------------------------
+
+
+def reshape(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape."""
+    return ops.reshape(input, sizes(shape) if shape else ())
+
+
+def view(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape, or as another dtype of the same width."""
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
+        raise ShapeError(located("view as another dtype is not there; use .to(dtype) to convert"))
+    return reshape(input, *shape)
+
+
+def view_as(input: Any, other: Any) -> Any:
+    """The same elements in the shape of another tensor."""
+    return ops.reshape(input, shape_of(other))
+
+
+def reshape_as(input: Any, other: Any) -> Any:
+    """The same elements in the shape of another tensor."""
+    return ops.reshape(input, shape_of(other))
+
+
+@words
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The axes from one to another as one axis."""
+    shape, ndim = shape_of(input), ndim_of(input)
+    first, last = place(start_dim, ndim), place(end_dim, ndim)
+    if first > last:
+        raise ShapeError(located(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them"))
+    if not ndim:
+        return ops.reshape(input, (1,))
+    return ops.reshape(input, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
+
+
+def ravel(input: Any) -> Any:
+    """All elements in one axis, which is a copy where they do not lie in a row."""
+    return flatten(input.contiguous() if hasattr(input, "contiguous") else input)
+
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """One axis as several."""
+    x = as_row(input)
+    axis, size = axis_and_size(x, dim)
+    parts, shape = completed_shape(as_shape(sizes), size), shape_of(x)
+    if not same(product(parts), size):
+        raise ShapeError(f"sizes {parts} do not multiply to {size}; let one be -1")
+    return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+
+
+@words
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Without the axes of size 1, of all or of those named; other axes stay."""
+    ndim, shape = ndim_of(input), shape_of(input)
+    named = range(ndim) if dim is None else [place(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
+    ones = [d for d in named if ndim and isinstance(shape[d], int) and shape[d] == 1]
+    return ops.reshape(input, [size for i, size in enumerate(shape) if i not in ones])
+
+
+@words
+def unsqueeze(input: Any, dim: int) -> Any:
+    """With an axis of size 1 at `dim`."""
+    return ops.expand_dims(input, dim)
+
+
+@words
+def expand(input: Any, *size: Any) -> Any:
+    """Repeated without copying to larger sizes; -1 keeps a size."""
+    wanted, have = sizes(size), shape_of(input)
+    missing = len(wanted) - len(have)
+    if missing < 0:
+        raise ShapeError(
+            located(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
+        )
+    kept = [have[i - missing] if i >= missing and isinstance(w, int) and w == -1 else w for i, w in enumerate(wanted)]
+    return _repeated(input, kept)
+
+
+def _repeated(input: Any, shape: Sequence[Any]) -> Any:
+    """Broadcast to a shape. Where that repeats nothing it can be written to, as any view."""
+    is_whole = same(product(shape_of(input)), product(shape)) and len(shape) >= ndim_of(input)
+    return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
+
+
+def expand_as(input: Any, other: Any) -> Any:
+    """Repeated without copying to the shape of another tensor."""
+    return expand(input, *shape_of(other))
+
+
+def broadcast_to(input: Any, size: Any) -> Any:
+    """Repeated without copying to a shape; -1 keeps a size."""
+    return expand(input, *size)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Tensors in the shape that they broadcast to."""
+    listed = sizes(tensors)
+    shape = common_shape(*map(shape_of, listed))
+    return tuple([_repeated(x, shape) for x in listed])
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to."""
+    return np.broadcast_shapes(*shapes)
+
+
+@words
+def repeat(input: Any, *sizes_: Any) -> Any:
+    """Copies side by side, so many along each axis; new axes come first."""
+    times = sizes(sizes_)
+    if len(times) < ndim_of(input):
+        raise ShapeError(located(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
+    return apart(ops.tile(input, times), input)
+
+
+def tile(input: Any, *times: Any, dims: Any = None) -> Any:
+    """Copies side by side, as in NumPy."""
+    return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
+
+
+@words
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Each element, or each row along an axis, so many times in a row."""
+    del output_size
+    times = (
+        repeats
+        if isinstance(repeats, int) or not ndim_of(repeats) or shape_of(repeats) != (1,)
+        else ops.reshape(repeats, ())
+    )
+    x = flatten(input) if dim is None else input
+    return apart(ops.repeat(x, _whole(times), axis=place(0 if dim is None else dim, ndim_of(x))), input)
+
+
+def _whole(times: Any) -> Any:
+    return times if isinstance(times, int) or ndim_of(times) else int(times)
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+@words
+def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
+    """`length` elements along an axis from `start`."""
+    axis, size = axis_and_size(input, dim)
+    first = operator.index(start)
+    if not -size <= first <= size:
+        raise OutOfRangeError(f"an axis of {size} has no place {first}; start from {-size} to {size}")
+    first += size if first < 0 else 0
+    if not first <= first + operator.index(length) <= size:
+        raise ShapeError(f"{length} elements from {start} do not lie in an axis of {size}; take fewer")
+    return _part(input, axis, first, first + operator.index(length))
+
+
+@words
+def select(input: Any, dim: int, index: Any) -> Any:
+    """One place of an axis, which is left out."""
+    axis, _ = axis_and_size(input, dim)
+    return input[(slice(None),) * axis + (operator.index(index),)]
+
+
+@words
+def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Parts of a size along an axis, the last maybe smaller; or of the sizes in a list."""
+    axis, size = axis_and_size(input, dim)
+    if isinstance(split_size, int):
+        if split_size < 0 or (split_size == 0 and size):
+            raise OptionError(f"parts of {split_size} do not make up an axis of {size}; give 1 or more")
+        split_size = [min(split_size, size - start) for start in range(0, size, split_size or 1)] or [0]
+    if sum(split_size) != size or min(split_size, default=0) < 0:
+        raise ShapeError(f"sizes {list(split_size)} do not add up to {size}; change one")
+    ends = list(itertools.accumulate(split_size))
+    return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
+
+
+split_with_sizes = split
+
+
+@words
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """So many parts along an axis, or fewer, of one size but for the last."""
+    _, size = axis_and_size(input, dim)
+    if chunks < 1:
+        raise OptionError(f"{chunks} parts hold nothing; ask for 1 or more")
+    return split(input, -(-size // chunks), dim) if size else split(input, [0] * chunks, dim)
+
+
+@words
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """So many parts of nearly one size, or parts between indices."""
+    axis, size = axis_and_size(input, dim)
+    sections, indices = _sections(indices_or_sections)
+    if sections is not None:
+        small, larger = divmod(size, sections)
+        indices = list(itertools.accumulate([small + (i < larger) for i in range(sections - 1)]))
+    bounds = [0, *indices, None]
+    return tuple([_part(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
+
+
+def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
+    """A number of parts, or else where they end; a tensor of ints may say either."""
+    if isinstance(sections_or_size, (list, tuple)) or (
+        not isinstance(sections_or_size, int) and ndim_of(sections_or_size) == 1
+    ):
+        return None, [operator.index(place_) for place_ in sections_or_size]
+    if isinstance(sections_or_size, str) or ndim_of(sections_or_size):
+        raise ArgumentError(
+            f"parts are given as a number or as a list of places, not as {described(sections_or_size)}; give one"
+        )
+    if (sections := operator.index(sections_or_size)) < 1:
+        raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
+    return sections, ()
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the second axis, along the only one of a vector."""
+    return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1), 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the first axis."""
+    return _equal_parts(input, indices_or_sections, 0, 2)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Parts along the third axis."""
+    return _equal_parts(input, indices_or_sections, 2, 3)
+
+
+def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[Any, ...]:
+    """Parts along an axis of a tensor of `least` axes or more."""
+    if ndim_of(x) < least:
+        raise ShapeError(f"takes {least} axes or more, not {ndim_of(x)}; use tensor_split, or unsqueeze")
+    sections, _ = _sections(sections_or_size)
+    if sections is not None and shape_of(x)[axis] % sections:
+        raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {sections} equal parts; use tensor_split")
+    return tensor_split(x, sections_or_size, axis)
+
+
+@words
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """The places of an axis one by one."""
+    axis, _ = axis_and_size(input, dim)
+    return tuple(ops.unstack(input, axis=axis))
+
+
+def _gathered(x: Any, axis: int, size: int, step: int) -> Any:
+    """The windows, copied: in a trace."""
+    places = _places(shape_of(x), axis, size, step)
+    windows = ops.take(x, places.T.reshape(-1), axis=axis)
+    shape = shape_of(windows)
+    return ops.moveaxis(ops.reshape(windows, (*shape[:axis], *places.T.shape, *shape[axis + 1 :])), axis + 1, -1)
+
+
+def _places(shape: Sequence[Any], axis: int, size: int, step: int) -> Any:
+    """Which element of the axis is at each place of each window: i[size, windows]."""
+    return np.arange(size)[:, None] + np.arange(0, shape[axis] - size + 1, step)
+
+
+def _in_place(x: Any, *, axis: int, size: int, step: int, out: Any = None) -> Any:
+    """The windows as a view."""
+    every = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
+    return stored(every[(slice(None),) * axis + (slice(None, None, step),)], out)
+
+
+def _added_back(g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
+    places = _places(x_shape, axis, size, step)
+    return ops.scatter_add(ops.moveaxis(g, -1, axis), places, x_shape, axis)
+
+
+_windows = Op(
+    "unfold",
+    _in_place,
+    lambda x, *, axis, size, step: spec_of(
+        _in_place(np.broadcast_to(np.zeros((), x.dtype), x.shape), axis=axis, size=size, step=step)
+    ),
+    rules=(_added_back,),
+    cost=0,
+    family="movement",
+    view=True,
+    listed=False,
+)
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
+    x = as_row(input)
+    axis, length = axis_and_size(x, dimension)
+    if not 0 <= size <= length or step < 1:
+        raise ShapeError(
+            f"windows of {size}, {step} apart, do not lie in an axis of {length}; take fewer, 1 apart or more"
+        )
+    options = {"axis": axis, "size": size, "step": step}
+    sections = _gathered(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
+    return sections if ndim_of(input) else ops.reshape(sections, (size,))
+
+
+@words
+def flip(input: Any, *along: Any, dims: Any = None) -> Any:
+    """The other way round along axes."""
+    return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
+
+
+def fliplr(input: Any) -> Any:
+    """The other way round along the second axis."""
+    return apart(ops.fliplr(input), input)
+
+
+def flipud(input: Any) -> Any:
+    """The other way round along the first axis."""
+    return apart(ops.flipud(input), input)
+
+
+@words
+def roll(input: Any, shifts: Any, dims: Any = None, **words: Any) -> Any:
+    """Turned along axes, or all elements in a row."""
+    dims = words.get("dim", dims)
+    if dims is not None and not ndim_of(input) and dims != ():
+        raise OutOfRangeError(f"a tensor without axes has no axis {dims}; leave dims out")
+    return ops.roll(input, shifts, axis=dims)
+
+
+@words
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    """Turned by quarters in the plane of two axes."""
+    if len(dims) != 2:
+        raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
+    return apart(ops.rot90(input, k, dims), input)
+
+
+@words
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Each element less the one before, `n` times; of bools whether the two differ."""
+    axis = place(dim, ndim_of(input))
+    if not n:
+        return ops.identity(input)
+    joined = [part for part in (prepend, input, append) if part is not None]
+    wanted = result_dtype(joined)
+    x = ops.concat([cast(part, wanted) for part in joined], axis=axis) if len(joined) > 1 else input
+    if wanted.kind != "b":
+        return ops.diff(x, axis=axis, n=n)
+    for _ in range(min(n, shape_of(x)[axis])):
+        x = ops.not_equal(_part(x, axis, 1, None), _part(x, axis, 0, shape_of(x)[axis] - 1))
+    return x

@@ -1,0 +1,76 @@
+"""`torch.special`: PyTorch's special functions, but for orthogonal polynomials and Bessel functions of other kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphs import ops
+from graphs import special as functions
+from graphs.frontends.torch import arithmetic, numbers, pointwise, reductions
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.pointwise import binary, floated, of_floats
+from graphs.frontends.torch.words import floats
+
+__all__ = [
+    "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln",
+    "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0",
+    "modified_bessel_i1", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "sinc", "softmax", "xlog1py",
+    "xlogy", "zeta",
+]  # fmt: skip
+
+erf, erfc, erfinv, erfcx = pointwise.erf, pointwise.erfc, numbers.erfinv, of_floats(ops.erfcx)
+exp2, expm1, log1p = pointwise.exp2, pointwise.expm1, pointwise.log1p
+gammaln = of_floats(ops.gammaln)
+digamma = psi = pointwise.digamma
+polygamma, multigammaln = pointwise.polygamma, numbers.mvlgamma
+gammainc, gammaincc = binary(ops.gammainc, promote=floated), binary(ops.gammaincc, promote=floated)
+i0, i0e, i1, i1e = numbers.i0, of_floats(ops.i0e), of_floats(ops.i1), of_floats(ops.i1e)
+modified_bessel_i0, modified_bessel_i1 = i0, i1
+expit, logit, sinc, round = pointwise.sigmoid, pointwise.logit, pointwise.sinc, pointwise.round
+logsumexp, xlogy, zeta = reductions.logsumexp, arithmetic.xlogy, binary(ops.zeta, promote=floated)
+
+
+def __getattr__(name: str) -> Any:
+    """Raises AttributeError with what to use instead."""
+    raise AttributeError(f"special has no {name!r}; call scipy.special on x.detach().numpy(), without a gradient")
+
+
+def entr(input: Any) -> Any:
+    """-x * log(x); 0 at 0, and -inf below."""
+    return functions.entr(floats(input))
+
+
+def ndtr(input: Any) -> Any:
+    """How likely a standard normal number is at most x."""
+    return functions.ndtr(floats(input))
+
+
+def log_ndtr(input: Any) -> Any:
+    """log(ndtr(x)), also where that is tiny."""
+    return functions.log_ndtr(floats(input))
+
+
+def ndtri(input: Any) -> Any:
+    """The x with ndtr(x) = y."""
+    return functions.ndtri(floats(input))
+
+
+def xlog1py(input: Any, other: Any) -> Any:
+    """`input * log1p(other)`, and 0 where `input` is 0."""
+    left, right = floated(input, other)
+    none = ops.equal(left, 0)
+    product = ops.multiply(left, ops.log1p(ops.where(none, 0, right)))
+    return ops.where(ops.logical_and(none, ops.isnan(right)), right, product)
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Exponentials over their sum along an axis."""
+    return reductions.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The logarithm of the softmax."""
+    return reductions.log_softmax(input, dim, dtype)
+
+
+guard(globals(), __all__)
