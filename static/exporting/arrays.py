@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from graphs.dims import Dim, Size
 from graphs.ir import Node
 from graphs.ops.slicing import start_within
 from static.exporting.types import Refusal
-from static.exporting.writer import OnnxWriter, writes
+from static.exporting.writer import RULES, OnnxWriter
 
 END = np.iinfo(np.int64).max
 BEGIN = np.iinfo(np.int64).min
@@ -20,27 +21,27 @@ BEGIN = np.iinfo(np.int64).min
 # Shapes -------------------------------------------------------------------------------------------------------------
 
 
-@writes("reshape")
+@RULES.for_op("reshape")
 def reshape(w: OnnxWriter, node: Node, x: str) -> str:
     return w.reshaped(x, node.shape)
 
 
-@writes("permute_dims")
+@RULES.for_op("permute_dims")
 def permute_dims(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Transpose", x, perm=[*node.attrs["axes"]]) if node.shape else x
 
 
-@writes("broadcast_to")
+@RULES.for_op("broadcast_to")
 def broadcast_to(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Expand", x, w.shape(node.shape))
 
 
-@writes("concat")
+@RULES.for_op("concat")
 def concat(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("Concat", *w.typed(names, node.dtype), axis=node.attrs["axis"])
 
 
-@writes("flip")
+@RULES.for_op("flip")
 def flip(w: OnnxWriter, node: Node, x: str) -> str:
     axes = node.attrs["axis"]
     axes = [axes] if isinstance(axes, int) else [*axes]
@@ -57,7 +58,7 @@ def reversed_along(w: OnnxWriter, x: str, axes: Sequence[int]) -> str:
     )
 
 
-@writes("pad")
+@RULES.for_op("pad")
 def pad(w: OnnxWriter, node: Node, x: str) -> str:
     widths = node.attrs["pad_width"]
     if not widths:
@@ -66,7 +67,7 @@ def pad(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Pad", x, pads, w.constant(node.attrs["value"], node.dtype))
 
 
-@writes("getitem")
+@RULES.for_op("getitem")
 def getitem(w: OnnxWriter, node: Node, x: str) -> str:
     """A Slice, a Gather for each axis that an int takes away, and what None adds."""
     key = node.attrs["key"]
@@ -102,7 +103,7 @@ def _new_axes(key: Sequence[Any]) -> list[int]:
     return [place for place, entry in enumerate(kept) if entry is None]
 
 
-@writes("place")
+@RULES.for_op("place")
 def place(w: OnnxWriter, node: Node, g: str) -> str:
     """Zeros around g along each axis that the key cuts; between its elements too where the step is not 1."""
     key, shape = node.attrs["key"], node.attrs["shape"]
@@ -156,7 +157,7 @@ def _padded(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Si
     return w("Pad", x, w.shape(pads), w.scalar(0, node))
 
 
-@writes("setitem")
+@RULES.for_op("setitem")
 def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
     """The value, broadcast, chosen where the key points."""
     if any(isinstance(size, Dim) for size in node.shape):
@@ -171,12 +172,12 @@ def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
     return w("Where", w.constant(places >= 0), w.reshaped(picked, node.shape), x)
 
 
-@writes("full")
+@RULES.for_op("full")
 def full(w: OnnxWriter, node: Node) -> str:
     return w.zeros(node.shape, node.dtype, node.attrs["value"])
 
 
-@writes("arange")
+@RULES.for_op("arange")
 def arange(w: OnnxWriter, node: Node) -> str:
     start, stop, step = (node.attrs[name] for name in ("start", "stop", "step"))
     bounds = start, stop, step
@@ -187,12 +188,9 @@ def arange(w: OnnxWriter, node: Node) -> str:
 
 # Reductions ---------------------------------------------------------------------------------------------------------
 
-_REDUCTIONS = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
 
-
-@writes(*_REDUCTIONS)
-def reduction(w: OnnxWriter, node: Node, x: str) -> str:
-    return reduced(w, _REDUCTIONS[node.op.name], w.cast(x, node.dtype), node)
+def reduction(op: str, w: OnnxWriter, node: Node, x: str) -> str:
+    return reduced(w, op, w.cast(x, node.dtype), node)
 
 
 def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
@@ -201,25 +199,26 @@ def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
     return w(op, x, axes, keepdims=int(node.attrs["keepdims"]), noop_with_empty_axes=1)
 
 
-@writes("any", "all")
-def quantified(w: OnnxWriter, node: Node, x: str) -> str:
-    """Whether there are some that hold, or none that do not: of nothing too."""
-    flags = w.cast(x, np.bool_)
-    if node.op.name == "any":
-        return w.cast(reduced(w, "ReduceSum", w.cast(flags, np.int64), node), np.bool_)
-    return w("Not", w.cast(reduced(w, "ReduceSum", w.cast(w("Not", flags), np.int64), node), np.bool_))
+@RULES.for_op("any")
+def any_of(w: OnnxWriter, node: Node, x: str) -> str:
+    """Whether there are some that hold: of nothing too."""
+    return w.cast(reduced(w, "ReduceSum", w.cast(w.cast(x, np.bool_), np.int64), node), np.bool_)
 
 
-@writes("argmax", "argmin")
-def place_of_extreme(w: OnnxWriter, node: Node, x: str) -> str:
-    op = "ArgMax" if node.op.name == "argmax" else "ArgMin"
+@RULES.for_op("all")
+def all_of(w: OnnxWriter, node: Node, x: str) -> str:
+    """Whether there are none that do not hold."""
+    return w("Not", any_of(w, node, w("Not", w.cast(x, np.bool_))))
+
+
+def place_of_extreme(op: str, w: OnnxWriter, node: Node, x: str) -> str:
     axis, keepdims = node.attrs["axis"], int(node.attrs["keepdims"])
     if axis is None:
         return w.reshaped(w(op, w.reshaped(x, (-1,)), axis=0, keepdims=0), node.shape)
     return w(op, x, axis=axis if isinstance(axis, int) else axis[0], keepdims=keepdims)
 
 
-@writes("cumulative_sum")
+@RULES.for_op("cumulative_sum")
 def cumulative_sum(w: OnnxWriter, node: Node, x: str) -> str:
     return w("CumSum", w.cast(x, node.dtype), w.constant(node.attrs["axis"], np.int64))
 
@@ -232,24 +231,24 @@ def places(w: OnnxWriter, name: str) -> str:
     return name if w.dtypes[name] == np.int32 else w.cast(name, np.int64)
 
 
-@writes("take")
+@RULES.for_op("take")
 def take(w: OnnxWriter, node: Node, x: str, indices: str) -> str:
     return w("Gather", x, places(w, indices), axis=node.attrs["axis"])
 
 
-@writes("take_along_axis")
+@RULES.for_op("take_along_axis")
 def take_along_axis(w: OnnxWriter, node: Node, x: str, indices: str) -> str:
     return w("GatherElements", x, places(w, indices), axis=node.attrs["axis"])
 
 
-@writes("add_along_axis")
+@RULES.for_op("add_along_axis")
 def add_along_axis(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
     zeros = w.zeros(node.shape, node.dtype)
     there = places(w, indices)
     return w("ScatterElements", zeros, there, g, axis=node.attrs["axis"], reduction="add")
 
 
-@writes("scatter_add")
+@RULES.for_op("scatter_add")
 def scatter_add(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
     """Rows added at their places along the first axis, to which the axis is moved."""
     axis = node.attrs["axis"]
@@ -258,7 +257,7 @@ def scatter_add(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
     return _scattered(w, node, zeros, indices, g, axis, "add")
 
 
-@writes("scatter")
+@RULES.for_op("scatter")
 def scatter(w: OnnxWriter, node: Node, x: str, indices: str, values: str) -> str:
     axis = node.attrs["axis"]
     first = [axis, *(a for a in range(len(node.shape)) if a != axis)]
@@ -279,15 +278,14 @@ def _scattered(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, 
     return made if axis == 0 else w("Transpose", made, perm=back)
 
 
-@writes("sort", "argsort")
-def sort(w: OnnxWriter, node: Node, x: str) -> str:
+def sort(output: int, w: OnnxWriter, node: Node, x: str) -> str:
     axis = node.attrs["axis"]
     count = w.size(node.shape[axis])
-    values, order = w("TopK", x, count, outputs=2, axis=axis, largest=int(node.attrs["descending"]), sorted=1)
-    return values if node.op.name == "sort" else order
+    made: list[str] = w("TopK", x, count, outputs=2, axis=axis, largest=int(node.attrs["descending"]), sorted=1)
+    return made[output]
 
 
-@writes("searchsorted")
+@RULES.for_op("searchsorted")
 def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
     """How many are less, or no more; NaN is more than any number."""
     dtype = np.result_type(*(source.dtype for source in node.inputs))
@@ -300,7 +298,7 @@ def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
     return w("ReduceSum", w.cast(before, np.int64), w.ints([-1]), keepdims=0)
 
 
-@writes("flat_index")
+@RULES.for_op("flat_index")
 def flat_index(w: OnnxWriter, node: Node, *names: str) -> str:
     """The place among elements row by row; negative positions count from the end."""
     total = w.constant(0, np.int64)
@@ -313,19 +311,27 @@ def flat_index(w: OnnxWriter, node: Node, *names: str) -> str:
 # Products -----------------------------------------------------------------------------------------------------------
 
 
-@writes("matmul")
+@RULES.for_op("matmul")
 def matmul(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("MatMul", *w.typed(names, node.dtype))
 
 
-@writes("det")
+@RULES.for_op("det")
 def det(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Det", x)
 
 
-@writes("softmax", "log_softmax")
-def softmax(w: OnnxWriter, node: Node, x: str) -> str:
+def softmax(op: str, w: OnnxWriter, node: Node, x: str) -> str:
     axes = node.attrs["axis"]
     if len(axes) != 1:
         raise Refusal(f"over {len(axes)} axes it is not written; reshape them")
-    return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=axes[0])
+    return w(op, x, axis=axes[0])
+
+
+RULES.enter({
+    "sum": partial(reduction, "ReduceSum"), "mean": partial(reduction, "ReduceMean"),
+    "prod": partial(reduction, "ReduceProd"), "max": partial(reduction, "ReduceMax"),
+    "min": partial(reduction, "ReduceMin"), "argmax": partial(place_of_extreme, "ArgMax"),
+    "argmin": partial(place_of_extreme, "ArgMin"), "sort": partial(sort, 0), "argsort": partial(sort, 1),
+    "softmax": partial(softmax, "Softmax"), "log_softmax": partial(softmax, "LogSoftmax"),
+})  # fmt: skip

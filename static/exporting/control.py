@@ -10,17 +10,17 @@ from onnx import GraphProto
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static.exporting.arrays import reversed_along
-from static.exporting.writer import Names, OnnxWriter, writes
+from static.exporting.writer import RULES, Names, OnnxWriter
 
 _NUMBER, _FLAG = TensorSpec((), np.int64), TensorSpec((), np.bool_)
 
 
-@writes("part")
+@RULES.for_op("part")
 def part(w: OnnxWriter, node: Node, names: Names) -> Names:
     return names[node.attrs["number"]]
 
 
-@writes("switch")
+@RULES.for_op("switch")
 def switch(w: OnnxWriter, node: Node, index: str, *operands: str) -> Names:
     """Ifs one in the other: each asks whether it is the branch before the rest."""
     return _chosen(w, node.attrs["branches"], index, operands, 0)
@@ -67,7 +67,7 @@ def _body(w: OnnxWriter, specs: Sequence[TensorSpec], rows: Sequence[TensorSpec]
     return w.body(write, [w.takes(name, spec) for name, spec in named])
 
 
-@writes("while_loop")
+@RULES.for_op("while_loop")
 def while_loop(w: OnnxWriter, node: Node, *names: str) -> Names:
     """The state before each turn is what a gradient goes back through."""
     carry, condition, body = node.attrs["carry"], node.attrs["condition"], node.attrs["body"]
@@ -84,7 +84,7 @@ def while_loop(w: OnnxWriter, node: Node, *names: str) -> Names:
     return [*results[:carry], results[carry:]]
 
 
-@writes("while_loop_gradient")
+@RULES.for_op("while_loop_gradient")
 def while_loop_gradient(w: OnnxWriter, node: Node, history: list[str], *names: str) -> Names:
     """As many turns as there are saved states, which are read from the last to the first, or the other way."""
     carry, step, reverse = node.attrs["carry"], node.attrs["step"], node.attrs["reverse"]
@@ -100,7 +100,7 @@ def while_loop_gradient(w: OnnxWriter, node: Node, history: list[str], *names: s
     return _loop(w, count, "", start, [source.spec for source in node.inputs[1 : 1 + carry]], [], turn)
 
 
-@writes("scan")
+@RULES.for_op("scan")
 def scan(w: OnnxWriter, node: Node, *names: str) -> Names:
     attrs, body = node.attrs, node.attrs["body"]
     carry, xs, save, reverse, length = (attrs[key] for key in ("carry", "xs", "save", "reverse", "length"))

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from graphs.ir import Node
-from static.exporting.writer import OnnxWriter, writes
-
-# Ops of ONNX's that do the same, on operands of the dtype of the result.
-_SAME = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "asin": "Asin", "asinh": "Asinh", "atan": "Atan",
-    "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh", "divide": "Div", "erf": "Erf", "exp": "Exp", "log": "Log",
-    "maximum": "Max", "minimum": "Min", "multiply": "Mul", "pow": "Pow", "sigmoid": "Sigmoid", "sign": "Sign",
-    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "subtract": "Sub", "tan": "Tan", "tanh": "Tanh",
-}  # fmt: skip
-_ROUNDING = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
-# Comparisons, on operands of the dtype that these have together.
-_COMPARED = {
-    "equal": "Equal", "greater": "Greater", "greater_equal": "GreaterOrEqual", "less": "Less",
-    "less_equal": "LessOrEqual",
-}  # fmt: skip
-_LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not"}
-_BITWISE = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor", "bitwise_invert": "Not"}
+from static.exporting.writer import RULES, OnnxWriter
 
 
-@writes(*_SAME)
-def same(w: OnnxWriter, node: Node, *names: str) -> str:
-    return w(_SAME[node.op.name], *w.typed(names, node.dtype))
+def same(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
+    """What ONNX has an op for, on operands of the dtype of the result."""
+    return w(op, *w.typed(names, node.dtype))
 
 
-@writes(*_ROUNDING)
-def rounded(w: OnnxWriter, node: Node, x: str) -> str:
-    return w(_ROUNDING[node.op.name], w.cast(x, node.dtype)) if node.dtype.kind == "f" else x
+def rounded(op: str, w: OnnxWriter, node: Node, x: str) -> str:
+    return w(op, w.cast(x, node.dtype)) if node.dtype.kind == "f" else x
 
 
-@writes("negative")
+@RULES.for_op("negative")
 def negative(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Sub", w.scalar(0, node), x) if node.dtype.kind == "u" else w("Neg", w.cast(x, node.dtype))
 
 
-@writes("reciprocal")
+@RULES.for_op("reciprocal")
 def reciprocal(w: OnnxWriter, node: Node, x: str) -> str:
     return (
         w("Reciprocal", w.cast(x, node.dtype))
@@ -50,14 +34,13 @@ def reciprocal(w: OnnxWriter, node: Node, x: str) -> str:
     )
 
 
-@writes("relu")
+@RULES.for_op("relu")
 def relu(w: OnnxWriter, node: Node, x: str) -> str:
     return x if node.dtype.kind in "ub" else w("Relu", w.cast(x, node.dtype))
 
 
-@writes(*_COMPARED)
-def compared(w: OnnxWriter, node: Node, *names: str) -> str:
-    return w(_COMPARED[node.op.name], *_together(w, *names))
+def compared(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
+    return w(op, *_together(w, *names))
 
 
 def _together(w: OnnxWriter, *names: str) -> list[str]:
@@ -65,57 +48,51 @@ def _together(w: OnnxWriter, *names: str) -> list[str]:
     return w.typed(names, np.result_type(*(w.dtypes[name] for name in names)))
 
 
-@writes("not_equal")
+@RULES.for_op("not_equal")
 def not_equal(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("Not", w("Equal", *_together(w, *names)))
 
 
-@writes("isnan", "isinf")
-def is_special(w: OnnxWriter, node: Node, x: str) -> str:
+def is_special(op: str, w: OnnxWriter, node: Node, x: str) -> str:
     """Whether numbers are NaN or infinite, which an integer never is."""
-    if w.dtypes[x].kind != "f":
-        return w("Not", w("Equal", x, x))
-    return w("IsNaN" if node.op.name == "isnan" else "IsInf", x)
+    return w("Not", w("Equal", x, x)) if w.dtypes[x].kind != "f" else w(op, x)
 
 
-@writes("isfinite")
+@RULES.for_op("isfinite")
 def isfinite(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Equal", x, x) if w.dtypes[x].kind != "f" else w("Not", w("Or", w("IsNaN", x), w("IsInf", x)))
 
 
-@writes(*_LOGICAL)
-def logical(w: OnnxWriter, node: Node, *names: str) -> str:
-    return w(_LOGICAL[node.op.name], *w.typed(names, np.bool_))
+def logical(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
+    return w(op, *w.typed(names, np.bool_))
 
 
-@writes(*_BITWISE)
-def bitwise(w: OnnxWriter, node: Node, *names: str) -> str:
-    prefix = "" if node.dtype == np.bool_ else "Bitwise"
-    return w(prefix + _BITWISE[node.op.name], *w.typed(names, node.dtype))
+def bitwise(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
+    return w(op if node.dtype == np.bool_ else f"Bitwise{op}", *w.typed(names, node.dtype))
 
 
-@writes("positive", "identity", "stop_gradient", "astype")
+@RULES.for_op("positive", "identity", "stop_gradient", "astype")
 def unchanged(w: OnnxWriter, node: Node, x: str) -> str:
     return x
 
 
-@writes("square")
+@RULES.for_op("square")
 def square(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Mul", x, x)
 
 
-@writes("where")
+@RULES.for_op("where")
 def where(w: OnnxWriter, node: Node, test: str, x: str, y: str) -> str:
     return w("Where", w.cast(test, np.bool_), *w.typed((x, y), node.dtype))
 
 
-@writes("clip")
+@RULES.for_op("clip")
 def clip(w: OnnxWriter, node: Node, *names: str) -> str:
     x, low, high = w.typed(names, node.dtype)
     return w("Min", w("Max", x, low), high)
 
 
-@writes("floor_divide")
+@RULES.for_op("floor_divide")
 def floor_divide(w: OnnxWriter, node: Node, *names: str) -> str:
     """What is left when the rest is taken away, divided: a whole number but for rounding. By 0 it is the quotient."""
     x, y = w.typed(names, node.dtype)
@@ -129,7 +106,7 @@ def floor_divide(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("Where", w("Equal", y, zero), quotient, signed)
 
 
-@writes("remainder")
+@RULES.for_op("remainder")
 def remainder(w: OnnxWriter, node: Node, *names: str) -> str:
     """With the sign of the divisor, which Mod gives integers alone."""
     x, y = w.typed(names, node.dtype)
@@ -146,18 +123,16 @@ def _rest(w: OnnxWriter, x: str, y: str) -> tuple[str, str]:
     return rest, w("And", w("Not", w("Equal", rest, zero)), sides)
 
 
-@writes("trunc")
+@RULES.for_op("trunc")
 def trunc(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Mul", w("Sign", x), w("Floor", w("Abs", x))) if node.dtype.kind == "f" else x
 
 
-@writes("log2", "log10")
-def log_to_a_base(w: OnnxWriter, node: Node, x: str) -> str:
-    base = 2.0 if node.op.name == "log2" else 10.0
+def log_to_a_base(base: float, w: OnnxWriter, node: Node, x: str) -> str:
     return w("Div", w("Log", w.cast(x, node.dtype)), w.scalar(math.log(base), node))
 
 
-@writes("log1p")
+@RULES.for_op("log1p")
 def log1p(w: OnnxWriter, node: Node, x: str) -> str:
     """log(u) * x / (u - 1) with u = 1 + x: what rounding took from u it took from both (Kahan). log(u) far from 0."""
     x = w.cast(x, node.dtype)
@@ -169,7 +144,7 @@ def log1p(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Where", exact, x, w("Where", far, log, near))
 
 
-@writes("expm1")
+@RULES.for_op("expm1")
 def expm1(w: OnnxWriter, node: Node, x: str) -> str:
     """(u - 1) * x / log(u) with u = exp(x), for the same reason; u - 1 where x is far from 0."""
     x = w.cast(x, node.dtype)
@@ -183,7 +158,7 @@ def expm1(w: OnnxWriter, node: Node, x: str) -> str:
     return w("Where", exact, x, w("Where", near, close, less))
 
 
-@writes("logaddexp")
+@RULES.for_op("logaddexp")
 def logaddexp(w: OnnxWriter, node: Node, *names: str) -> str:
     """The larger, and log(1 + exp(-distance)); equal infinities are their own."""
     x, y = w.typed(names, node.dtype)
@@ -192,7 +167,7 @@ def logaddexp(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("Add", w("Max", x, y), w("Softplus", w("Neg", gap)))
 
 
-@writes("hypot")
+@RULES.for_op("hypot")
 def hypot(w: OnnxWriter, node: Node, *names: str) -> str:
     """Measured by the longer side, whose square may be no number; infinite where one is, beside NaN too."""
     x, y = (w("Abs", name) for name in w.typed(names, node.dtype))
@@ -202,17 +177,15 @@ def hypot(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("Where", w("Or", w("IsInf", x), w("IsInf", y)), w.scalar(math.inf, node), length)
 
 
-@writes("fmax", "fmin")
-def extreme_but_nan(w: OnnxWriter, node: Node, *names: str) -> str:
+def extreme_but_nan(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
     x, y = w.typed(names, node.dtype)
-    extreme = w("Max" if node.op.name == "fmax" else "Min", x, y)
+    extreme = w(op, x, y)
     if node.dtype.kind != "f":
         return extreme
     return w("Where", w("IsNaN", x), y, w("Where", w("IsNaN", y), x, extreme))
 
 
-@writes("bitwise_left_shift", "bitwise_right_shift")
-def shift(w: OnnxWriter, node: Node, *names: str) -> str:
+def shift(direction: str, w: OnnxWriter, node: Node, *names: str) -> str:
     """BitShift, which takes unsigned numbers alone; by less than nothing or more bits than there are nothing is left.
 
     A negative number goes to the right as the complement of its own complement.
@@ -222,9 +195,33 @@ def shift(w: OnnxWriter, node: Node, *names: str) -> str:
     inside = w("And", w("GreaterOrEqual", y, w.scalar(0, node)), w("Less", y, w.scalar(8 * node.dtype.itemsize, node)))
     some = w.cast(inside, node.dtype)
     amount = w.cast(w("Mul", y, some), unsigned)
-    signed = node.op.name == "bitwise_right_shift" and node.dtype.kind == "i"
+    signed = direction == "RIGHT" and node.dtype.kind == "i"
     negative = w("Less", x, w.scalar(0, node)) if signed else ""
     bits = w("Where", negative, w("BitwiseNot", x), x) if signed else x
-    direction = "LEFT" if node.op.name == "bitwise_left_shift" else "RIGHT"
     moved = w("Mul", w.cast(w("BitShift", w.cast(bits, unsigned), amount, direction=direction), node.dtype), some)
     return w("Where", negative, w("BitwiseNot", moved), moved) if signed else moved
+
+
+RULES.enter({
+    "abs": partial(same, "Abs"), "acos": partial(same, "Acos"), "acosh": partial(same, "Acosh"),
+    "add": partial(same, "Add"), "asin": partial(same, "Asin"), "asinh": partial(same, "Asinh"),
+    "atan": partial(same, "Atan"), "atanh": partial(same, "Atanh"), "cos": partial(same, "Cos"),
+    "cosh": partial(same, "Cosh"), "divide": partial(same, "Div"), "erf": partial(same, "Erf"),
+    "exp": partial(same, "Exp"), "log": partial(same, "Log"), "maximum": partial(same, "Max"),
+    "minimum": partial(same, "Min"), "multiply": partial(same, "Mul"), "pow": partial(same, "Pow"),
+    "sigmoid": partial(same, "Sigmoid"), "sign": partial(same, "Sign"), "sin": partial(same, "Sin"),
+    "sinh": partial(same, "Sinh"), "sqrt": partial(same, "Sqrt"), "subtract": partial(same, "Sub"),
+    "tan": partial(same, "Tan"), "tanh": partial(same, "Tanh"),
+    "ceil": partial(rounded, "Ceil"), "floor": partial(rounded, "Floor"), "round": partial(rounded, "Round"),
+    "equal": partial(compared, "Equal"), "greater": partial(compared, "Greater"),
+    "greater_equal": partial(compared, "GreaterOrEqual"), "less": partial(compared, "Less"),
+    "less_equal": partial(compared, "LessOrEqual"),
+    "isnan": partial(is_special, "IsNaN"), "isinf": partial(is_special, "IsInf"),
+    "logical_and": partial(logical, "And"), "logical_or": partial(logical, "Or"),
+    "logical_xor": partial(logical, "Xor"), "logical_not": partial(logical, "Not"),
+    "bitwise_and": partial(bitwise, "And"), "bitwise_or": partial(bitwise, "Or"),
+    "bitwise_xor": partial(bitwise, "Xor"), "bitwise_invert": partial(bitwise, "Not"),
+    "log2": partial(log_to_a_base, 2.0), "log10": partial(log_to_a_base, 10.0),
+    "fmax": partial(extreme_but_nan, "Max"), "fmin": partial(extreme_but_nan, "Min"),
+    "bitwise_left_shift": partial(shift, "LEFT"), "bitwise_right_shift": partial(shift, "RIGHT"),
+})  # fmt: skip

@@ -16,7 +16,7 @@ from graphs.ir import Node
 from graphs.ops.shapes import lowest
 from graphs.ops.windows import Window, counts, taps
 from static.exporting.types import Refusal
-from static.exporting.writer import OnnxWriter, writes
+from static.exporting.writer import RULES, OnnxWriter
 
 
 def _options(window: Window) -> dict[str, Any]:
@@ -26,13 +26,13 @@ def _options(window: Window) -> dict[str, Any]:
     return {"kernel_shape": lengths, "strides": strides, "pads": [*before, *after], "dilations": gaps}
 
 
-@writes("convolution")
+@RULES.for_op("convolution")
 def convolution(w: OnnxWriter, node: Node, *names: str) -> str:
     operands = w.typed(names, node.dtype)
     return w("Conv", *operands, group=node.attrs["groups"], **_options(node.attrs["window"]))
 
 
-@writes("convolution_input")
+@RULES.for_op("convolution_input")
 def convolution_input(w: OnnxWriter, node: Node, *names: str) -> str:
     """What windows do not reach at the end of an axis is what ONNX calls output_padding."""
     window, have = node.attrs["window"], node.inputs[0].shape[2:]
@@ -46,7 +46,7 @@ def convolution_input(w: OnnxWriter, node: Node, *names: str) -> str:
     return w("ConvTranspose", *operands, group=node.attrs["groups"], output_padding=rest, **_options(window))
 
 
-@writes("convolution_weight")
+@RULES.for_op("convolution_weight")
 def convolution_weight(w: OnnxWriter, node: Node, *names: str) -> str:
     """The input with examples as channels, convolved with the cotangent as a weight: strides and dilations change."""
     x, g = w.typed(names, node.dtype)
@@ -125,7 +125,7 @@ def _taps(node: Node) -> int:
     return math.prod(part[0] for part in node.attrs["window"])
 
 
-@writes("window_max")
+@RULES.for_op("window_max")
 def window_max(w: OnnxWriter, node: Node, x: str) -> str:
     window = node.attrs["window"]
     if len(node.shape) == len(window) + 2 and len(window) <= 3 and node.dtype.kind == "f":
@@ -134,32 +134,32 @@ def window_max(w: OnnxWriter, node: Node, x: str) -> str:
     return w.reshaped(peaks, node.shape)
 
 
-@writes("window_sum")
+@RULES.for_op("window_sum")
 def window_sum(w: OnnxWriter, node: Node, x: str) -> str:
     return w.reshaped(w("ReduceSum", _gathered(w, node, x, 0), w.ints([-1]), keepdims=0), node.shape)
 
 
-@writes("window_spread")
+@RULES.for_op("window_spread")
 def window_spread(w: OnnxWriter, node: Node, g: str) -> str:
     values = _by_window(w, node, g)
     tapped = w("Mul", values, w.constant(np.ones(_taps(node), node.dtype)))
     return _spread(w, node, tapped)
 
 
-@writes("window_argmax")
+@RULES.for_op("window_argmax")
 def window_argmax(w: OnnxWriter, node: Node, x: str, peak: str) -> str:
     first = w("ArgMax", _gathered(w, node, x, lowest(node.inputs[0].dtype)), axis=-1, keepdims=0)
     return w.cast(w.reshaped(first, node.shape), node.dtype)
 
 
-@writes("window_place")
+@RULES.for_op("window_place")
 def window_place(w: OnnxWriter, node: Node, g: str, tap: str) -> str:
     chosen = w("Equal", w.cast(_by_window(w, node, tap), np.int64), w.ints(range(_taps(node))))
     values = w("Where", chosen, _by_window(w, node, g), w.scalar(0, node))
     return _spread(w, node, values)
 
 
-@writes("window_pick")
+@RULES.for_op("window_pick")
 def window_pick(w: OnnxWriter, node: Node, x: str, tap: str) -> str:
     shape = node.shape[: len(node.shape) - len(node.attrs["window"])]
     windows = math.prod(counts(_sizes(node, node.inputs[0].shape), node.attrs["window"]))

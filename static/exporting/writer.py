@@ -16,7 +16,8 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 from graphs import dims
 from graphs.dims import Atom, Dim, Size
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.exporting import types
 from static.exporting.types import DType, Refusal, type_of
@@ -25,25 +26,16 @@ from static.passes.simplification import parts_of
 Names = Any  # the name of a value, or a list of names of those that a node with several results has
 Rule = Callable[..., Names]
 
-RULES: dict[str, Rule] = {}
-
 
 class UnwritableError(GraphError):
     """A graph has an op, a type or a size that ONNX has not."""
 
 
-def writes(*names: str) -> Callable[[Rule], Rule]:
-    """Enter a function as the rule of these ops."""
-
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
-
-
 def _absent(w: OnnxWriter, node: Node, *names: Names) -> Names:
     raise Refusal("ONNX has no such op; leave it out of what is exported, or write it with other ops")
+
+
+RULES: RuleTable[Rule] = RuleTable("ONNX", otherwise=_absent)
 
 
 class OnnxWriter:
@@ -123,10 +115,10 @@ class OnnxWriter:
         return self._names[node]
 
     def _written(self, node: Node) -> Names:
-        if node.op is CONSTANT:
+        if node.is_constant:
             return self._constant_node(node)
-        rule = RULES.get(node.op.name, _absent)
-        parts = parts_of(node) if rule is _absent and node.op is not INPUT else None
+        rule = RULES[node.op]
+        parts = parts_of(node) if rule is _absent and not node.is_input else None
         if parts is not None:
             return self._made_of(parts)
         try:
