@@ -17,6 +17,7 @@ from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape, stack
 from graphs.ops.reductions import mean
+from graphs.rules import RuleTable
 
 Shape = tuple[int, ...]
 
@@ -33,6 +34,7 @@ Runner = Callable[[Sequence[Tensor], int], Tensor]
 """`run(tensors, count)`: the results of `count` ops on a first axis."""
 RunnerRule = Callable[[Op, Sequence[Form], Attrs], Runner]
 """`rule(op, forms, attrs)`: how to run the op on inputs of these forms, of which some are stacked."""
+RowTest = Callable[[Sequence[Shape], Roles, Attrs, Shape], Roles | None]
 
 
 def runner(op: Op, attrs: Attrs, forms: Sequence[Form], rule: RunnerRule | None) -> Runner:
@@ -57,30 +59,42 @@ def _one_by_one(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     return run
 
 
+class BatchingRule(NamedTuple):
+    """How equal ops run as one.
+
+    stacked  on inputs of which some have a new first axis; None where they run one by one
+    rows     which inputs have rows, of an op that treats each row alike
+    offset   where the result begins in the first input, in elements, where it is a run of that one's
+    joins    along its first axis the result is its inputs, one after the other
+    """
+
+    stacked: RunnerRule | None = None
+    rows: RowTest | None = None
+    offset: Callable[[Shape, Attrs], int | None] | None = None
+    joins: bool = False
+
+
 def stacked_rule(op: Op, attrs: Attrs) -> RunnerRule | None:
     """The rule for an op, or None: such ops run one by one."""
-    if op.family == "elementwise":
-        return _elementwise
-    if op.name == "getitem" and not all(isinstance(e, (int, slice, type(None))) for e in attrs["key"]):
+    if not all(isinstance(e, (int, slice, type(None))) for e in attrs.get("key", ())):
         return None
     if "axis" in attrs and attrs["axis"] is None:
         return None
-    return _RULES.get(op.name)
+    return RULES[op].stacked
 
 
 def view_offset(op: Op, shape: Shape, attrs: Attrs) -> int | None:
     """Where the result begins, in elements, when it is a run of the input's; None when it is none."""
-    if op.name == "reshape":
-        return 0
-    return _run_from(shape, attrs["key"]) if op.name == "getitem" else None
+    offset = RULES[op].offset
+    return offset(shape, attrs) if offset else None
 
 
-def _run_from(shape: Shape, key: Sequence[Any]) -> int | None:
+def _run_from(shape: Shape, attrs: Attrs) -> int | None:
     """Where the elements that a key selects begin, when they follow each other in their order; None when they do not.
 
     They do where the key selects one index of each axis, then successive indices of one more, then all that remain.
     """
-    chosen = [_selected(entry, size) for entry, size in zip(_of_axes(key), shape, strict=True)]
+    chosen = [_selected(entry, size) for entry, size in zip(_of_axes(attrs["key"]), shape, strict=True)]
     if not all(chosen):
         return 0  # no elements
     offset, narrowed = 0, True
@@ -259,7 +273,7 @@ def row_roles(op: Op, shapes: Sequence[Shape], constant: Roles, attrs: Attrs, ou
 
     None for any other op, and where an input would have to be repeated for each row.
     """
-    test = _ROW_WISE.get("elementwise" if op.family == "elementwise" else op.name)
+    test = RULES[op].rows
     return test(shapes, constant, attrs, out) if test and out else None
 
 
@@ -297,37 +311,45 @@ def _along_rows(attrs: Attrs) -> bool:
 
 # Table --------------------------------------------------------------------------------------------------------------
 
-_ALONG_AXES = (
-    *("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumulative_sum", "cumulative_prod"),
-    *("linear_recurrence", "sort", "argsort", "flip", "roll", "concat", "stack", "take_along_axis"),
-    *("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient", "logcumsumexp", "cumulative_argmax"),
-    *("cumulative_argmin", "extreme_along_axis"),
+RULES: RuleTable[BatchingRule] = RuleTable(
+    "batching",
+    otherwise=BatchingRule(),
+    families={"elementwise": BatchingRule(_elementwise, _elementwise_rows)},
 )
-_UNCHANGED = ("astype", "identity", "stop_gradient")
+_ALONG = BatchingRule(_next_axis, _rows_unless(_along_rows))
+RULES.for_op(
+    *("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumulative_sum", "cumulative_prod"),
+    *("linear_recurrence", "sort", "argsort", "flip", "roll", "take_along_axis", "softmax", "log_softmax"),
+    *("softmax_gradient", "log_softmax_gradient", "logcumsumexp", "cumulative_argmax", "cumulative_argmin"),
+    "extreme_along_axis",
+)(_ALONG)
+RULES.for_op("concat", "stack")(_ALONG._replace(joins=True))
+RULES.for_op("astype", "identity", "stop_gradient")(BatchingRule(_same, _rows_unless(lambda _: False)))
 # Ops on the matrices along the last two axes, of one operand; each matrix of a batch is worked out by itself.
-_OF_MATRICES = ("inv", "pinv", "det", "cofactor", "slogdet", "cholesky", "eigh", "svd", "qr", "complement")
-_RULES: dict[str, RunnerRule] = {
-    **dict.fromkeys(_ALONG_AXES, _next_axis),
-    **dict.fromkeys((*_UNCHANGED, *_OF_MATRICES), _same),
-    "solve": _elementwise,  # batches broadcast, and each operand is of matrices
-    "broadcast_to": _broadcast_to,
-    "permute_dims": _changed(axes=lambda axes: (0, *(a + 1 for a in axes))),
-    "pad": _changed(pad_width=lambda widths: ((0, 0), *widths)),
-    "getitem": _changed(key=lambda key: (slice(None), *key)),
-    "setitem": _setitem,
-    "matmul": _matmul,
-    "take": _take,
-    "flat_index": _elementwise,
-    "nll_loss": _nll_loss,
-}
-_ROW_WISE: dict[str, Callable[..., Roles | None]] = {
-    "elementwise": _elementwise_rows,
-    "matmul": _matmul_rows,
-    "take": _take_rows,
-    "flat_index": _elementwise_rows,
-    "permute_dims": _rows_unless(lambda attrs: attrs["axes"][0] != 0),
-    "getitem": _rows_unless(lambda attrs: attrs["key"][0] != slice(None)),
-    "pad": _rows_unless(lambda attrs: attrs["pad_width"][0] != (0, 0)),
-    **dict.fromkeys(_ALONG_AXES, _rows_unless(_along_rows)),
-    **dict.fromkeys(_UNCHANGED, _rows_unless(lambda _: False)),
-}
+RULES.for_op("inv", "pinv", "det", "cofactor", "slogdet", "cholesky", "eigh", "svd", "qr", "complement")(
+    BatchingRule(_same)
+)
+RULES.enter(
+    {
+        "solve": BatchingRule(_elementwise),  # batches broadcast, and each operand is of matrices
+        "broadcast_to": BatchingRule(_broadcast_to),
+        "reshape": BatchingRule(offset=lambda _shape, _attrs: 0),
+        "permute_dims": BatchingRule(
+            _changed(axes=lambda axes: (0, *(a + 1 for a in axes))), _rows_unless(lambda attrs: attrs["axes"][0] != 0)
+        ),
+        "pad": BatchingRule(
+            _changed(pad_width=lambda widths: ((0, 0), *widths)),
+            _rows_unless(lambda attrs: attrs["pad_width"][0] != (0, 0)),
+        ),
+        "getitem": BatchingRule(
+            _changed(key=lambda key: (slice(None), *key)),
+            _rows_unless(lambda attrs: attrs["key"][0] != slice(None)),
+            _run_from,
+        ),
+        "setitem": BatchingRule(_setitem),
+        "matmul": BatchingRule(_matmul, _matmul_rows),
+        "take": BatchingRule(_take, _take_rows),
+        "flat_index": BatchingRule(_elementwise, _elementwise_rows),
+        "nll_loss": BatchingRule(_nll_loss),
+    }
+)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 
 from dynamic.batching.nodes import Level, ValueKind
-from dynamic.batching.rules import Form, Roles, Runner, row_roles, runner, stacked_rule, view_offset
+from dynamic.batching.rules import RULES, Form, Roles, Runner, row_roles, runner, stacked_rule, view_offset
 from graphs.dims import Shape
 from graphs.op import Attrs, Op
 from graphs.spec import TensorSpec
@@ -59,7 +59,7 @@ class OpSignature:
         return stacked_runner
 
     def _how(self, kinds: Sequence[ValueKind]) -> How:
-        if self.op.name in ("concat", "stack") and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
+        if RULES[self.op].joins and self.attrs["axis"] == 0 and len({k.dtype for k in kinds}) == 1:
             return How.JOINED
         if self.roles is not None:
             return How.ROWS
