@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import networkx as nx
 
-from graphs.ir import INPUT, Graph, Node
+from graphs.ir import Graph, Node
 
 
 def _contents(graph: Graph) -> str:
@@ -80,7 +80,7 @@ def unreached(graph: Graph) -> dict[str, list[Node]]:
     return {
         str(node.attrs["name"]): _stops(node, users)
         for node in graph.nodes
-        if node.op is INPUT and node.spec.is_float and node not in reached
+        if node.is_input and node.spec.is_float and node not in reached
     }
 
 

@@ -40,7 +40,7 @@ def node_cost(node: Node) -> Cost:
 
 
 def _moved(node: Node) -> Size:
-    if node.op.view or node.op.family == "source":
+    if node.op.view or node.is_source:
         return 0
     inner = [graph_cost(graph).bytes for graph in node.subgraphs]
     if not inner:

@@ -21,7 +21,7 @@ from graphs.dims import Dim, Shape
 from graphs.errors import DTypeError, GraphError, VerificationError
 from graphs.op import Attrs, Op
 from graphs.plain import one_line
-from graphs.spec import TensorSpec
+from graphs.spec import TensorSpec, TupleSpec
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -120,6 +120,26 @@ class Node:
         return self.spec.dtype
 
     @property
+    def is_input(self) -> bool:
+        """Whether it is an input of its graph."""
+        return self.op is INPUT
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a value that is known when the graph is made."""
+        return self.op is CONSTANT
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is an input or a constant, so that nothing computes it."""
+        return not self.inputs and (self.is_input or self.is_constant)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is one of the tensors that its input computes: a view of that one."""
+        return self.op.view and type(self.inputs[0].spec) is TupleSpec
+
+    @property
     def options(self) -> dict[str, str]:
         """Its attributes as short text, by name."""
         return {key: format_attr(value) for key, value in self.attrs.items()}
@@ -127,9 +147,9 @@ class Node:
     @property
     def label(self) -> str:
         """What it is, apart from where it stands: op, spec, attributes, and the data of a constant."""
-        if self.op is INPUT:
+        if self.is_input:
             return f"input {self.spec}"
-        if self.op is CONSTANT:
+        if self.is_constant:
             value = self.attrs["value"]
             return f"constant {self.spec} {_digest(value) if isinstance(value, np.ndarray) else value}"
         return f"{self.op.name} {self.spec} {', '.join(f'{key}={text}' for key, text in sorted(self.options.items()))}"
@@ -244,7 +264,7 @@ class Graph:
     @property
     def calls(self) -> Iterator[Node]:
         """The nodes that compute something: all but inputs and constants."""
-        return (node for node in self.nodes if node.op.family != "source")
+        return (node for node in self.nodes if not node.is_source)
 
     @property
     def effects(self) -> list[Node]:
@@ -314,7 +334,7 @@ def verify(graph: Graph) -> None:
         seen.add(node)
         if not node.verified:
             _verify_spec(number, node)
-    if len(set(graph.inputs)) < len(graph.inputs) or set(graph.inputs) != {n for n in seen if n.op is INPUT}:
+    if len(set(graph.inputs)) < len(graph.inputs) or set(graph.inputs) != {n for n in seen if n.is_input}:
         raise VerificationError(f"the inputs of graph {graph.name} are not its input nodes, each once")
     missing = [node for node in (*graph.inputs, *graph.outputs) if node not in seen]
     if missing:
@@ -347,7 +367,7 @@ def format_rows(graph: Graph) -> tuple[str, list[list[str]], str]:
     rows = []
     for node in graph.nodes:
         lines = []
-        if node.op is not INPUT:
+        if not node.is_input:
             text = f"  %{number[node]}: {node.spec} = {_format_call(node, number)}"
             lines.append(f"{text:<66}  # {node.source}" if node.source else text)
         lines += [f"    {line}" for inner in node.subgraphs for line in format_graph(inner).split("\n")]

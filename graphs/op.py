@@ -271,9 +271,9 @@ class Op:
         family_fails, family_repeats = _FAMILIES.get(family, ("raises", False))
         self.fails: Fails = fails or ("never" if view else family_fails)
         self.repeatable = family_repeats if repeatable is None else repeatable
-        self.overwrites = tuple(overwrites)
         if isinstance(kernel, ufunc) and kernel.signature is None:  # matmul is one with a signature
-            self.overwrites = tuple(range(kernel.nin))
+            overwrites = range(kernel.nin)
+        self.overwrites = tuple(overwrites)
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__

@@ -126,7 +126,7 @@ class _Walk:
             if node not in values:
                 inputs = tuple([values[source] for source in node.inputs])
                 values[node] = self._computed(node, inputs, inside)
-                if node.op.family != "source":  # constants compute nothing
+                if not node.is_source:  # constants compute nothing
                     self._visit(DebugStep(node, inputs, values[node], values, inside))
         return tuple(values[output] for output in graph.outputs)
 

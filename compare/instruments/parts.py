@@ -145,10 +145,10 @@ def _sum_of_one(wanted: int, *arguments: Any) -> Any:
 
 def _up_to(graph: Graph, calls: int) -> Graph:
     """The first so many kernel calls of a run; outputs are what is computed there and read later, and the last."""
-    numbers = itertools.accumulate(node.op.family != "source" for node in graph.nodes)
+    numbers = itertools.accumulate(not node.is_source for node in graph.nodes)
     early = [node for node, number in zip(graph.nodes, numbers, strict=True) if number <= calls]
     owner = views(graph.nodes).owner
-    inside = {node for node in early if node.op.family != "source"}
+    inside = {node for node in early if not node.is_source}
     read = dict.fromkeys(owner[source] for node in graph.nodes[len(early) :] for source in node.inputs)
     last = next(node for node in reversed(early) if node in inside)
     return Graph("kept", graph.inputs, early, [*(node for node in read if node in inside and node is not last), last])
@@ -201,7 +201,7 @@ def _allocated(executable: Executable) -> list[tuple[Any, Any]]:
     """Shape and dtype of the arrays that each call allocates: what is handed out, or has no place in the arena."""
     order = executable.program.schedule
     nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
-    computed = [node for node in nodes if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
+    computed = [node for node in nodes if not node.is_source and not isinstance(node.spec, TupleSpec)]
     return [(node.spec.shape, node.spec.dtype) for node in computed]
 
 

@@ -63,7 +63,7 @@ def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception 
 
 def loops(graph: Graph) -> Iterator[RewriteHint]:
     """A hint for each file whose lines were unrolled: the nodes of each such line."""
-    nodes = [node for node in graph.nodes if node.source and node.op.family != "source"]
+    nodes = [node for node in graph.nodes if node.source and not node.is_source]
     rounds = _most(Counter((node.source, node.op.name, _spec(node)) for node in nodes))
     rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op.name == "getitem"))
     read = max(rows.values(), default=0)

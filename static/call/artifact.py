@@ -18,13 +18,13 @@ from graphs import archive, blocks, tree
 from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.ops.control import part
 from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
 from static.passes.fusion import check_group
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import is_group, result
 from static.passes.simplification import remove_dead_code
 from static.trace.tracing import Traced, is_traced
 
@@ -160,7 +160,7 @@ def _check_groups(nodes: Sequence[Node]) -> None:
     for node, numbers in picked.items():
         if len(set(numbers)) < len(numbers):
             raise ArtifactError(f"damaged, a part of {node.op.name} is there twice; save it again")
-        if node.op is fused:
+        if is_group(node):
             check_group(node)
             if sorted(numbers) != [*range(len(node.attrs["body"].outputs))]:
                 raise ArtifactError("damaged, nobody reads a result of a group; save it again")
@@ -172,9 +172,9 @@ def _checked(node: Node) -> Node:
         raise ArtifactError(f"{node.op.name} gives no array")
     if isinstance(node.spec.nbytes, int) and node.spec.nbytes > LARGEST:
         raise ArtifactError(f"{node.op.name} gives {node.spec}; no array is that large")
-    if node.op is INPUT and type(node.attrs["name"]) is not str:
+    if node.is_input and type(node.attrs["name"]) is not str:
         raise ArtifactError("an input has no name")
-    if node.op is CONSTANT and not isinstance(node.attrs["value"], (np.ndarray, Dim)):
+    if node.is_constant and not isinstance(node.attrs["value"], (np.ndarray, Dim)):
         raise ArtifactError("a constant is no array")
     return node
 

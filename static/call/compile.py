@@ -234,7 +234,7 @@ def _needed(graph: ir.Graph) -> ir.Graph:
     inputs = _fed(graph, live)
     for node in graph.effects:
         more = ancestors([node])
-        if {n for n in more if n.op is ir.INPUT} <= inputs:
+        if {n for n in more if n.is_input} <= inputs:
             live |= more
     nodes = [node for node in graph.nodes if node in live or node in inputs]
     return ir.Graph(graph.name, sorted(inputs, key=lambda n: str(n.attrs["name"])), nodes, graph.outputs)
@@ -242,7 +242,7 @@ def _needed(graph: ir.Graph) -> ir.Graph:
 
 def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
     """The inputs among these nodes, and more where only they tell a size."""
-    inputs = {node for node in live if node.op is ir.INPUT}
+    inputs = {node for node in live if node.is_input}
     sizes = frozenset().union(*(_symbols(node) for node in live))
     for node in graph.inputs:
         bound = frozenset[str]().union(*(i.spec.symbols for i in inputs))
@@ -252,7 +252,7 @@ def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
 
 
 def _symbols(node: Node) -> frozenset[str]:
-    value = node.attrs.get("value") if node.op is ir.CONSTANT else None
+    value = node.attrs.get("value") if node.is_constant else None
     return node.spec.symbols | (dims.symbols(value) if isinstance(value, Dim) else frozenset())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs.dims import Dim, evaluate, solve
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
 from static.call.policies import Symbolic
 from static.padding.proof import Names, Specialisation
@@ -154,7 +154,7 @@ def _same_nodes(wide: Any, exact: Any, sizes: Mapping[str, int]) -> bool:
         return places == others and node is other
     if node.op is not other.op or not _alike(node.spec, other.spec, sizes):
         return False
-    skipped = {"spec"} if node.op.family == "source" and node.op is not CONSTANT else set()
+    skipped = {"spec"} if node.is_source and not node.is_constant else set()
     keys = node.attrs.keys() - skipped
     return keys == other.attrs.keys() - skipped and all(_alike(node.attrs[k], other.attrs[k], sizes) for k in keys)
 

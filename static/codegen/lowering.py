@@ -20,8 +20,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from graphs import dims
-from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops.control import part, scan_op, switch_op, while_op
+from graphs.ir import Graph, Node
+from graphs.ops.control import scan_op, switch_op, while_op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, permute_dims
 from graphs.spec import TupleSpec
@@ -31,7 +31,7 @@ from static.codegen.groups import Blocks
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule
 from static.memory.sharing import writer
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import is_group, is_result
 
 LISTING_WIDTH = 60  # comments of longer statements stand right behind them
 Slot = tuple[str, Node, str, Any]  # parameter name, node, what of the node it holds, and of an attribute its name
@@ -88,7 +88,7 @@ def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
 
 
 def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph | Blocks:
-    if node.op is fused:
+    if is_group(node):
         return groups.lower(inner, node.attrs["space"])
     return lower(inner, schedule.inner[inner], use_arena)
 
@@ -112,9 +112,9 @@ class Writer:
         self.results: dict[Node, list[Node]] = {}
         self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if node.op is scan_op}
         for node in schedule.order:
-            if node.op is result:
+            if is_result(node):
                 self.results.setdefault(node.inputs[0], []).append(node)
-            elif node.op is part and node.inputs[0] in self.parts:
+            elif node.is_part and node.inputs[0] in self.parts:
                 self.parts[node.inputs[0]].append(node)
 
     def _fixed(self) -> set[Node]:
@@ -122,7 +122,7 @@ class Writer:
         fixed: set[Node] = set()
         for node in self.schedule.order:
             shares = self.owner[node] is not node
-            if node.op is CONSTANT or node in self.in_arena or (shares and node.inputs[0] in fixed):
+            if node.is_constant or node in self.in_arena or (shares and node.inputs[0] in fixed):
                 fixed.add(node)
         return fixed
 
@@ -166,12 +166,12 @@ class Writer:
         return next(c for c in made.co_consts if isinstance(c, CodeType))
 
     def _statement(self, node: Node) -> str:
-        if node.op.family == "source" or (node in self.fixed and node not in self.in_arena) or node.op is result:
+        if node.is_source or (node in self.fixed and node not in self.in_arena) or is_result(node):
             return ""
         if (node in self.in_arena and writer(node) is not node) or _is_transpose(node):
             return ""
         arguments = [self._name(source) for source in node.inputs]
-        if node.op is fused:
+        if is_group(node):
             return self._fused(node, arguments)
         new = self._new(node)
         out = self._name(node) if new or node in self.in_arena else self._stacks(node)
@@ -226,7 +226,7 @@ class Writer:
         return name
 
     def _named(self, node: Node) -> str:
-        if node.op is INPUT:
+        if node.is_input:
             return f"i{self.number[node]}"
         if _is_transpose(node):
             return f"{self._name(node.inputs[0])}.T"
@@ -252,14 +252,14 @@ class Writer:
     def _output(self, node: Node) -> str:
         # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
         lender = self._lender(node)
-        kept = lender in self.fixed or lender.op is INPUT or self._handed_out[lender] > 1
+        kept = lender in self.fixed or lender.is_input or self._handed_out[lender] > 1
         if kept or not self._is_whole(node):
             return f"copy({self._name(node)})"
         return self._name(node) if lender.spec.ndim and writer(lender) is lender else f"asarray({self._name(node)})"
 
     def _lender(self, node: Node) -> Node:
         """Whose memory a node's is. What a branch or a while loop returns are arrays that nobody else has."""
-        while self.owner[node] is not node and not (node.op is part and node.inputs[0].op in (switch_op, while_op)):
+        while self.owner[node] is not node and not (node.is_part and node.inputs[0].op in (switch_op, while_op)):
             node = node.inputs[0]
         return node
 
@@ -276,7 +276,7 @@ class Writer:
         """The local variables that nobody reads after each node, so that their memory is freed there."""
         last: dict[Node, Node] = {}
         for node in self.schedule.order:
-            if node.op.family == "source" or (node in self.fixed and node not in self.in_arena):
+            if node.is_source or (node in self.fixed and node not in self.in_arena):
                 continue
             for value in (*node.inputs, node):
                 last[value] = node
@@ -284,7 +284,7 @@ class Writer:
         dying: dict[Node, list[str]] = {}
         for value, node in last.items():
             if (
-                value not in kept and value.op not in (INPUT, fused) and not _is_transpose(value)
+                value not in kept and not (value.is_input or is_group(value)) and not _is_transpose(value)
             ):  # these have no variable
                 dying.setdefault(node, []).append(f"v{self.number[value]}")
         return dying
@@ -292,6 +292,6 @@ class Writer:
 
 def _is_transpose(node: Node) -> bool:
     """Whether a node is the attribute `T` of an argument, which is surely an array: written where it is read."""
-    if node.op is not permute_dims or node.inputs[0].op is not INPUT:
+    if node.op is not permute_dims or not node.inputs[0].is_input:
         return False
     return bool(node.attrs["axes"] == tuple(reversed(range(node.spec.ndim))))

@@ -20,7 +20,7 @@ from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from static.memory.planner import ALIGNMENT
 from static.memory.schedule import schedule
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import fused, is_group, is_result, result
 
 LONGEST = 64  # nodes that may run again for one value
 STEPS = 32  # into which the bytes that are live are divided: a walk for each is tried
@@ -72,7 +72,7 @@ class _Values:
         made = schedule(graph)
         self.like, self.order, self.owner, self.place = graph, made.order, made.owner, made.place
         self.size = {node: -(-int(node.spec.nbytes) // ALIGNMENT) * ALIGNMENT for node in made.place}
-        self.runs = {node: _alone(node) if node.op is result else node for node in made.order}
+        self.runs = {node: _alone(node) if is_result(node) else node for node in made.order}
         self.views: dict[Node, list[Node]] = {node: [] for node in made.order}
         self.reads: dict[Node, list[int]] = {node: [] for node in made.order}
         for step, node in enumerate(made.order):
@@ -91,7 +91,7 @@ class _Values:
         kept = {self.owner[output] for output in self.like.outputs}
         until: dict[Node, int] = {}
         for node, runs in self.runs.items():
-            if node.op.family == "source" or self.owner[node] in kept:
+            if node.is_source or self.owner[node] in kept:
                 until[node] = len(self.order)
             elif node not in self.cost:
                 until[node] = self.last[self.owner[node]]
@@ -152,7 +152,7 @@ class _Walk:
         same = first and all(map(operator.is_, inputs, node.inputs))
         made = node if same else Node(runs.op, inputs, runs.attrs, runs.spec, runs.source)
         self.order.append(made)
-        if runs.op is fused and node is not runs:
+        if is_group(runs) and node is not runs:
             made = Node.of(result, [made], {"number": 0}, node.source)
             self.order.append(made)
         self.there[node] = made
@@ -208,7 +208,7 @@ class _Walk:
 
 def _is_repeatable(node: Node) -> bool:
     """Whether a node gives the same bits again; a sum over the blocks of a group does so only in blocks as long."""
-    if node.op is fused:
+    if is_group(node):
         return all(output.op.family == "elementwise" for output in node.attrs["body"].outputs)
     return node.op.repeatable
 
@@ -231,8 +231,8 @@ def _needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
     read = set(outputs)
     kept: list[Node] = []
     for node in reversed(order):
-        if node in read or (node.op is not fused and not node.op.repeatable):
+        if node in read or (not is_group(node) and not node.op.repeatable):
             kept.append(node)
-            if node.op is not result or node in read:
+            if not is_result(node) or node in read:
                 read.update(node.inputs)
-    return [node for node in reversed(kept) if node.op is not result or node.inputs[0] in read]
+    return [node for node in reversed(kept) if not is_result(node) or node.inputs[0] in read]

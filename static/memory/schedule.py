@@ -17,7 +17,7 @@ from graphs.ir import Graph, Node
 from static import clock, memory
 from static.memory import sharing
 from static.memory.sharing import BufferPlace
-from static.passes.iteration_space import fused
+from static.passes.iteration_space import is_group
 from static.passes.products import nbytes
 from static.rebuild import is_in_order
 
@@ -60,7 +60,7 @@ class Schedule(NamedTuple):
     ) -> Schedule:
         """The schedule of these places in this order; `lives` are their `lifetimes`, where they are known already."""
         lives = lifetimes(order, seen.owner, place) if lives is None else lives
-        inner = {graph: schedule(graph) for node in order if node.op is not fused for graph in node.subgraphs}
+        inner = {graph: schedule(graph) for node in order if not is_group(node) for graph in node.subgraphs}
         return cls(tuple(order), seen, place, lives, _workspaces(order), inner)
 
     @property
@@ -128,10 +128,8 @@ def lifetimes(
 
 def _workspaces(order: Sequence[Node]) -> list[Workspace]:
     """One for each node that holds graphs; all fused groups have the same, which stays in the cache."""
-    groups = [(i, node) for i, node in enumerate(order) if node.op is fused]
-    workspaces = [
-        Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and node.op is not fused
-    ]
+    groups = [(i, node) for i, node in enumerate(order) if is_group(node)]
+    workspaces = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and not is_group(node)]
     if groups:
         workspaces.append(Workspace(tuple([node for _, node in groups]), groups[0][0], groups[-1][0] + 1))
     return workspaces

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
-from graphs.ops.control import part, scan_op
+from graphs.ops.control import scan_op
 from graphs.ops.movement import concat, permute_dims, reshape
 from graphs.spec import TupleSpec
-from static.passes.iteration_space import is_view, result
+from static.passes.iteration_space import is_result, is_view
 
 
 class BufferPlace(NamedTuple):
@@ -45,7 +45,7 @@ def views(nodes: Sequence[Node]) -> Views:
 
 def _is_stack(node: Node) -> bool:
     """Whether this is what a scan has stacked: memory of its own, that the scan writes into."""
-    loop = node.inputs[0] if node.op is part else node
+    loop = node.inputs[0] if node.is_part else node
     return loop.op is scan_op and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
 
 
@@ -61,7 +61,7 @@ def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node
     """The nodes that get a place in the arena: they own memory, compute, and are not handed to the caller."""
     kept = {owner[output] for output in outputs}
     owners = (node for node in nodes if owner[node] is node and node not in kept)
-    return [node for node in owners if node.op.family != "source" and not isinstance(node.spec, TupleSpec)]
+    return [node for node in owners if not node.is_source and not isinstance(node.spec, TupleSpec)]
 
 
 def writer(node: Node) -> Node:
@@ -155,7 +155,7 @@ def _has_its_elements(operand: Node, node: Node, seen: Views) -> bool:
 
 def _read_first(node: Node) -> Sequence[int]:
     """The operands of which each element is read before the same element of the result is written, if they agree."""
-    if node.op is result:
+    if is_result(node):
         return _read_first_in_group(node.inputs[0], node.attrs["number"])
     return node.op.overwrites
 

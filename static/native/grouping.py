@@ -20,10 +20,10 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import INPUT, Graph, Node
 from graphs.ops import movement
 from static.native import functions
-from static.passes.iteration_space import Position, aligned, fused, is_view, result
+from static.passes.iteration_space import Position, aligned, fused, is_group, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt
 
@@ -41,19 +41,19 @@ def group(graph: Graph) -> Graph:
 
 def ungrouped(graph: Graph) -> Graph:
     """The graph without the groups that were made for NumPy's kernels: their nodes stand in it again."""
-    if not any(node.op is fused for node in graph.nodes):
+    if not any(is_group(node) for node in graph.nodes):
         return graph
     made: dict[Node, Node] = {}
     within: dict[Node, tuple[Node, ...]] = {}  # what each group computes
     for node in graph.nodes:
-        if node.op is fused:
+        if is_group(node):
             body: Graph = node.attrs["body"]
             inner = {parameter: made[source] for parameter, source in zip(body.inputs, node.inputs, strict=True)}
             for member in body.nodes:
                 inner.setdefault(member, rebuilt(member, inner))
             made |= inner
             within[node] = tuple(inner[output] for output in body.outputs)
-        elif node.op is result:
+        elif is_result(node):
             made[node] = within[node.inputs[0]][node.attrs["number"]]
         else:
             made[node] = rebuilt(node, made)
@@ -80,7 +80,7 @@ def is_reduced(node: Node) -> bool:
 
 def is_number(node: Node) -> bool:
     """Whether a node is an integer or a truth, which code holds; code that differs in floats alone is the same."""
-    value = node.attrs["value"] if node.op is CONSTANT else None
+    value = node.attrs["value"] if node.is_constant else None
     return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in functions.BITS
 
 
@@ -171,7 +171,7 @@ class Grouping:
     def run(self) -> Graph:
         """The graph with groups."""
         for node in self.graph.nodes:
-            if node.op.family == "source":  # inputs and constants come before all steps
+            if node.is_source:  # inputs and constants come before all steps
                 self.at[node] = -1
                 self._emit(node)
             else:
@@ -274,7 +274,7 @@ def _body(draft: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
         for source in node.inputs:
             if source not in made:
                 made[source] = _operand(source, len(operands))
-                if made[source].op is INPUT:
+                if made[source].is_input:
                     operands.append(source)
         made[node] = Node(node.op, [made[source] for source in node.inputs], node.attrs, node.spec, node.source)
     loose = Graph("fused", [made[s] for s in operands], made.values(), [made[node] for node in outputs])

@@ -15,8 +15,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from graphs.ir import CONSTANT, INPUT, Graph, Node
-from graphs.ops.control import part, scan_op, switch_op, while_op
+from graphs.ir import Graph, Node
+from graphs.ops.control import scan_op, switch_op, while_op
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import concat, reshape
@@ -33,7 +33,7 @@ from static.native.grouping import group
 from static.native.picking import is_picked
 from static.native.pooling import is_pooled
 from static.passes import pipeline
-from static.passes.iteration_space import fused
+from static.passes.iteration_space import is_group
 
 BLAS = 1 << 30
 """Multiplications of a product of matrices from which on NumPy's BLAS is faster, by a tenth and more: 1,024 cubed."""
@@ -65,8 +65,8 @@ def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
 
 
 def _program(graph: Graph, planned: Schedule, use_arena: bool, *, is_outermost: bool = False) -> LoweredGraph:
-    planned = planned._replace(workspaces=[w for w in planned.workspaces if w.nodes[0].op is not fused])
-    holders = [node for node in graph.nodes if node.op is not fused]
+    planned = planned._replace(workspaces=[w for w in planned.workspaces if not is_group(w.nodes[0])])
+    holders = [node for node in graph.nodes if not is_group(node)]
     inner = {held: _program(held, planned.inner[held], use_arena) for node in holders for held in node.subgraphs}
     arena = set(planned.place if use_arena else ())
     return _SegmentWriter(graph, planned, arena, inner, is_outermost=is_outermost).lowered(inner)
@@ -112,7 +112,7 @@ def _is_copied(spec: Any) -> bool:
 def _is_whole(program: LoweredGraph) -> bool:
     """Whether native code computes all that a program does."""
     computable = set(natives(program))
-    computed = [node for node in program.schedule.order if node.op.family != "source" and node not in computable]
+    computed = [node for node in program.schedule.order if not node.is_source and node not in computable]
     return all(
         not node.has_effect
         and (writer(node) in computable or (program.schedule.owner[node] is not node and node.op.view))
@@ -122,7 +122,7 @@ def _is_whole(program: LoweredGraph) -> bool:
 
 def is_native(node: Node) -> bool:
     """Whether a node that is no view runs as native code."""
-    is_computed = node.op is fused or is_product(node) or is_convolved(node) or is_pooled(node)
+    is_computed = is_group(node) or is_product(node) or is_convolved(node) or is_pooled(node)
     return is_computed or is_picked(node) or (node.op in (reshape, concat, place) and is_moved(node))
 
 
@@ -174,7 +174,7 @@ class _SegmentWriter(Writer):
         self.native, self.is_outermost = set(_natives(planned, inner)), is_outermost
         self.parts |= {node: [] for node in self.native if node.op in (while_op, switch_op)}
         for node in planned.order:
-            if node.op is part and node.inputs[0] in self.native and node.inputs[0].op is not scan_op:
+            if node.is_part and node.inputs[0] in self.native and node.inputs[0].op is not scan_op:
                 self.parts[node.inputs[0]].append(node)
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()
@@ -195,7 +195,7 @@ class _SegmentWriter(Writer):
 
     def root(self, node: Node) -> Node:
         """The node that a view is a view of; itself if it is none."""
-        while node.op is not part and self.owner[node] is not node:
+        while not node.is_part and self.owner[node] is not node:
             node = node.inputs[0]
         return node
 
@@ -259,7 +259,7 @@ class _SegmentWriter(Writer):
 
     def _is_sure(self, node: Node) -> bool:
         """Whether an argument is an array of its spec: made by native code, or looked at when the program is called."""
-        return writer(node) in self.native or (node.op is INPUT and self.is_outermost)
+        return writer(node) in self.native or (node.is_input and self.is_outermost)
 
     def _call(self, segment: Segment) -> str:
         first = segment.nodes[0]
@@ -267,7 +267,7 @@ class _SegmentWriter(Writer):
         self.slots.append((name, first, "s", segment))
         names = [self._name(node) for node in segment.arguments]
         call = f"{name}({', '.join(names)})"
-        others = [node for node in segment.arguments if node.op is INPUT or not self._is_sure(node)]
+        others = [node for node in segment.arguments if node.is_input or not self._is_sure(node)]
         if others:
             makers = {node: self._slot("e", node, "") if segment.looks else "rows" for node in others}
             again = [f"{makers[n]}({x})" if n in makers else x for x, n in zip(names, segment.arguments, strict=True)]
@@ -299,6 +299,6 @@ class _SegmentWriter(Writer):
     def _variables(self, line: _Line) -> Iterator[Node]:
         """The nodes whose local variables a line has to do with."""
         for node in (*line.reads, *([line.node] if line.node and line.node not in self.native else [])):
-            is_parameter = node in self.fixed or node.op in (INPUT, CONSTANT, fused)
+            is_parameter = node in self.fixed or node.is_source or is_group(node)
             if not is_parameter and self._name(node).startswith("v"):
                 yield node

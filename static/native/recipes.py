@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.ops import reductions
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.families import refuse_empty
@@ -23,12 +23,12 @@ from static.native.groups import Group
 from static.native.laid import ArrayLayout, GroupStep, LaidArray, broadcast, runs
 from static.native.products import Matrix, Product, Turn
 from static.native.target import NativeError
-from static.passes.iteration_space import fused, is_view
+from static.passes.iteration_space import is_group, is_view
 
 
 def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], sizes: Mapping[str, int]) -> Work:
     """The recipes of a native node, with the places of operands and results."""
-    if node.op is fused:
+    if is_group(node):
         return [_group(node, resolve(node.attrs["space"], sizes), operands, results)]
     if node.op is reshape:
         return copied(operands[0], results[0].shaped(operands[0].shape))
@@ -135,9 +135,9 @@ def _steps(
     def argument(node: Node) -> tuple[Any, ...]:
         while is_view(node) and node.inputs:
             node = node.inputs[0]
-        if node.op is INPUT:
+        if node.is_input:
             return "operand", operand[node]
-        if node.op is CONSTANT:
+        if node.is_constant:
             value = np.asarray(node.attrs["value"])
             return "number", functions.dtype_of(value.dtype), value.tobytes()
         return "step", number[node]

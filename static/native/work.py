@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphs import dispatch
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops.control import part, scan_op, switch_op, while_op
 from graphs.ops.indexing import outside
@@ -41,7 +41,7 @@ from static.native.picking import Flattening, Picking
 from static.native.products import Product
 from static.native.program import natives
 from static.native.target import NativeError
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import is_group, result
 
 Start = Callable[[Node], Location]
 Adding = Callable[["WorkCollector", Node, Start], None]
@@ -75,7 +75,7 @@ class WorkCollector:
             self.holding[node.op](self, node, start)
             return
         outs = [node]
-        if node.op is fused:
+        if is_group(node):
             outs = sorted(self.frame.results[node], key=lambda result: result.attrs["number"])
         operands = [self.frame.laid(source, start) for source in node.inputs]
         results = [self.frame.laid(out, start) for out in outs]
@@ -141,7 +141,7 @@ class WorkCollector:
 
 
 def _is_fixed(root: Node) -> bool:
-    return root.op in (INPUT, CONSTANT)
+    return root.is_source
 
 
 TURNS = 2  # states lie in two places in turn, so that every second step lies alike
@@ -169,7 +169,7 @@ class _HeldGraph:
             return bound.get(root) or self._private(root)
 
         for node in natives(self.frame.program):
-            self.inner.add(node, start, lambda root: root in self.last or root.op is CONSTANT)
+            self.inner.add(node, start, lambda root: root in self.last or root.is_constant)
         outputs = [self.frame.laid(output, start) for output in self.graph.outputs]
         for source, target in zip(outputs, targets, strict=True):
             if target is not None:
@@ -184,7 +184,7 @@ class _HeldGraph:
 
     def _is_made(self, output: Node) -> bool:
         """Whether a result is written by the kernels of this graph, beside its arena."""
-        return self.frame.root(output) is output and output.op is not INPUT and output not in self.frame.values
+        return self.frame.root(output) is output and not output.is_input and output not in self.frame.values
 
     def _private(self, root: Node) -> Location:
         """A place for what is made and handed to nobody."""
@@ -356,7 +356,7 @@ class Frame:
         """The node that this is a view of."""
         if node not in self._roots:
             root = node
-            while root.op is not part and self.owner[root] is not root:
+            while not root.is_part and self.owner[root] is not root:
                 root = root.inputs[0]
             self._roots[node] = root
         return self._roots[node]

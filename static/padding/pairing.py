@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from graphs.dispatch import BROKEN_RULES
 from graphs.errors import ShapeError
-from graphs.ir import CONSTANT, Graph, Node, ancestors
+from graphs.ir import Graph, Node, ancestors
 from graphs.op import Op
-from graphs.ops import control
 from graphs.ops import control as ops
 from graphs.ops.indexing import scatter
 from graphs.ops.movement import concat
@@ -94,19 +93,19 @@ class Pairing:
 
     def of(self, node: Node, other: Node) -> Marks:
         """The marks of a node beside another. Numbers that are known may be beside several constants."""
-        if node is not other and other.op is CONSTANT and node.op is not CONSTANT:
+        if node is not other and other.is_constant and not node.is_constant:
             return _same_numbers(self.marks[node], other)
-        if node.op is not CONSTANT:
+        if not node.is_constant:
             return self.marks[node]
         if (node, other) not in self._constants:
             self._constants[node, other] = _marked(node, other, [])
         return self._constants[node, other]
 
     def _are_partners(self, node: Node, other: Node) -> bool:
-        if other.op is CONSTANT and node.op is not CONSTANT:
+        if other.is_constant and not node.is_constant:
             is_certain = all(mark.certain.all() for mark in flat(self.marks[node]))
             return is_certain and node not in self.partner and _is_wider(node.spec, other.spec)
-        return node.op is other.op is CONSTANT or self.partner.get(node) is other
+        return (node.is_constant and other.is_constant) or self.partner.get(node) is other
 
     def _pair(self, node: Node, other: Node) -> bool:
         """Mark a node beside another, unless it does or takes something else, as a later step of a loop does."""
@@ -169,7 +168,7 @@ class Pairing:
 def _computed(graph: Graph) -> Iterator[Node]:
     """The nodes that are computed for what a graph returns."""
     needed = ancestors(graph.outputs)
-    return (node for node in graph.nodes if node in needed and node.op.family != "source")
+    return (node for node in graph.nodes if node in needed and not node.is_source)
 
 
 def _are_alike(node: Node, other: Node) -> bool:
@@ -194,7 +193,7 @@ def culprit(beside: Pairing, output: Node) -> Node:
     needed = ancestors([output])
     reached = (n for n, mark in beside.marks.items() if n in needed and isinstance(mark, Mark) and mark.wrong.any())
     node = next(reached, output)
-    return node.inputs[0] if node.op is control.part else node
+    return node.inputs[0] if node.is_part else node
 
 
 def _marked(node: Node, other: Node, sources: Sequence[Any]) -> Marks:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.ir import CONSTANT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
@@ -206,7 +206,7 @@ class Batched:
                     self.values[node] = value
 
     def _of(self, node: Node) -> Value | None:
-        if node.op is CONSTANT:
+        if node.is_constant:
             return Value(node, False)
         rule = _RULES.get(node.op, _elementwise if node.op.family == "elementwise" else None)
         inputs = [self.values.get(source) for source in node.inputs]

@@ -70,7 +70,7 @@ def _contracted(node: Node, uses: Uses, weights: _Weights) -> Node | None:
 
 def _fits(node: Node) -> bool:
     x, axis = node.inputs[0], node.attrs["axis"]
-    if x.spec.dtype.char not in "fd" or x.spec.dtype != node.spec.dtype or not axis or x.op is CONSTANT:
+    if x.spec.dtype.char not in "fd" or x.spec.dtype != node.spec.dtype or not axis or x.is_constant:
         return False
     if x.spec.symbols or not 1 < dims.product(x.spec.shape[a] for a in axis) <= LONGEST:
         return False

@@ -50,16 +50,16 @@ def check_group(node: Node) -> None:
     body, space = node.attrs["body"], node.attrs["space"]
     group = _Group(space)
     for number, member in enumerate(body.nodes):
-        if member.op is INPUT:
+        if member.is_input:
             place = aligned(member.spec.shape, space)
         else:
             place = group.admits(member) if is_view(member) or is_fusible(member) else None
         if place is None:
             raise ShapeError(f"{member.op.name} {member.spec} is not computed in blocks of {space}")
-        if member.op is not INPUT:
+        if not member.is_input:
             group.add(member, place, number)
     is_written_once = len(set(body.outputs)) == len(body.outputs)
-    if not is_written_once or any(is_view(out) or out.op is INPUT for out in body.outputs) or len(node.attrs) > 2:
+    if not is_written_once or any(is_view(out) or out.is_input for out in body.outputs) or len(node.attrs) > 2:
         raise ShapeError("a group writes what it computes, once, and has no options but its body and its space")
 
 

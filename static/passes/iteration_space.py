@@ -78,6 +78,17 @@ result = Op(
     family="control",
 )
 
+
+def is_group(node: Node) -> bool:
+    """Whether a node is a fused group."""
+    return node.op is fused
+
+
+def is_result(node: Node) -> bool:
+    """Whether a node is one of the tensors that a fused group computes."""
+    return node.op is result
+
+
 REDUCTIONS = (reductions.sum, reductions.mean, reductions.max, reductions.min, reductions.any, reductions.all)
 _SUMS = (reductions.sum, reductions.mean)
 _VIEWS = (movement.reshape, movement.broadcast_to)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphs.ir import CONSTANT, INPUT, Graph, Node, ancestors
+from graphs.ir import INPUT, Graph, Node, ancestors
 from graphs.ops.control import part, scan_op, stacked, while_gradient_op, while_op
 from graphs.spec import TensorSpec
 from static.passes.rewrite import count_uses
@@ -67,9 +67,7 @@ def _invariants(graph: Graph, outer: Iterable[Node], always: bool) -> list[Node]
     """The nodes that depend on these inputs and constants alone, in order."""
     invariants = dict.fromkeys(outer)
     for node in graph.nodes:
-        is_invariant = node.op is CONSTANT or (
-            bool(node.inputs) and all(source in invariants for source in node.inputs)
-        )
+        is_invariant = node.is_constant or (bool(node.inputs) and all(source in invariants for source in node.inputs))
         if is_invariant and not node.op.may_have_effect and (always or _cannot_fail(node)):
             invariants[node] = None
     return list(invariants)
@@ -82,7 +80,7 @@ def _cannot_fail(node: Node) -> bool:
 def _frontier(graph: Graph, invariants: set[Node]) -> list[Node]:
     """The invariants that the rest of a body reads, apart from what is given or constant already."""
     read = {source for node in graph.nodes if node not in invariants for source in node.inputs} | set(graph.outputs)
-    return [node for node in graph.nodes if node in invariants and node in read and node.op not in (INPUT, CONSTANT)]
+    return [node for node in graph.nodes if node in invariants and node in read and not node.is_source]
 
 
 def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> Graph:
@@ -90,7 +88,7 @@ def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> 
     first = len(body.inputs)
     new = [Node.of(INPUT, (), {"name": f"hoisted{first + i}", "spec": a.spec}) for i, a in enumerate(added)]
     inputs = [*body.inputs, *new]
-    whole = Graph(body.name, inputs, [*inputs, *(n for n in body.nodes if n.op is not INPUT)], body.outputs)
+    whole = Graph(body.name, inputs, [*inputs, *(n for n in body.nodes if not n.is_input)], body.outputs)
     return replaced(whole, {node: new[i] for node, i in moved.items()})
 
 
@@ -131,7 +129,7 @@ def _prune(scan: Scan) -> bool:
 
 def inputs_of(nodes: Iterable[Node]) -> set[Node]:
     """The inputs of a graph that nodes of it depend on."""
-    return {node for node in ancestors(nodes) if node.op is INPUT}
+    return {node for node in ancestors(nodes) if node.is_input}
 
 
 @dataclass
@@ -236,7 +234,7 @@ def scans_of(graph: Graph) -> list[Scan]:
     parts: dict[Node, list[Node]] = {n: [] for n in graph.nodes if n.op is scan_op and not n.has_effect}
     for node in graph.nodes if parts else ():
         for source in node.inputs:
-            if source in parts and node.op is part:
+            if source in parts and node.is_part:
                 parts[source].append(node)
             elif source in parts:
                 del parts[source]

@@ -13,7 +13,7 @@ from static import clock
 from static.passes.batching import batch_steps
 from static.passes.contraction import contract
 from static.passes.fusion import fuse
-from static.passes.iteration_space import fused
+from static.passes.iteration_space import is_group
 from static.passes.loops import hoist_invariants, prune_loops
 from static.passes.products import flatten_products, merge_products, merge_sums
 from static.passes.reassociation import reassociate
@@ -126,7 +126,7 @@ def apply(pass_: Pass, graph: Graph) -> Graph:
 
 def _holders(graph: Graph) -> list[Node]:
     """The nodes of control flow. What is in a fused group is what it runs block by block, and stays."""
-    return [node for node in graph.nodes if node.op.family == "control" and node.op is not fused]
+    return [node for node in graph.nodes if node.op.family == "control" and not is_group(node)]
 
 
 def _with_subgraphs(node: Node, pass_: Pass) -> Node:
@@ -151,12 +151,12 @@ def _measured(graph: Graph) -> tuple[int, Size]:
 
     Views compute nothing, and of a fused group only the results: the rest is never in memory as a whole.
     """
-    specs = [n.spec for n in graph.nodes if not n.op.view and n.op.family != "source" and n.op is not fused]
+    specs = [n.spec for n in graph.nodes if not n.op.view and not n.is_source and not is_group(n)]
     often = Counter(map(id, specs))  # most nodes share their spec with others, and symbolic bytes are slow to add
     held = sum((spec.nbytes * often[key] for key, spec in {id(spec): spec for spec in specs}.items()), 0)
     nodes = len(graph)
     for node in graph.nodes:
-        if node.op.family == "control" and node.op is not fused:
+        if node.op.family == "control" and not is_group(node):
             for inner in node.subgraphs:
                 more = _measured(inner)
                 nodes, held = nodes + more[0], held + more[1]

@@ -36,7 +36,7 @@ from typing import Any
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
@@ -66,7 +66,7 @@ def merge_products(graph: Graph) -> Graph:
 def _is_given(node: Node) -> bool:
     while node.op.view and node.inputs:
         node = node.inputs[0]
-    return node.op in (INPUT, CONSTANT)
+    return node.is_source
 
 
 def _pays(members: Sequence[Node], side: int, shared: Node) -> bool:
@@ -77,7 +77,7 @@ def _pays(members: Sequence[Node], side: int, shared: Node) -> bool:
     saved = (len(members) - 1) * (CALL + nbytes(shared))
     others = [node.inputs[1 - side] for node in members]
     size = sum(map(nbytes, others))
-    cost = 0 if size <= LARGEST and all(other.op is CONSTANT for other in others) else CALL + 2 * size
+    cost = 0 if size <= LARGEST and all(other.is_constant for other in others) else CALL + 2 * size
     return saved > cost + (sum(map(nbytes, members)) if side == 0 else 0)
 
 

@@ -161,7 +161,7 @@ class Rules:
 
 def value_of(node: Node) -> Any:
     """The number that a constant holds, or holds everywhere; None for any other node."""
-    if node.op is not CONSTANT or not isinstance(node.attrs["value"], np.ndarray):
+    if not node.is_constant or not isinstance(node.attrs["value"], np.ndarray):
         return None
     array = node.attrs["value"]
     if array.ndim and (not array.size or array.size > SMALLEST_UNIFORM):

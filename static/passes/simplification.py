@@ -39,7 +39,7 @@ from graphs import dims
 from graphs.builder import Builder
 from graphs.dims import is_symbolic
 from graphs.dispatch import BROKEN_RULES
-from graphs.ir import CONSTANT, INPUT, Graph, Node, format_attr
+from graphs.ir import CONSTANT, Graph, Node, format_attr
 from graphs.ops import elementwise
 from static.passes.rewrite import Entry, Rules, call, number, rewrite, value_of
 from static.passes.views import reshaped
@@ -156,7 +156,7 @@ def merge_common_subexpressions(graph: Graph) -> Graph:
 
 
 def _is_mergeable(node: Node) -> bool:
-    return node.op is not INPUT and not node.has_effect
+    return not node.is_input and not node.has_effect
 
 
 def _key(node: Node) -> Any:
@@ -189,7 +189,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _folded(node: Node, values: dict[Node, Any]) -> Node | None:
-    if node.op is CONSTANT and not is_symbolic(node.attrs["value"]):
+    if node.is_constant and not is_symbolic(node.attrs["value"]):
         values[node] = node.attrs["value"]
     if not _foldable(node, values):
         return None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
@@ -128,7 +128,7 @@ def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Part
     after = parts.after.get(part.base)
     if after is None:
         return True  # the op on a view comes after its base, and after the others
-    return position > after and all(other.op in (INPUT, CONSTANT) for other in others)
+    return position > after and all(other.is_source for other in others)
 
 
 def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:

@@ -20,7 +20,7 @@ from graphs import captured, dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
-from graphs.ir import CONSTANT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import part, ruled_op, scan_op, stacked, switch_op, while_op
 from graphs.ops.creation import zeros
@@ -396,7 +396,7 @@ def choice(test: Any, then: Any, otherwise: Any) -> Any:
     if is_scalar(then) or is_scalar(otherwise):
         return where(test, then, otherwise)
     then_node, else_node = nodes_of([then, otherwise])
-    is_constant = then_node.op is CONSTANT and else_node.op is CONSTANT
+    is_constant = then_node.is_constant and else_node.is_constant
     if is_constant or not then_node.spec.is_float or then_node.spec != else_node.spec:
         return where(test, then, otherwise)
     branches = _returning(1, [then_node.spec, else_node.spec]), _returning(0, [then_node.spec, else_node.spec])

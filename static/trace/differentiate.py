@@ -22,7 +22,7 @@ from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.control import part, switch_op
+from graphs.ops.control import switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from graphs.ops.movement import concat
@@ -236,7 +236,7 @@ class _Pull(NamedTuple):
             contribution, reach = contributed if isinstance(contributed, Cotangent) else (contributed, None)
             if own is not None and not is_safe:
                 contribution = choice(own.flag(), contribution, zeros_like(contribution))
-            if node.op is part:
+            if node.is_part:
                 self.reached.add_part(source, node.attrs["number"], own)
             else:
                 self.reached.add(source, both(own, reach))

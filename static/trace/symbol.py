@@ -21,7 +21,7 @@ from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
 from graphs.frontends.torch.changing import Changing
 from graphs.frontends.torch.methods import Count, TorchNames
-from graphs.ir import INPUT, Node
+from graphs.ir import Node
 from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
 
@@ -162,7 +162,7 @@ class Symbol(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and mi
         return self
 
     def _become(self, result: Any) -> Any:
-        if self.node.op is INPUT:
+        if self.node.is_input:
             raise ControlFlowError(
                 located("the shape of an argument is changed in place, which a graph cannot; use the result instead")
             )

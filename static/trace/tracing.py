@@ -20,9 +20,9 @@ from graphs.builder import Builder
 from graphs.captured import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.control import part, ruled_op, switch_op
+from graphs.ops.control import ruled_op, switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
@@ -172,7 +172,7 @@ def _overwritten(symbol: Symbol, result: Any) -> None:
                 "a value is changed in place in another graph than its own; use a new value, or leave inplace=True out"
             )
         )
-    if owner.op in (INPUT, CONSTANT):
+    if owner.is_source:
         raise GraphError(
             located(
                 "an argument is changed in place, which a graph cannot; use a new value, as in x = x + 1, or leave "
@@ -205,14 +205,14 @@ def memory(node: Node) -> Node:
     """The node in whose memory a value lies: that which it is a view of, or itself."""
     builder = current()
     copies = builder.copies if builder else ()
-    while node.inputs and (node.op.view or _passes_on(node)) and node.op.name != "part" and node not in copies:
+    while node.inputs and (node.op.view or _passes_on(node)) and not node.is_part and node not in copies:
         node = node.inputs[0]
     return node
 
 
 def _passes_on(node: Node) -> bool:
     """Whether it is what its input is; a copy of a constant is its own, as that may be shared."""
-    return node.op is identity and node.inputs[0].op is not CONSTANT
+    return node.op is identity and not node.inputs[0].is_constant
 
 
 def current() -> Builder | None:
@@ -308,9 +308,9 @@ def lowered(graph: Graph) -> Graph:
     """The graph with `where` in place of each choice, and without rules, in it and in the graphs inside it."""
     instead = {}
     for node in graph.nodes:
-        if node.op is part and node.inputs[0].op is ruled_op:
+        if node.is_part and node.inputs[0].op is ruled_op:
             instead[node] = node.inputs[0].inputs[node.attrs["number"]]
-        elif node.op is part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
+        elif node.is_part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
             instead[node] = _where(node)
         elif any(map(_holds_graphs, node.attrs.values())):
             attrs = {key: _lowered(value) for key, value in node.attrs.items()}

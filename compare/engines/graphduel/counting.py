@@ -22,12 +22,12 @@ from compare.records.work import CallCounts, Control, Terms
 from graphs import tree
 from graphs.cost import node_cost
 from graphs.errors import ControlFlowError
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
 from static import memory
 from static.codegen import groups
 from static.passes import pipeline
-from static.passes.iteration_space import fused, result
+from static.passes.iteration_space import is_group, is_result, result
 from static.trace.tracing import trace_function
 
 TURNS = 10.0
@@ -88,7 +88,7 @@ def _recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | N
         there = Touched.by(forward)
         ran += [(there, node, -times) for node, times in _again(forward, trips)]
     for memory_of, node, times in ran:
-        new = 0.0 if node.op.view or node.op.family == "source" else size_of(node)
+        new = 0.0 if node.op.view or node.is_source else size_of(node)
         own = {f"{step} ops": 1.0, "new bytes": new, "new bytes of large arrays": new if new >= LARGE else 0.0}
         _add(terms, {**_kernel(node), **memory_of.far(node), **own}, times)
     if touched.held > HELD:
@@ -101,11 +101,11 @@ def _compiled(graph: Graph, trips: float) -> Terms:
     terms = {"static calls": 1.0, "static arrays": float(len(graph.inputs) + len(graph.outputs))}
     touched = Touched.by(graph)
     for node, times in calls(graph, trips):
-        if node.op is result:  # an array that the group has written into
+        if is_result(node):  # an array that the group has written into
             continue
         if not node.op.view:
-            _add(terms, {**(_fused(node) if node.op is fused else _kernel(node)), **touched.far(node)}, times)
-        elif owner(node).op is INPUT:  # a view of a planned buffer is made once
+            _add(terms, {**(_fused(node) if is_group(node) else _kernel(node)), **touched.far(node)}, times)
+        elif owner(node).is_input:  # a view of a planned buffer is made once
             _add(terms, {"static views": 1.0}, times)
     _add(terms, {"static turns": 1.0}, turned(graph, trips))
     return terms
@@ -155,7 +155,7 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
         if _is_control(node):
             for inner, turns in _turns(node, trips):
                 yield from ((part, turns * more) for part, more in calls(inner, trips))
-        elif node.op.name != "part":
+        elif not node.is_part:
             yield node, 1.0
 
 
@@ -182,7 +182,7 @@ def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, f
 
 
 def _is_control(node: Node) -> bool:
-    return node.op.family == "control" and bool(node.subgraphs) and node.op is not fused
+    return node.op.family == "control" and bool(node.subgraphs) and not is_group(node)
 
 
 def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
@@ -250,7 +250,7 @@ class Touched:
 
     def _walk(self, step: int, node: Node) -> None:
         """Go on by one op."""
-        group = node.inputs[0] if node.op is result else node  # what a group makes, it makes in its own blocks
+        group = node.inputs[0] if is_result(node) else node  # what a group makes, it makes in its own blocks
         pairs = self.by_op.setdefault(group, [])
         arrays = [source for source in dict.fromkeys(node.inputs) if type(source.spec) is TensorSpec]
         pairs += [(size_of(source), self._since(self.seen.get(owner(source)))) for source in arrays]
@@ -337,5 +337,5 @@ def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         traced = trace_function(f, args)
     except ControlFlowError:
         traced = trace_function(static.converted(f), args)
-    specs = [None if node.op is CONSTANT else node.spec for node in traced.graph.outputs]
+    specs = [None if node.is_constant else node.spec for node in traced.graph.outputs]
     return tree.unflatten(traced.outputs, specs)

@@ -19,7 +19,7 @@ from graphs.builder import Builder
 from graphs.dims import Dim
 from graphs.dispatch import execute
 from graphs.errors import count_as_ours
-from graphs.ir import CONSTANT, INPUT, Node
+from graphs.ir import Node
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
 
@@ -40,14 +40,14 @@ class ConstantValues:
         """The value of a symbol; None where a run must tell it."""
         node = symbol.node
         for new in self._builder.nodes[self._seen :]:
-            if new.op is not INPUT and not new.subgraphs and all(source in self._nodes for source in new.inputs):
+            if not new.is_input and not new.subgraphs and all(source in self._nodes for source in new.inputs):
                 self._nodes.add(new)
         self._seen = len(self._builder.nodes)
         return self._computed(node) if node in self._nodes else None
 
     def _computed(self, node: Node) -> Array | None:
         if node not in self._values:
-            if node.op is CONSTANT:
+            if node.is_constant:
                 if isinstance(node.attrs["value"], Dim):
                     return None
                 self._values[node] = np.asarray(node.attrs["value"], node.attrs["dtype"])

@@ -27,7 +27,7 @@ from dynamic.optim.optimizers import RuledOptimizer
 from graphs import dispatch, tree
 from graphs.blocks import Block, undo_after
 from graphs.errors import ControlFlowError, count_as_ours, located
-from graphs.ir import CONSTANT, INPUT, Node
+from graphs.ir import Node
 from graphs.reverse import pullback
 from static.trace.differentiate import pulled
 from static.trace.symbol import Symbol, callee
@@ -375,12 +375,12 @@ def _slots(sums: Mapping[str, Any], optimizer: RuledOptimizer) -> Mapping[str, A
 
 
 def _is_op(node: Node) -> bool:
-    return node.op not in (CONSTANT, INPUT)
+    return not node.is_source
 
 
 def _differentiable(node: Node, alive: Container[Node]) -> list[int]:
     """The inputs that a gradient goes back to."""
-    if node.op in (CONSTANT, INPUT):
+    if node.is_source:
         return []
     return [i for i, source in enumerate(node.inputs) if source in alive and node.op.rule(i) is not None]
 
@@ -394,4 +394,4 @@ def _saves(node: Node, alive: Container[Node]) -> bool:
 
 def _is_number(node: Node) -> bool:
     """Whether it is a number of Python's, which is no array that a tape saves."""
-    return node.op is CONSTANT and not node.spec.shape
+    return node.is_constant and not node.spec.shape

@@ -81,5 +81,5 @@ def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
     step = {node: i for i, node in enumerate(plan.order)}
     owners = dict.fromkeys(plan.owner[node] for node in graph.outputs)
     made = [node for node in owners if not isinstance(node.spec, TupleSpec)]
-    start = {node: end - 1 if node.op.family == "source" else step[sharing.writer(node)] for node in made}
+    start = {node: end - 1 if node.is_source else step[sharing.writer(node)] for node in made}
     return [(start[node], end, dims.evaluate(node.spec.nbytes, {})) for node in made]

@@ -28,7 +28,7 @@ from graphs.spec import TupleSpec
 from static.call.executable import Executable
 from static.memory import sharing
 from static.passes import pipeline
-from static.passes.iteration_space import result
+from static.passes.iteration_space import is_result
 from static.trace.tracing import trace_function
 
 
@@ -128,7 +128,7 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
 def owners(executable: Executable) -> list[Node]:
     """The nodes that own memory which a kernel writes."""
     plan = executable.program.schedule
-    nodes = [node for node in plan.order if plan.owner[node] is node and node.op.family != "source"]
+    nodes = [node for node in plan.order if plan.owner[node] is node and not node.is_source]
     return [node for node in nodes if not isinstance(node.spec, TupleSpec)]
 
 
@@ -181,7 +181,7 @@ def forward_of(executable: Executable, case: Case) -> set[Node]:
 
 def line_of(node: Node) -> str:
     """The line that a node came from: of a group that of its last result, of one of its results that of its own."""
-    if node.op is result:
+    if is_result(node):
         return line_of(node.inputs[0].subgraphs[0].outputs[node.attrs["number"]])
     if not node.source and node.subgraphs:
         return line_of(node.subgraphs[-1].outputs[-1])

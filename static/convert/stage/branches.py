@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, INPUT, Node
+from graphs.ir import Node
 from graphs.ops.control import switch_op
 from graphs.ops.movement import astype
 from static.convert.stage.overwriting import Overwriting, left_by, merge, readable, readable_after, still_overwritten
@@ -338,13 +338,13 @@ def _picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symb
 
 
 def _computes(branch: Subgraph) -> bool:
-    return any(node.op not in (INPUT, CONSTANT) for node in branch.builder.nodes)
+    return any(not node.is_source for node in branch.builder.nodes)
 
 
 def _outside(branch: Subgraph, output: Node) -> Any:
     """What a branch returns, as a value of the enclosing graph."""
     builder = building()
-    if output.op is CONSTANT:
+    if output.is_constant:
         return Symbol(builder, builder.constant(output.attrs["value"], output.attrs["dtype"]))
     outer = next(node for node, inside in branch.builder.captured.items() if inside is output)
     return Symbol(builder, outer)

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphs.dims import same_shape
 from graphs.errors import GraphError
-from graphs.ir import CONSTANT, INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
@@ -373,7 +373,7 @@ def _growth(output: Node, growths: Values) -> Growth:
 
 def _of(node: Node, growths: Values) -> Growth:
     name = node.op.name
-    if node.op in (INPUT, CONSTANT) or node.spec.dtype.kind not in "biu" or name in _BOUNDED:
+    if node.is_source or node.spec.dtype.kind not in "biu" or name in _BOUNDED:
         return Growth.FREE
     if name == "part":
         return _of_part(node.inputs[0], node.attrs["number"], growths)
@@ -392,12 +392,12 @@ def _of(node: Node, growths: Values) -> Growth:
 
 
 def _is_unit(node: Node) -> bool:
-    return node.op is CONSTANT and node.spec.size == 1 and abs(int(node.attrs["value"])) <= 1
+    return node.is_constant and node.spec.size == 1 and abs(int(node.attrs["value"])) <= 1
 
 
 def _is_mask(node: Node) -> bool:
     """Whether a number bounds what is made of it and another, bit by bit."""
-    return node.op is CONSTANT and node.spec.size == 1 and int(node.attrs["value"]) >= 0
+    return node.is_constant and node.spec.size == 1 and int(node.attrs["value"]) >= 0
 
 
 def _of_part(control: Node, number: int, growths: Values) -> Growth:

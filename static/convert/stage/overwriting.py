@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, located
-from graphs.ir import INPUT, Node
+from graphs.ir import Node
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from static.convert.stage.conversion import part
 from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
@@ -281,7 +281,7 @@ def _stands_for(old: Node, new: Node) -> None:
 def overwrite(value: Symbol) -> None:
     """The memory of a tensor is changed. Raises ControlFlowError for an argument."""
     node = memory(value.node)
-    if any(alias.op is INPUT and alias in _arguments(value.builder) for alias in _same_memory(node)):
+    if any(alias.is_input and alias in _arguments(value.builder) for alias in _same_memory(node)):
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )

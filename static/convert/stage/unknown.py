@@ -18,7 +18,7 @@ import numpy as np
 from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.errors import ControlFlowError, ShapeError, located
-from graphs.ir import CONSTANT, Node
+from graphs.ir import Node
 from graphs.ops.control import part as part_of_switch
 from graphs.ops.control import switch_op
 from graphs.ops.elementwise import logical_and, logical_not, logical_or, not_equal, where
@@ -219,7 +219,7 @@ def _taken(switch: Node, number: int, value: bool) -> Fact | None:
     test = switch.inputs[0].inputs[0] if switch.inputs[0].op is astype else switch.inputs[0]
     for taken, branch in enumerate(switch.attrs["branches"]):
         output = branch.outputs[number]
-        if output.op is CONSTANT:
+        if output.is_constant:
             result: bool | None = bool(output.attrs["value"])
         else:
             inside = output in branch.inputs and switch.inputs[1 + branch.inputs.index(output)] is test
