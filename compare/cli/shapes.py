@@ -77,7 +77,7 @@ def shapes(
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
     from compare.instruments.lengths import trace
-    from compare.instruments.lengths.models import drawn
+    from compare.workloads.lengths import drawn
 
     if lengths in DISTRIBUTIONS:
         return trace.LengthTrace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))

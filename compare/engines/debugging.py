@@ -12,40 +12,13 @@ import numpy as np
 import optree
 
 from compare.records.checks import Phase
+from compare.workloads.faults.fault import SourceLine, Training
 
 TRAINING = 25
 """Training steps after which the loss should have fallen."""
 
 TrainingUpdate = Callable[..., tuple[Any, Any]]
 """`step(params, *example) -> (loss, params)`: one training step as a user of the engine runs it."""
-
-
-class SourceLine(NamedTuple):
-    """A line of a source file."""
-
-    file: str
-    line: int
-
-    @classmethod
-    def parse(cls, text: str) -> SourceLine | None:
-        """The place that a `model.py:12` names."""
-        file, _, line = text.rpartition(":")
-        return cls(file, int(line)) if file and line.isdecimal() else None
-
-
-class Training(NamedTuple):
-    """What a debugger is given: a loss, a rule that updates parameters, and the examples of some training steps.
-
-    `declared` is an example of the specs that the loss is written for. `reset` forgets what earlier runs left
-    behind in Python.
-    """
-
-    loss: Callable[..., Any]
-    update: Callable[[Any, Any], Any]
-    params: dict[str, Any]
-    examples: tuple[tuple[Any, ...], ...]
-    declared: tuple[Any, ...]
-    reset: Callable[[], None]
 
 
 class Event(NamedTuple):

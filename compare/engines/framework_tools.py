@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from compare.engines.base import Engine
-from compare.engines.debugging import Attempt, SourceLine, ToolReport, Tools, Training, TrainingUpdate, zero_gradient
+from compare.engines.debugging import Attempt, ToolReport, Tools, TrainingUpdate, zero_gradient
 from compare.engines.limit import within
 from compare.engines.step import Function
 from compare.errors import described, without_folders
 from compare.records.checks import Phase
+from compare.workloads.faults.fault import SourceLine, Training
 
 LIMIT = 30.0
 """Seconds for what a tool does with a training."""

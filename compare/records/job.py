@@ -39,7 +39,7 @@ class Job:
     measure side by side, every arm of the workload when empty. `maker` is the `module:function` that makes the record,
     where that is not the one of its kind. `memory` is how many bytes the job may take beyond
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
-    chooses them (`compare.instruments.lengths.models`), and `examples` are lengths that it is given.
+    chooses them (`compare.workloads.lengths`), and `examples` are lengths that it is given.
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
     cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
     measured. `asked` is what a user asks about a function (`compare.own.question`), and `variables`

@@ -11,12 +11,13 @@ import dynamic
 import graphs
 import static
 from compare import engines
-from compare.claims.c1_control_flow import corpus, measure
-from compare.claims.c1_control_flow.corpus import FAMILIES, programs
-from compare.claims.c1_control_flow.corpus.program import Program, floats
+from compare.claims.c1_control_flow import measure
 from compare.claims.c1_control_flow.measure import ProgramTrial, calls
 from compare.claims.c1_control_flow.rule import ALONE, EASY_EDIT, MIN_PROGRAMS
 from compare.records.job import Budget
+from compare.workloads import programs as corpus
+from compare.workloads.programs import FAMILIES, programs
+from compare.workloads.programs.program import Program, floats
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
 from tests.helpers.corpus_values import VALUES as CORPUS_VALUES

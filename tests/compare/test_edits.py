@@ -5,8 +5,8 @@ import pytest
 
 from compare import engines
 from compare.claims.c8_structure import measure
-from compare.claims.c8_structure.edits import BLOCKS, EDITS, HALF, STEPS, digits
 from compare.claims.c8_structure.measure import TrainingRun
+from compare.workloads.structures import BLOCKS, EDITS, HALF, STEPS, digits
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed

@@ -7,9 +7,9 @@ import pytest
 
 from compare import engines
 from compare.claims.c3_debugging import measure
-from compare.claims.c3_debugging.base import Fault, corpus, draw, healthy, mean_square
-from compare.engines.debugging import Attempt, Event, SourceLine, ToolReport, same, same_results
+from compare.engines.debugging import Attempt, Event, ToolReport, same, same_results
 from compare.engines.graphduel.debugging import named_line
+from compare.workloads.faults.fault import Fault, SourceLine, corpus, draw, healthy, mean_square
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
@@ -54,7 +54,7 @@ def test_there_are_enough_faults_of_every_family():
 def test_the_line_at_fault_is_the_one_that_is_made_wrong(name, line):
     source, at = FAULTS[name].edit
     assert source.splitlines()[at - 1].strip() == line
-    with FAULTS[name].seeded(OURS) as seeded:
+    with FAULTS[name].seeded(OURS.edited) as seeded:
         assert seeded.place == SourceLine(f"{FAULTS[name].file}.py", at)
 
 

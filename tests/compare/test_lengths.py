@@ -5,12 +5,13 @@ import pytest
 
 from compare.claims.c4_shapes.length_table import tables
 from compare.instruments import lengths as named
-from compare.instruments.lengths import measure, models
-from compare.instruments.lengths.models import DISTRIBUTIONS, drawn
+from compare.instruments.lengths import measure
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
 from compare.page.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
 from compare.suite import settings as presets
+from compare.workloads import lengths as models
+from compare.workloads.lengths import DISTRIBUTIONS, drawn
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow
 

@@ -15,7 +15,6 @@ import graphs
 import static
 from compare import engines, workloads
 from compare.engines.graphduel.steps import CompiledStep
-from compare.instruments.lengths import models
 from compare.instruments.lengths.strategies import collated
 from compare.workloads import (
     beam_text,
@@ -25,6 +24,7 @@ from compare.workloads import (
     early_exit,
     encoder_text,
     fixed_point,
+    lengths,
     lstm_text,
     moe_digits,
     rnn_text,
@@ -273,7 +273,7 @@ def test_the_encoder_equals_one_by_hand() -> None:
 @pytest.mark.parametrize("batched", [rnn_text.batched, rnn_text.batched_scanned, encoder_text.masked])
 def test_a_padded_batch_is_the_mean_of_its_lines(batched: Callable[..., Any]) -> None:
     name = "encoder_text" if batched is encoder_text.masked else "rnn_text"
-    stream = models.stream(name, (5, 2, 7), width=8, batch=3)
+    stream = lengths.stream(name, (5, 2, 7), width=8, batch=3)
     params = graphs.tree_map(lambda leaf: leaf.astype(np.float64), stream.params)
     alone = np.mean([stream.model.loss(params, *example) for example in stream.examples])
     assert batched(params, *collated(stream.examples)) == pytest.approx(alone)

@@ -7,12 +7,12 @@ import pytest
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import CLAIMS
-from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import measure as control_flow
 from compare.claims.c2_gradients import measure as gradients
 from compare.claims.c3_debugging import measure as debugging
-from compare.engines.debugging import SourceLine
 from compare.errors import without_folders
+from compare.workloads import programs as corpus
+from compare.workloads.faults.fault import SourceLine
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.toy_framework import Toy
@@ -147,7 +147,7 @@ def test_faults_are_found_by_the_same_tools_in_both_arms():
     record = debugged()
     found = faults(record)
     assert record.left_out == {}
-    assert len(found) == 2 * len(debugging.base.corpus())
+    assert len(found) == 2 * len(debugging.corpus())
     for engine, when, ops in (("dynamic", "forward", 1), ("static", "trace", 0)):
         row = found["reshaped to another size", engine]
         assert (row.when, row.tool, row.ops_before, row.names_line, row.steps) == (when, "run", ops, True, 1)
@@ -171,7 +171,7 @@ def test_a_check_for_nan_names_the_line_that_made_it():
 def test_a_fault_whose_healthy_training_does_not_run_is_left_out_with_the_reason():
     record = debugging.measure(check_of("toy-refusing"))
     assert record.faults == []
-    assert record.left_out.keys() == {fault.name for fault in debugging.base.corpus()}
+    assert record.left_out.keys() == {fault.name for fault in debugging.corpus()}
     assert record.left_out["uphill"].startswith("toy-refusing: NotImplementedError: cannot be compiled: it prints")
 
 

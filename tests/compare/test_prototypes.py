@@ -5,8 +5,8 @@ import pytest
 
 from compare import engines
 from compare.claims.c7_prototyping import measure
-from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
 from compare.workloads import branch_on_sum
+from compare.workloads.edits import EDITS, SourceEdit, length
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow

@@ -7,11 +7,11 @@ import pytest
 from compare import engines as frameworks
 from compare.claims import CLAIMS
 from compare.claims.c7_prototyping import measure
-from compare.claims.c7_prototyping.edits import EDITS, length
 from compare.engines.base import Mode
 from compare.records.job import Job
 from compare.run.worker import perform
 from compare.workloads import branch_on_sum
+from compare.workloads.edits import EDITS, length
 from tests.helpers.claim_records import said
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed

@@ -6,11 +6,11 @@ Of every check a part is run, and only what the frameworks have promised for yea
 import pytest
 
 from compare import engines as frameworks
-from compare.claims.c1_control_flow import corpus
 from compare.claims.c1_control_flow import measure as control_flow
 from compare.claims.c2_gradients import measure as gradients
-from compare.claims.c3_debugging import base
 from compare.claims.c3_debugging import measure as debugging
+from compare.workloads import programs as corpus
+from compare.workloads.faults import fault
 from tests.helpers.jobs import check_of
 
 pytestmark = pytest.mark.peers
@@ -31,10 +31,10 @@ def programs(arm, monkeypatch, *families):
 
 
 def faults(arm, monkeypatch, *families):
-    monkeypatch.setattr(base, "FAMILIES", {file: base.FAMILIES[file] for file in families})
-    base.corpus.cache_clear()
+    monkeypatch.setattr(fault, "FAMILIES", {file: fault.FAMILIES[file] for file in families})
+    fault.corpus.cache_clear()
     record = debugging.measure(check_of(arm))
-    base.corpus.cache_clear()
+    fault.corpus.cache_clear()
     return record, {(row.fault, row.engine): row for row in record.faults}
 
 

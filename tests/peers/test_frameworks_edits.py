@@ -7,10 +7,10 @@ import pytest
 
 from compare import engines as frameworks
 from compare.claims.c7_prototyping import measure as prototyping
-from compare.claims.c7_prototyping.edits import EDITS
-from compare.claims.c8_structure import edits
 from compare.claims.c8_structure import measure as structure
 from compare.errors import InputsError
+from compare.workloads import structures
+from compare.workloads.edits import EDITS
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what a compiler loads
 ARMS = ("torch-compile", "tf-function", "jax-jit")
@@ -34,8 +34,8 @@ def of_arm(arm):
 @each_framework
 def test_every_edited_training_has_our_losses_in_eager(name):
     framework = started(name)
-    theirs = framework.load(edits.__name__).EDITS
-    for ours, edit in zip(edits.EDITS, theirs, strict=True):
+    theirs = framework.load(structures.__name__).EDITS
+    for ours, edit in zip(structures.EDITS, theirs, strict=True):
         expected = structure.reference(ours)
         run = structure.trained(framework, framework.arms[0], edit.plain)
         assert structure.apart(expected, run.losses) < structure.TOLERANCE, edit.name
@@ -49,8 +49,8 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
     monkeypatch.setattr(structure, "LIMIT", 300.0)
     monkeypatch.setattr(structure, "BUDGET", 0.0)
     chosen = {"layer widened": 1} if arm == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
-    theirs = {edit.name: edit for edit in framework.load(edits.__name__).EDITS}
-    for ours in edits.EDITS:
+    theirs = {edit.name: edit for edit in framework.load(structures.__name__).EDITS}
+    for ours in structures.EDITS:
         if ours.name in chosen:
             expected = structure.reference(ours)
             row = structure.measured(framework, arm, theirs[ours.name], expected)

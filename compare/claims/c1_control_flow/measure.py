@@ -26,8 +26,6 @@ import optree
 
 import dynamic
 from compare import engines, steps
-from compare.claims.c1_control_flow.corpus import programs, tokens
-from compare.claims.c1_control_flow.corpus.program import Arguments, Function, Program
 from compare.engines import Engine
 from compare.engines.limit import LimitError, within
 from compare.engines.step import Compilation, Observed
@@ -37,6 +35,8 @@ from compare.instruments.rounding import tree_error
 from compare.instruments.time.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job
+from compare.workloads.programs import programs, tokens
+from compare.workloads.programs.program import Arguments, Function, Program
 from graphs import tree
 from graphs.testing import check_grads
 

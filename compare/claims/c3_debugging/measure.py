@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from compare import engines, steps
-from compare.claims.c3_debugging import base
-from compare.claims.c3_debugging.base import Fault, Seeded
-from compare.engines.debugging import Attempt, Event, SourceLine, ToolReport, Tools, Training, same, same_results
+from compare.engines.debugging import Attempt, Event, ToolReport, Tools, same, same_results
 from compare.records.checks import EngineName, FaultRow, Faults, Phase
 from compare.records.job import Job
+from compare.workloads.faults.fault import Fault, Seeded, SourceLine, Training, corpus
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty training does what the healthy one does."""
@@ -41,9 +40,9 @@ def measure(job: Job) -> Faults:
     engine.start(0)
     roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
     record = Faults("C3", [])
-    for fault in steps.each("examined", base.corpus(engine.load)):
+    for fault in steps.each("examined", corpus(engine.load)):
         rows = []
-        with fault.seeded(engine) as seeded:
+        with fault.seeded(engine.edited) as seeded:
             for role, name in roles.items():
                 try:
                     rows.append(examine(fault, seeded, role, engine.debugger(name, seeded.files.__contains__)))

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 from compare import engines, workloads
-from compare.claims.c7_prototyping.edits import EDITS, SourceEdit, length
 from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
@@ -24,6 +23,7 @@ from compare.instruments.time.rounds import collected, orders
 from compare.records.checks import ModelCost, Prototypes, TaskRow
 from compare.records.job import Job
 from compare.workloads import Case
+from compare.workloads.edits import EDITS, SourceEdit, length
 
 REPEATS = 3
 """Of each edit in each of our engines, after one that does not count."""

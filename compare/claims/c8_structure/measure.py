@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare import engines, steps
-from compare.claims.c8_structure import edits
-from compare.claims.c8_structure.edits import STEPS, Edit, Version
 from compare.engines import Engine
 from compare.engines.session import session, tried
 from compare.errors import UnsupportedError
 from compare.records.checks import EditCost, EditRow, Edits, Way
 from compare.records.job import Job
+from compare.workloads import structures
+from compare.workloads.structures import STEPS, Edit, Version
 from graphs import tree
 
 RATE = np.float32(0.1)
@@ -51,9 +51,9 @@ def measure(job: Job) -> Edits:
     """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
     engine, arm = engines.compared(job.arm)
     session(arm)
-    theirs = engine.load(edits.__name__).EDITS
+    theirs = engine.load(structures.__name__).EDITS
     gc.freeze()  # what is loaded now is not walked by each collection during a step
-    pairs = zip(steps.each("trained through", edits.EDITS), theirs, strict=True)
+    pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
     return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
 
 

@@ -16,15 +16,14 @@ import static
 from compare.engines.debugging import (
     Attempt,
     Event,
-    SourceLine,
     ToolReport,
     Tools,
-    Training,
     TrainingUpdate,
     ops_of,
     zero_gradient,
 )
 from compare.records.checks import Phase
+from compare.workloads.faults.fault import SourceLine, Training
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
 from graphs.analysis import unreached

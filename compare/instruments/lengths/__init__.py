@@ -1,7 +1,7 @@
 """Inputs of varying length under every strategy: padding, batching and compilation as factors of their own.
 
 The names stand here, where they load no model and no data: those of
-`compare.instruments.lengths.models`. `measure` is for a run and for `graphduel shapes`.
+`compare.workloads.lengths`. `measure` is for a run and for `graphduel shapes`.
 """
 
 MODELS = ("rnn_text", "encoder_text")

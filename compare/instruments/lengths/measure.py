@@ -19,7 +19,6 @@ import dynamic
 from compare import engines
 from compare.instruments import thin
 from compare.instruments.judge import Result, Standard
-from compare.instruments.lengths.models import Stream, drawn, stream
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.first import first_epoch, unlimited
@@ -27,6 +26,7 @@ from compare.instruments.time.measure import steady_rounds, timed
 from compare.instruments.time.rounds import collected, orders
 from compare.records.job import Job
 from compare.records.sweeps import GroupCall, Lengths, StrategyArm
+from compare.workloads.lengths import Stream, drawn, stream
 from graphs import tree
 
 Results = list[tuple[Any, Any]]

@@ -17,12 +17,12 @@ from statistics import fmean
 import numpy as np
 
 from compare.errors import NothingMeasuredError
-from compare.instruments.lengths.models import stream
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
 from compare.records.job import Job
 from compare.records.record import Failure, Record
 from compare.records.sweeps import LengthsProbe
+from compare.workloads.lengths import stream
 
 LEAST_SIZES = 6
 """Different lengths of a sample, where the trace has as many."""

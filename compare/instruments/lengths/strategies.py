@@ -21,8 +21,8 @@ from compare import engines
 from compare.engines.graphduel.adapter import SYMBOLIC
 from compare.engines.step import BoundCall, Function, Step
 from compare.errors import UnsupportedError
-from compare.instruments.lengths.models import Loss, SequenceModel, Stream
 from compare.workloads.base import Example
+from compare.workloads.lengths import Loss, SequenceModel, Stream
 from static.call.policies import Boundaries, power_of_two
 
 Group = tuple[int, ...]

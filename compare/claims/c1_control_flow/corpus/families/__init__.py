@@ -1,1 +1,0 @@
-"""The programs, a file for each family, which lists its own in `PROGRAMS`."""

@@ -1,0 +1,141 @@
+"""Loops: with a count in Python, with a count in the data, nested, with break, continue and else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import graphs
+from compare.workloads.programs.program import Array, Program, floats, scalar
+
+
+def power(x: Array, exponent: int) -> Array:
+    """A loop whose count is a Python number: f[N] -> f[N]."""
+    y = x
+    for _ in range(exponent - 1):
+        y = y * x
+    return y
+
+
+def triangle(matrix: Array) -> Array:
+    """Nested loops over a shape: the products above the diagonal, f[N, N] -> f[]."""
+    total = graphs.sum(matrix) * 0
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            total = total + matrix[i, j] * matrix[j, i]
+    return total
+
+
+def grow(x: Array) -> Array:
+    """A loop that runs for as long as a value is small: f[N] -> f[N]."""
+    while graphs.sum(x) < 100:
+        x = x * x + 1
+    return x
+
+
+def grow_graph(x: Array) -> Array:
+    """The loop as an op."""
+    return graphs.while_loop(lambda x: graphs.sum(x) < 100, lambda x: x * x + 1, x)
+
+
+def compound(x: Array, times: Array) -> Array:
+    """A loop as often as the data says: f[N], i[] -> f[N]."""
+    for _ in range(int(times)):
+        x = x + graphs.sin(x)
+    return x
+
+
+def compound_graph(x: Array, times: Array) -> Array:
+    """A count in the state of a loop."""
+    return graphs.while_loop(
+        lambda state: state[0] < times,
+        lambda state: (state[0] + 1, state[1] + graphs.sin(state[1])),
+        (0, x),
+    )[1]
+
+
+def halve_rows(rows: Array) -> Array:
+    """A while loop in a for loop: each row halved until it is short, f[N, M] -> f[]."""
+    total = graphs.sum(rows) * 0
+    for row in rows:
+        while graphs.sum(row * row) > 1:
+            row = row / 2
+        total = total + graphs.sum(row)
+    return total
+
+
+def halve_rows_graph(rows: Array) -> Array:
+    """The for loop is unrolled, the while loop is an op."""
+    total = graphs.sum(rows) * 0
+    for row in rows:
+        row = graphs.while_loop(lambda row: graphs.sum(row * row) > 1, lambda row: row / 2, row)
+        total = total + graphs.sum(row)
+    return total
+
+
+def spend(costs: Array, budget: Array) -> Array:
+    """A loop left by break: what was bought before the money ran out, f[N], f[] -> f[]."""
+    total = costs[0] * 0
+    for cost in costs:
+        if total + cost > budget:
+            break
+        total = total + cost
+    return total
+
+
+def spend_graph(costs: Array, budget: Array) -> Array:
+    """A flag in the state says whether the loop was left."""
+
+    def step(state: Array, cost: Array) -> Array:
+        total, going = state
+        going = going & (total + cost <= budget)
+        return (graphs.where(going, total + cost, total), going), ()
+
+    return graphs.scan(step, (costs[0] * 0, True), costs)[0][0]
+
+
+def skip_negative(x: Array) -> Array:
+    """A loop that skips by continue: f[N] -> f[]."""
+    total = x[0] * 0
+    for value in x:
+        if value < 0:
+            continue
+        total = total + graphs.sqrt(value)
+    return total
+
+
+def skip_negative_graph(x: Array) -> Array:
+    """All at once; inside the root a value that is skipped is replaced, or its gradient would be NaN."""
+    kept = x >= 0
+    return graphs.sum(graphs.where(kept, graphs.sqrt(graphs.where(kept, x, 1.0)), 0.0))
+
+
+def first_above(x: Array, threshold: Array) -> Array:
+    """A search with for and else: the square of the first that is large, else the sum, f[N], f[] -> f[]."""
+    for value in x:
+        if value > threshold:
+            y = value * value
+            break
+    else:
+        y = graphs.sum(x)
+    return y
+
+
+def first_above_graph(x: Array, threshold: Array) -> Array:
+    """The place of the first is that of the largest of the bools."""
+    large = x > threshold
+    first = x[graphs.argmax(large)]
+    return graphs.where(graphs.any(large), first * first, graphs.sum(x))
+
+
+_COSTS = floats(3, 1, 4, 1, 5)
+
+PROGRAMS = (
+    Program(power, power, [(floats(2, -1, 0.5), exponent) for exponent in (1, 2, 4)]),
+    Program(triangle, triangle, [(np.arange(1.0, 1 + n * n).reshape(n, n),) for n in (1, 2, 4)]),
+    Program(grow, grow_graph, [(floats(1, 2),), (floats(0.1, 0.2),), (floats(50, 60),)]),
+    Program(compound, compound_graph, [(floats(0.5, 2), np.array(times)) for times in (1, 3, 0)]),
+    Program(halve_rows, halve_rows_graph, [(floats([1, 2], [0.5, 0.1]) * scale,) for scale in (1, 10, 0.1)]),
+    Program(spend, spend_graph, [(_COSTS, scalar(budget)) for budget in (4.5, 8.5, 20.5, 1.5)]),
+    Program(skip_negative, skip_negative_graph, [(floats(1, -2, 3),), (floats(-1, -2, -3),), (floats(4, 2, -3),)]),
+    Program(first_above, first_above_graph, [(_COSTS, scalar(threshold)) for threshold in (3.5, 2.5, 9.5)]),
+)
