@@ -51,7 +51,7 @@ def test_programs_run_eagerly_and_compiled_unchanged_rewritten_or_not_at_all():
     assert (found["by_rank"].static, found["by_rank"].trace, found["by_rank"].edit) == ("unchanged", "right", 0)
     lost = found["trajectory"]
     assert (lost.static, lost.edit) == ("refused", None)
-    assert lost.reason == corpus.families.state.VALUE_SHAPED
+    assert lost.reason == corpus.state.VALUE_SHAPED
     assert textbook.breaks is textbook.pieces is textbook.kernels is None
 
 
