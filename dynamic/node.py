@@ -58,14 +58,14 @@ class Node:
         return self.pullback.op
 
     def taken(self, keep: bool) -> tuple[Sequence[Edge], tuple[Any, ...]]:
-        """The edges, and what was saved; both are released unless they are to be kept.
+        """The edges, and what was saved; both are released unless they are to be kept, or hold no array.
 
         Raises NotDifferentiableError when they were before, or are meanwhile by a backward in another thread.
         """
         edges, saved = self.edges, self.saved  # in this order: what is saved is released first
         if saved is None:
             raise self.freed()
-        if not keep:
+        if self.pullback.reads and not keep:
             self.saved = None
             self.edges = ()
         return edges, saved

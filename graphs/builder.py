@@ -38,6 +38,8 @@ class Builder:
         self.overwritten: list[Node] = []  # what was changed in place
         self.copies: set[Node] = set()  # what has memory of its own, though nothing is computed
         self.tensors: set[Node] = set()  # what stands for a tensor of the dynamic engine, and no array
+        self.repeats = False  # whether it is the body of a loop
+        self.turn: Node | None = None  # the input that says which turn it is, of a body that asks for it
         self.line = ""  # the line that nodes are put down to, where it is not the one being run
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
@@ -85,7 +87,9 @@ class Builder:
                 raise ControlFlowError(
                     located("a loop or a branch of the graph draws random numbers once a call; draw them all before it")
                 )
-            return self.capture(self.parent.read(source))
+            outer = self.capture(self.parent.read(source))
+            by_turn = getattr(source, "by_turn", None)
+            return outer if by_turn is None or not self.repeats else self.append(by_turn, [outer, self._turn()], {})
         if self.reads is None:
             constant = self.constant(np.asarray(source))
             self.tensors.add(constant)
@@ -94,6 +98,12 @@ class Builder:
             self.reads[id(source)] = source, self.input(f"read{len(self.reads)}", spec_of(source))
             self.tensors.add(self.reads[id(source)][1])
         return self.reads[id(source)][1]
+
+    def _turn(self) -> Node:
+        """The number of the turn, counted from 0 by whoever makes a loop of this graph."""
+        if self.turn is None:
+            self.turn = self.input("turn", TensorSpec((), np.int64))
+        return self.turn
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
         """The node of an op on earlier nodes: of tensors if one of those is. Raises what the op's `infer` raises."""

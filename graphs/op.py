@@ -209,6 +209,7 @@ class Op:
     parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
     zero_safe   the rules make zeros of a zero cotangent, whatever the values are; the library's own do so where they
               read no value, which need not be said
+    holds     an option holds values that were saved for the gradient
     gathers   of its first input the kernel reads no more elements than it returns
     rule_fails  a rule may raise for values that the kernel takes; what is not said is said of rules of a user's alone
     fails     what values may make the kernel do though the specs are right: it "raises", "warns", warns "of floats" and
@@ -240,6 +241,7 @@ class Op:
         parts: Callable[..., Any] | None = None,
         zero_safe: bool = False,
         rule_fails: bool | None = None,
+        holds: bool = False,
         gathers: bool = False,
         fails: Fails | None = None,
         repeatable: bool | None = None,
@@ -267,7 +269,7 @@ class Op:
         self.zero_safe = zero_safe or (
             bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
         )
-        self.gathers, self.exact = gathers, exact
+        self.holds, self.gathers, self.exact = holds, gathers, exact
         family_fails, family_repeats = _FAMILIES.get(family, ("raises", False))
         self.fails: Fails = fails or ("never" if view else family_fails)
         self.repeatable = family_repeats if repeatable is None else repeatable

@@ -154,9 +154,10 @@ class Pullback:
     fields     the expression of each saved value in `inputs`, `out` and `attrs`
     save       `save(inputs, out, attrs)`: the residuals of all rules, each value once
     sources    for each saved value the number of the input that it is, `OUTPUT`, or None
+    reads      whether it reads what a pass back frees, such as an input; else the pass may be repeated
     """
 
-    __slots__ = ("__weakref__", "count", "fields", "ndims", "op", "save", "sources", "steps", "wanted")
+    __slots__ = ("__weakref__", "count", "fields", "ndims", "op", "reads", "save", "sources", "steps", "wanted")
 
     def __init__(self, op: Op, wanted: int, count: int, ndims: Ndims = None) -> None:
         self.op, self.wanted, self.count, self.ndims = op, wanted, count, ndims
@@ -175,6 +176,7 @@ class Pullback:
         residuals = [(f, r) for i, rule in rules.items() for f, r in zip(fields_of[i], rule.residuals, strict=True)]
         source = {field: residual.source for field, residual in residuals}
         self.sources = [source[field] for field in fields]
+        self.reads = op.holds or any(source is not None for source in self.sources)
         text = "".join(field + ", " for field in fields)
         # One compiled expression, because this runs for every recorded op.
         self.save: Callable[[Sequence[Value], Value, Attrs], tuple[Value, ...]] = eval(  # noqa: S307

@@ -71,10 +71,11 @@ def _unless(x: Array, y: Array, pole: float, other: float) -> Array:
 
 
 def entr(x: Array) -> Array:
-    """-x * log(x); 0 at 0, and -inf below."""
-    inside = ops.greater(x, 0)
-    values = ops.multiply(ops.negative(x), ops.log(ops.where(inside, x, 1.0)))
-    return ops.where(ops.less(x, 0), -math.inf, values)
+    """-x * log(x); 0 at 0, where its slope is infinite, and -inf below."""
+    at_0 = ops.equal(x, 0)
+    values = ops.multiply(ops.negative(x), ops.log(ops.where(ops.greater(x, 0), x, 1.0)))
+    steep = ops.sqrt(ops.where(at_0, x, 1.0))  # 0 at 0 too, and as steep
+    return ops.where(ops.less(x, 0), -math.inf, ops.where(at_0, steep, values))
 
 
 # Gamma and beta -----------------------------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ class _Call:
         """Give the results the history of this call, if there is one to give."""
         self.only = len(self.with_gradient) == 1
         value = outputs[self.with_gradient[0]]._data
-        node = _applied.apply([value if self.only else np.zeros((), value.dtype), *inputs], {"call": self})._edge
+        applied = _applied[bool(self.ctx._saved)]
+        node = applied.apply([value if self.only else np.zeros((), value.dtype), *inputs], {"call": self})._edge
         if node is None:
             return
         self.node = weakref.ref(node)
@@ -198,18 +199,22 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, Surface) and value.dtype.kind == "f"
 
 
-_applied = Op(
-    "function",
-    lambda value, *_, **__: value,
-    lambda value, *_, **__: value,
-    rules=(lambda g, index: g[index - 1],),
-    common=lambda g, call: call.pulled(g),
-    cost=0,
-    family="custom",
-    arity=None,
-    listed=False,
-    doc="A user's function: its only result, or what stands for all of them.",
-)
+_applied = [
+    Op(
+        "function",
+        lambda value, *_, **__: value,
+        lambda value, *_, **__: value,
+        rules=(lambda g, index: g[index - 1],),
+        common=lambda g, call: call.pulled(g),
+        cost=0,
+        family="custom",
+        arity=None,
+        holds=holds,
+        listed=False,
+        doc="A user's function: its only result, or what stands for all of them.",
+    )
+    for holds in (False, True)
+]
 _result = Op(
     "function_result",
     lambda _, *, value, **__: value,

@@ -114,18 +114,17 @@ def _learned(pullback: Compiled) -> Code | None:
     What reads no array is learned at once, anything else when the same shapes come a second time: learning runs the
     kernels, which may take long.
     """
-    reads_arrays = any(source is not None for source in pullback.sources)
-    if pullback.op.family not in _FAMILIES and (pullback.count != 1 or reads_arrays):
+    if pullback.op.family not in _FAMILIES and (pullback.count != 1 or pullback.reads):
         return None
 
     def learn(node: Node, cotangent: Any) -> Code:
         """What is to be called for such a node from now on, or the rules where that cannot be known."""
         try:
-            return _read_for(pullback, node, cotangent, typed=not reads_arrays)
+            return _read_for(pullback, node, cotangent, typed=not pullback.reads)
         except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
             return by_rules
 
-    return loops.Learned(learn=learn, otherwise=by_rules, at_once=not reads_arrays)
+    return loops.Learned(learn=learn, otherwise=by_rules, at_once=not pullback.reads)
 
 
 def _read_for(pullback: Compiled, node: Node, cotangent: Any, *, typed: bool) -> Code:

@@ -110,6 +110,9 @@ way_back(PyObject *entry, PyObject *by_rules)
 static int
 pass_back(PyObject *apply, PyObject *entry, PyObject *cotangents, PyObject *keep)
 {
+    PyObject *pullback = SLOT(entry, at.pullback);
+    if (pullback != NULL && Py_IS_TYPE(pullback, Pullback) && SLOT(pullback, at.reads) == Py_False)
+        keep = Py_True;
     if (Py_IS_TYPE(apply, &ProgramType)) {
         int done = run_program(apply, entry, keep == Py_True, cotangents);
         if (done)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
+from dynamic.nn.parameter import check_untraced
 from graphs.errors import GraphError, ShapeError, located
 from graphs.frontends.torch.guard import guard
 
@@ -19,6 +20,7 @@ __all__ = [
 
 
 def _filled(tensor: Any, values: Any) -> Any:
+    check_untraced()
     with no_grad():
         return tensor.copy_(np.asarray(values).astype(tensor.dtype))
 

@@ -25,9 +25,11 @@ import optree
 
 from dynamic.grad_mode import no_grad
 from dynamic.tensor import Tensor, as_array, parameters
-from graphs.errors import GraphError, located
+from graphs import captured
+from graphs.errors import ControlFlowError, GraphError, located
 from graphs.ops.dtypes import check_device
 from graphs.ops.shapes import new_shape
+from graphs.surface import Surface
 
 
 def marked(tensor: Tensor) -> Tensor:
@@ -52,8 +54,21 @@ class Parameter(metaclass=_Kind):
     """A tensor that shares the memory of `data`, requires a gradient, and is registered by modules."""
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> Any:
-        """Raises DTypeError for data of ints that is to require a gradient."""
+        """Raises DTypeError for data of ints that is to require a gradient, ControlFlowError for those of a trace."""
+        if isinstance(data, Surface) and not issubclass(type(data), Tensor):
+            check_untraced()
         return marked(Tensor(data, requires_grad=requires_grad))
+
+
+def check_untraced() -> None:
+    """Raise ControlFlowError while a function is traced: what each call of its graph makes anew, nobody trains."""
+    if captured.is_traced():
+        raise ControlFlowError(
+            located(
+                "parameters and their first values are made while a function is traced, and each call would "
+                "have new ones; make the layer before, as a global, an attribute or an argument of the function"
+            )
+        )
 
 
 def empty(shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> Any:

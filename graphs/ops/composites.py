@@ -43,6 +43,8 @@ def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
     axis = positive_axes(axis, len(shape))
     if any(dims.same(shape[a], 0) for a in axis):
         return subtract(_sum(x, axis=axis, keepdims=keepdims), math.inf)
+    if is_half(dtype_of(x)):  # the sum of exponentials may be more than float16 has
+        return cast(logsumexp(astype(x, np.float32), axis, keepdims), dtype_of(x))
     largest = stop_gradient(_max(x, axis=axis, keepdims=True))
     peak = where(isfinite(largest), largest, 0)  # an infinity less itself would be NaN
     total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)

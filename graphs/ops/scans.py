@@ -206,6 +206,8 @@ def _prepare_log(x: Array, /, axis: int = -1) -> Prepared:
 
 def _logcumsumexp(x: Array, *, axis: int, out: Array = None) -> Array:
     """The logarithm of the running sum of exp(x) along one axis, without overflow."""
+    if is_half(x.dtype):
+        return rounded(np.logaddexp.accumulate(x.astype(np.float32), axis=axis), x.dtype, out)
     return np.logaddexp.accumulate(x, axis=axis, out=out)
 
 
@@ -214,6 +216,10 @@ def _logcumsumexp_rule(g: Array, x: Array, out: Array, axis: int) -> Array:
 
     That is exp(x[i] - out[i]) * r[i], where r[i] = g[i] + exp(out[i] - out[i + 1]) * r[i + 1].
     """
+    if is_half(dtype_of(x)):
+        wide = astype(x, np.float32)
+        sums = logcumsumexp(wide, axis=axis)
+        return astype(_logcumsumexp_rule(astype(g, np.float32), wide, sums, axis), dtype_of(x))
     nothing = equal(out, -math.inf)  # less itself it would be NaN, and its exponential is 0
     after = where(nothing, 0, out)
     before = but_last(pad(out, in_front(len(x.shape), axis), -math.inf), axis)

@@ -22,8 +22,18 @@ from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, floating, integral, positive_axes, shape_of
-from graphs.ops.sums import summed
+from graphs.ops.shapes import (
+    SINGLE,
+    Axis,
+    as_operand,
+    dtype_of,
+    floating,
+    integral,
+    is_half,
+    positive_axes,
+    shape_of,
+)
+from graphs.ops.sums import rounded, summed
 from graphs.spec import TensorSpec
 
 __all__ = ["log_softmax", "log_softmax_gradient", "softmax", "softmax_gradient"]
@@ -34,7 +44,7 @@ _float = ufunc_dtype(np.exp)
 
 
 def _row_by_row(kernel: Kernel) -> Kernel:
-    """A kernel that takes long rows one by one, each with its largest number or its sum.
+    """A kernel that takes long rows one by one, each with its largest number or its sum, and float16 in float32.
 
     NumPy goes along as many rows at once as its buffer holds, and copies the number of each so often into the buffer:
     of rows of 1,000 that takes as long again as to subtract it.
@@ -43,6 +53,8 @@ def _row_by_row(kernel: Kernel) -> Kernel:
     @functools.wraps(kernel)
     def quicker(*arrays: Array, axis: tuple[int, ...], out: Array = None) -> Array:
         x = arrays[0]
+        if is_half(x.dtype):  # the sum may be more than float16 has
+            return rounded(quicker(*[a.astype(SINGLE) for a in arrays], axis=axis), x.dtype, out)
         if x.size < _MANY or x.shape[-1] < _BUFFERED or axis != (x.ndim - 1,) or x.dtype.char not in "fd":
             return kernel(*arrays, axis=axis, out=out)
         before = np.setbufsize(_BUFFERED)
@@ -52,6 +64,19 @@ def _row_by_row(kernel: Kernel) -> Kernel:
             np.setbufsize(before)
 
     return quicker
+
+
+def _in_single(parts: Callable[..., Any]) -> Callable[..., Any]:
+    """Parts that take float16 in float32, as the kernel does."""
+
+    @functools.wraps(parts)
+    def wider(*args: Array, axis: tuple[int, ...]) -> Array:
+        dtype = dtype_of(args[0])
+        if is_half(dtype):
+            return astype(parts(*[astype(a, SINGLE) for a in args], axis=axis), dtype)
+        return parts(*args, axis=axis)
+
+    return wider
 
 
 _BUFFERED, _MANY = 512, 1 << 15  # elements of such a row and of a buffer that holds not two of them, and of an array
@@ -67,8 +92,9 @@ def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[
 
     # An exponential counts as ten.
     return Op(
-        name, _row_by_row(kernel), infer, rules=(rule,), prepare=_prepare, cost=14, family="composed", parts=parts
-    )
+        name, _row_by_row(kernel), infer, rules=(rule,), prepare=_prepare, cost=14, family="composed",
+        parts=_in_single(parts),
+    )  # fmt: skip
 
 
 def _prepare(x: Array, /, axis: Axis = -1) -> Prepared:
@@ -162,7 +188,7 @@ def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Call
     """An op `op(g, y, axis=-1)` on a cotangent and on what it is the cotangent of."""
     return Op(
         name, _row_by_row(kernel), _infer_gradient, rules=rules, prepare=checked(_prepare_gradient, _infer_gradient),
-        cost=flops, family="composed", parts=parts,
+        cost=flops, family="composed", parts=_in_single(parts),
     )  # fmt: skip
 
 

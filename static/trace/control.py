@@ -24,7 +24,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import part, ruled_op, scan_op, stacked, switch_op, while_op
 from graphs.ops.creation import zeros
-from graphs.ops.elementwise import where
+from graphs.ops.elementwise import add, where
 from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
@@ -42,9 +42,12 @@ class Subgraph:
     `inputs` are its own, `values` the leaves that it returned, `structure` their container, and `outputs` their nodes.
     """
 
-    def __init__(self, name: str, function: Callable[[list[Any]], Any], specs: Sequence[TensorSpec]) -> None:
+    def __init__(
+        self, name: str, function: Callable[[list[Any]], Any], specs: Sequence[TensorSpec], repeats: bool = False
+    ) -> None:
         parent = current()
         self.builder = Builder(name, parent)
+        self.builder.repeats = repeats
         self.builder.line = parent.line if parent else ""  # the gradient of a line is put down to that line
         inputs = [self.builder.input(f"arg{i}", spec) for i, spec in enumerate(specs)]
         self.inputs = inputs
@@ -86,11 +89,26 @@ def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symb
     return [part_of(Symbol(builder, node), i) for i in range(count)]
 
 
+def _counting(start: Sequence[Node], step: Subgraph, *others: Subgraph) -> tuple[list[Node], slice]:
+    """What a loop carries, then the number of the turn where the body asks for that, and which of the results it is."""
+    turn, carry = step.builder.turn, len(start)
+    if turn is None:
+        return [*start], slice(0)
+    step.inputs.insert(carry, turn)
+    step.outputs.insert(carry, step.builder.append(add, [turn, step.builder.constant(np.asarray(1))], {}))
+    for other in others:
+        other.inputs.insert(carry, other.builder.input("turn", turn.spec))
+    return [*start, building().constant(np.asarray(0))], slice(carry, carry + 1)
+
+
 def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Symbol]:
     """What is carried after a loop: from `start`, `step` for as long as `test` holds, both of what is carried."""
+    start, counter = _counting(start, step, test)
     (test_graph, step_graph), captured = finished(test, step)
     attrs = {"condition": test_graph, "body": step_graph, "carry": len(start), "save": building().saving > 0}
-    return emit(while_op, [*start, *captured], attrs, len(start))
+    parts = emit(while_op, [*start, *captured], attrs, len(start))
+    del parts[counter]
+    return parts
 
 
 def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: int) -> tuple[list[Symbol], Symbol]:
@@ -98,6 +116,7 @@ def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: i
 
     After the last turn a step of the scan runs the branch that keeps what is carried, and asks no test.
     """
+    start, counter = _counting(start, step, test)
     (test_graph, step_graph), captured = finished(test, step)
     outer = [Symbol(building(), node) for node in captured]
 
@@ -116,7 +135,9 @@ def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: i
 
     first = [*start, *nodes_of(asked([Symbol(building(), node) for node in start]))]
     parts = scan_node(first, [], Subgraph("body", turn, [node.spec for node in first]), limit)
-    return parts[: len(start)], parts[len(start)]
+    going = parts[len(start)]
+    del parts[len(start) :], parts[counter]
+    return parts, going
 
 
 def appended(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
@@ -133,11 +154,14 @@ def scan_node(
     start: Sequence[Node], sequences: Sequence[Node], step: Subgraph, length: Size, reverse: bool = False
 ) -> list[Symbol]:
     """What is carried after a loop over the slices of `sequences`, and then all the other outputs, stacked."""
+    start, counter = _counting(start, step)
     (graph,), captured = finished(step)
     carry, save = len(start), building().saving > 0
     attrs = {"body": graph, "carry": carry, "xs": len(sequences), "length": length, "reverse": reverse, "save": save}
     attrs["rows"] = stacked(graph, carry, length, save)
-    return emit(scan_op, [*start, *sequences, *captured], attrs, len(step.outputs))
+    parts = emit(scan_op, [*start, *sequences, *captured], attrs, len(step.outputs))
+    del parts[counter]
+    return parts
 
 
 def part_of(symbol: Symbol, number: int) -> Symbol:
@@ -208,7 +232,7 @@ class Loop(NamedTuple):
             kept = [leaf for leaf, static in zip(leaves, start.static, strict=True) if static is None]
             return [_numbered(leaf, spec) for leaf, spec in zip(kept, start.specs, strict=True)], y
 
-        return start, Subgraph("body", body, [*start.specs, *self.slices])
+        return start, Subgraph("body", body, [*start.specs, *self.slices], repeats=True)
 
     def _start(self, state: Any) -> Operands:
         """The state with its Python numbers as arrays, of dtypes that hold them and what one step, tried out, gives.

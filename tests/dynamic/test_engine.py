@@ -9,6 +9,7 @@ import dynamic
 import graphs
 from graphs.errors import DTypeError, GraphError, NotDifferentiableError
 from tests.helpers.leaves import leaf, shares
+from tests.helpers.together import together
 
 # Leaves and what follows from them --------------------------------------------------------------------------
 
@@ -222,6 +223,39 @@ def test_a_second_backward_needs_the_graph():
     with pytest.raises(NotDifferentiableError, match=r"second time.*retain_graph=True"):
         y.backward()
     assert x.grad.tolist() == [12]
+
+
+@together("function", [lambda x: x + 1, lambda x: -x, lambda x: x.sum(), lambda x: x[0], lambda x: x.view(2, 1).mean()])
+def test_a_graph_that_has_saved_nothing_needs_not_be_retained(function):
+    x = leaf(3, 4)
+    y = function(x).sum()
+    y.backward()
+    once = x.grad.numpy().copy()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * once)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_function_of_ones_own_is_freed_where_it_has_saved_something(saves):
+    class Double(dynamic.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(*[x] * saves)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(3)
+    y = Double.apply(x).sum()
+    y.backward()
+    if saves:
+        with pytest.raises(NotDifferentiableError, match="function: backward a second time"):
+            y.backward()
+    else:
+        y.backward()
+        assert x.grad.tolist() == [4]
 
 
 def test_a_shared_part_that_was_freed_is_named():

@@ -222,6 +222,11 @@ DTYPES: dict[str, tuple[Callable[[], Tensor], str, Any]] = {
     "an array": (lambda: torch.ones(2) * np.array(0.5), "float64", [0.5, 0.5]),
     "a scalar alone": (lambda: torch.tensor(np.float64(1)), "float64", 1),
     "a list of scalars": (lambda: torch.tensor([np.float64(1), 2]), "float64", [1, 2]),
+    "an option": (lambda: F.leaky_relu(torch.tensor([-1.0]), np.float64(0.5)), "float32", [-0.5]),
+    "an option by its name": (lambda: F.threshold(torch.zeros(1), 0, value=np.float64(0.5)), "float32", [0.5]),
+    "an option of a layer": (lambda: nn.Hardtanh(np.float64(0), np.float64(0.5))(torch.ones(1)), "float32", [0.5]),
+    "an axis": (lambda: torch.ones(1, 2).var(np.int64(1), correction=np.float64(0)), "float32", [0]),
+    "sizes": (lambda: torch.ones(1).expand([np.int64(2), np.int64(-1)]), "float32", [[1], [1]]),
     "graphs": (lambda: g.multiply(torch.ones(2), np.float64(0.5)), "float64", [0.5, 0.5]),
     "NumPy": (lambda: np.multiply(torch.ones(2), np.float64(0.5)), "float64", [0.5, 0.5]),
 }

@@ -216,6 +216,73 @@ def test_each_call_draws_what_the_dynamic_engine_draws(name: str) -> None:
 GENERATOR = np.random.default_rng(0)
 
 
+def _while(n: int) -> Any:
+    return lambda step, x: graphs.while_loop(
+        lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2 + step(s[1])), (0, x * 0)
+    )[1]
+
+
+def _nested(step: Any, x: Any) -> Any:
+    def outer(total: Any, _: Any) -> Any:
+        inner, _ = graphs.scan(lambda part, _: (part * 2 + step(part), 0.0), total, None, length=2)
+        return inner, 0.0
+
+    return graphs.scan(outer, x * 0, None, length=2)[0]
+
+
+def _converted(step: Any, x: Any) -> Any:
+    total, i = x * 0, np.int64(4)
+    while i > 0:
+        total, i = total * 2 + step(total), i - 1
+    return total
+
+
+DROPPING = {
+    "scan": (lambda step, x: graphs.scan(lambda s, _: (s * 2 + step(s), 0.0), x * 0, None, length=4)[0], {}),
+    "while": (_while(4), {}),
+    "nested": (_nested, {}),
+    "in a branch": (
+        lambda step, x: _while(4)(lambda s: graphs.cond(graphs.sum(s) > -1, lambda: step(s), lambda: s), x),
+        {},
+    ),
+    "converted": (_converted, {"convert": True}),
+    "bounded": (_converted, {"convert": True, "max_rounds": 5}),
+}
+
+
+@together("loop,options", DROPPING.values(), DROPPING)
+def test_each_turn_of_a_loop_drops_others(loop: Any, options: Any) -> None:
+    """A number whose bits are the masks of four turns takes all of 16 values, in every call others."""
+    layer = torch.nn.Dropout(0.5)
+
+    def bits(x: Any) -> Any:
+        return loop(lambda state: layer(state * 0 + 1) / 2, x)
+
+    run = static.jit(bits, **options)
+    calls = [np.asarray(run(np.ones(400, np.float32))) for _ in range(2)]
+    assert all(set(call) == set(range(16)) for call in calls)
+    assert (calls[0] != calls[1]).any()
+
+
+def test_a_loop_that_drops_has_the_gradient_of_its_masks() -> None:
+    def total(x: Any) -> Any:
+        return graphs.sum(_while(3)(lambda s: torch.nn.functional.dropout(x * 8.0, 0.5) / 2, x))
+
+    value, (slope,) = static.value_and_grad(total, argnums=(0,))(np.ones(50, np.float32))
+    np.testing.assert_allclose(np.sum(slope), value)  # it is linear
+    assert len(set(slope)) > 4
+
+
+@together("layer", [lambda: torch.nn.Linear(2, 2), lambda: torch.nn.Parameter(torch.randn(2))], ["layer", "parameter"])
+def test_parameters_that_a_trace_would_make_are_refused(layer: Any) -> None:
+    def made(x: Any) -> Any:
+        layer()
+        return x * 2
+
+    with pytest.raises(GraphError, match=r"each call would have new ones.*make the layer before"):
+        static.jit(made)(torch.ones(2))
+
+
 class Policy:
     """An object that draws."""
 

@@ -314,6 +314,7 @@ def test_what_no_number_of_steps_reaches_is_nan(engine):
 
 AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "log_ndtr at 0": (special.log_ndtr, 0.0, math.log(0.5), math.sqrt(2 / math.pi)),
+    "entr at 0": (special.entr, 0.0, 0.0, math.inf),
     "xlogy of 0": (lambda x: special.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
     "xlogy of 0 and 0": (lambda x: special.xlogy(x, 0.0), 0.0, 0.0, 0.0),
     "xlogy of 0 and infinity": (lambda x: special.xlogy(x, np.inf), 0.0, 0.0, 0.0),

@@ -135,6 +135,10 @@ HALF = {  # of 70,000 numbers, more than float16 has: what it gives, and its gra
     "cumulative_sum": (lambda x: graphs.cumulative_sum(x)[-1], np.full(20000, 0.1), 2000.0, 1.0),
     "sum over rows": (lambda x: graphs.sum(x, axis=0), np.full(20000, 0.1), 2000.0, 1.0),
     "sum of columns": (lambda x: graphs.sum(graphs.reshape(x, (-1, 2)), axis=0)[0], np.full(40000, 0.1), 2000.0, 1.0),
+    "softmax": (lambda x: graphs.softmax(x)[-1], np.zeros(70000), 1.4305e-05, 0.0),
+    "log_softmax": (lambda x: graphs.log_softmax(x)[-1], np.zeros(70000), -11.156, -1.4305e-05),
+    "logsumexp": (graphs.logsumexp, np.zeros(70000), 11.156, 1.4305e-05),
+    "logcumsumexp": (lambda x: graphs.logcumsumexp(x)[-1], np.zeros(70000), 11.156, 1.4305e-05),
     "norm": (graphs.linalg.vector_norm, np.full(1000, 30.0), 948.5, 0.0316),
 }
 

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch")
 
+import torch
+
 import dynamic
 from tests.helpers.together import together
 from tests.peers.opdb import comparing, samples
-from tests.peers.opdb.adjudicated import KINDS, KINDS_AT_MOST
+from tests.peers.opdb.adjudicated import KINDS, KINDS_AT_MOST, kind_of
 from tests.peers.opdb.running import Asked, row_of
 
 pytestmark = pytest.mark.peers
@@ -74,6 +77,33 @@ def test_what_pytorch_refuses_is_asked_too() -> None:
 def test_the_differences_on_purpose_are_few_and_each_has_a_reason() -> None:
     assert len(KINDS) <= KINDS_AT_MOST
     assert all(kind.reason and kind.verdicts for kind in KINDS)
+
+
+def _with_numpys(call: samples.Call) -> samples.Call:
+    """A call with NumPy's numbers for Python's."""
+
+    def numpys(value: Any) -> Any:
+        return {float: np.float64, int: np.int64}.get(type(value), lambda same: same)(value)
+
+    args, words = optree.tree_map(numpys, (call.args, call.words), none_is_leaf=True)
+    return call._replace(args=args, words=words)
+
+
+@together(
+    "op",
+    [op for op in samples.op_db if torch.float32 in op.supported_dtypes("cpu")],
+    [f"{op.name} {op.variant_test_name}" for op in samples.op_db if torch.float32 in op.supported_dtypes("cpu")],
+    quick=60,
+)
+def test_numbers_of_numpys_are_taken_for_pythons(op: Any) -> None:
+    for call in samples.calls(op, (torch.float32,), every=3):
+        numbers = _with_numpys(call)
+        if not call.way.changes_input and str(numbers) != str(call):
+            verdict = comparing.judged(numbers, dynamic)
+            faults = (*comparing.WRONG, comparing.RAW, comparing.REFUSED)
+            assert (
+                verdict.name not in faults or kind_of(verdict) or comparing.judged(call, dynamic).name == verdict.name
+            )
 
 
 SHARDS = 20

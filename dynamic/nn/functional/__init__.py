@@ -14,8 +14,8 @@ from graphs.frontends.torch.pointwise import sigmoid, tanh  # noqa: F401  (in th
 from graphs.frontends.torch.sampling import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    *activations.__all__, *ctc.__all__, *layers.__all__, *layers.__all__, *layers.__all__, *losses.__all__,
-    *losses.__all__, *windows.__all__, *normalization.__all__, *sampling.__all__, *windows.__all__,
+    *activations.__all__, *ctc.__all__, *layers.__all__, *losses.__all__, *normalization.__all__,
+    *sampling.__all__, *windows.__all__,
 ]  # fmt: skip
 guard(globals(), __all__)
 

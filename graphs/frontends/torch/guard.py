@@ -10,10 +10,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from graphs import dispatch
 from graphs.dispatch import described
 from graphs.errors import DTypeError, OptionError
 from graphs.frontends.torch.words import cast, translated
 from graphs.op import is_ours
+from graphs.promotion import HELD
 from graphs.wrong_calls import WRONG, raise_named
 
 Function = Callable[..., Any]
@@ -30,6 +32,8 @@ def guarded(function: Function) -> Function:
     @functools.wraps(inner)
     def called(*args: Any, **options: Any) -> Any:
         try:
+            if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
+                args, options = _with_numbers(args, options)
             if not options:
                 return inner(*args)
             if has_words:
@@ -42,6 +46,31 @@ def guarded(function: Function) -> Function:
             raise_named(error, called.__name__, _operands(args, options), inner)
 
     return called
+
+
+_NUMBERS = {dtype.type for dtype in HELD.values() if dtype.kind != "b"}
+_CONTAINERS = {list, tuple}
+_MAY_HOLD = _NUMBERS | _CONTAINERS
+
+
+def _with_numbers(args: Any, options: Any) -> Any:
+    """The arguments of a call on tensors with Python's numbers for NumPy's, as PyTorch takes them."""
+    values = (*args, *options.values())
+    if not any(map(_has_numbers, values)) or not any(map(dispatch.interpreter_of, values)):
+        return args, options
+    return tuple(map(python_numbers, args)), {word: python_numbers(value) for word, value in options.items()}
+
+
+def _has_numbers(value: Any) -> bool:
+    kind = type(value)
+    return kind in _NUMBERS or (kind in _CONTAINERS and not _NUMBERS.isdisjoint(map(type, value)))
+
+
+def python_numbers(value: Any) -> Any:
+    """A scalar of NumPy's as a Python number, also in a list or a tuple."""
+    if not _has_numbers(value):
+        return value
+    return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
 
 
 def written(result: Any, out: Any) -> Any:
@@ -99,7 +128,7 @@ def _guarded(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
     def called(self: Any, *args: Any, **options: Any) -> None:
         try:
-            init(self, *args, **options)
+            init(self, *map(python_numbers, args), **{word: python_numbers(value) for word, value in options.items()})
         except WRONG as error:
             raise_named(error, type(self).__name__, "", type(self))
 

@@ -193,7 +193,7 @@ class Carried:
             self._add_places(writes)
             return ()
 
-        return Subgraph("body", run, [*self._specs(), *items])
+        return Subgraph("body", run, [*self._specs(), *items], repeats=True)
 
     def _share(self, leaves: Mapping[Path, Any]) -> None:
         """Tell which tensors the leaves of a round, or those after the loop, may be: those before it, or after one."""
