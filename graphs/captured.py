@@ -49,8 +49,8 @@ Guards = dict[tuple[int, str], Guard]
 class Fresh:
     """An input that `make` gives a value in each call of a graph, like one that is given, or that is made at once.
 
-    What is `drawn` is random: a loop of the graph, which would have the same numbers in each turn, refuses it. Where there
-    is an op `by_turn`, it makes the value of each turn, from this one and the number of the turn.
+    What is `drawn` is random: a loop of the graph, which would have the same numbers in each turn, refuses it. Where
+    there is an op `by_turn`, it makes the value of each turn, from this one and the number of the turn.
     """
 
     def __init__(self, make: Callable[[], Any], like: Any = None, drawn: bool = False, by_turn: Any = None) -> None:

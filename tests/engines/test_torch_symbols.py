@@ -245,8 +245,8 @@ DROPPING = {
         lambda step, x: _while(4)(lambda s: graphs.cond(graphs.sum(s) > -1, lambda: step(s), lambda: s), x),
         {},
     ),
-    "converted": (_converted, {"convert": True}),
-    "bounded": (_converted, {"convert": True, "max_rounds": 5}),
+    "converted": (_converted, {"max_rounds": None}),
+    "bounded": (_converted, {"max_rounds": 5}),
 }
 
 
@@ -258,7 +258,7 @@ def test_each_turn_of_a_loop_drops_others(loop: Any, options: Any) -> None:
     def bits(x: Any) -> Any:
         return loop(lambda state: layer(state * 0 + 1) / 2, x)
 
-    run = static.jit(bits, **options)
+    run = static.jit(static.converted(bits, **options) if options else bits)
     calls = [np.asarray(run(np.ones(400, np.float32))) for _ in range(2)]
     assert all(set(call) == set(range(16)) for call in calls)
     assert (calls[0] != calls[1]).any()
