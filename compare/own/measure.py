@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,22 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from compare import engines, steps
-from compare.engines import Engine, cases
+from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, described
-from compare.instruments import ladder, memory, parity, parts, rounding
+from compare.instruments import parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
-from compare.instruments.time.rounds import NAME
-from compare.instruments.watch import ledger, lines
 from compare.own import bundle, drawn, effects, hints, journal, numbers, origin, policies, stages, standing, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.question import Calls, Function, Question, calls_in
 from compare.own.workers import answered
-from compare.records.breakdowns import Ledger
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
@@ -40,10 +37,8 @@ from compare.records.record import Bare, Record, Setting, kind_of
 from compare.records.results import to_json, unfolded, valid
 from compare.run import environment, layout
 from compare.run.progress import Reporter
-from compare.run.worker import failure
+from compare.run.worker import failure, handler
 from compare.workloads.base import Case
-
-Make = Callable[[Job], Record]
 
 
 @dataclass
@@ -309,14 +304,19 @@ class Here:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self._makers: Mapping[str, Make] = _makers(subject.case) if subject.case else {}
 
     def __call__(self, job: Job) -> list[Record]:
         """The records of the job, or a failure record."""
+        case = self.subject.case
+        assert case is not None  # noqa: S101  (only what has a case has jobs)
         try:
             layout.moved(job)
             with pinned(), silenced():
-                return unfolded(valid(self._makers[job.kind](job)))
+                record = valid(handler(replace(job, source=bundle.live(case)))())
+            if isinstance(record, Memory):
+                for row in record.arms.values():
+                    row.resident_growth = 0  # of a process that has held all this before, it says nothing
+            return unfolded(record)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return [failure(job, described(error))]
 
@@ -342,27 +342,6 @@ class Here:
         """As in a fresh worker, what is compiled already and counted is none of it."""
         with self.subject.engine.anew():
             return unfolded(times(self.subject, job))
-
-
-def _makers(case: Case) -> Mapping[str, Make]:
-    """What makes the record of each kind of job of a case."""
-    alone = cases.alone(case)
-
-    def memory_of(job: Job) -> Memory:
-        rows = {arm: memory.measure_arm(arm, case) for arm in job.arms}
-        for row in rows.values():
-            row.resident_growth = 0  # of a process that has held all this before, it says nothing
-        return Memory(**job.head, arms=rows)
-
-    return {
-        "time": lambda job: Time(**job.head, arms=timing.measure_arms(job, case), clock=NAME),
-        "memory": memory_of,
-        "lines": lambda job: lines.measure_lines(job, case),
-        "ledger": lambda job: Ledger(**job.head, arms={arm: ledger.measure_arm(arm, alone) for arm in job.arms}),
-        "ladder": lambda job: ladder.measure_rungs(job, alone),
-        "threads": lambda job: ladder.measure_on_cores(job, alone),
-        "parts": lambda job: parts.measure_parts(job, alone),
-    }
 
 
 def here() -> Bare:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
 
-from compare.engines import Engine, named
+from compare.engines import Engine, groups, named
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.measure import COLD
@@ -26,7 +26,6 @@ Arms = tuple[str, ...]
 
 SIZE = "given"
 """What the size of a user's function is called in records."""
-MAKER = "compare.own.measure:measure"
 LIMIT = 300.0
 """Seconds without progress after which a worker is ended, unless a user says otherwise."""
 SECONDS = 2.5
@@ -133,19 +132,14 @@ class Question:
     # The jobs -------------------------------------------------------------------------------------------------
 
     def groups(self, arms: Sequence[str]) -> list[Arms]:
-        """The arms that share a process: all, or each with the base alone where what one has compiled costs another."""
-        if not self.adapter.costly:
-            return [tuple(arms)] if arms else []
-        others = [arm for arm in arms if arm != self.base]
-        if self.base not in arms:
-            return [(arm,) for arm in others]
-        return [(self.base, arm) for arm in others] or [(self.base,)]
+        """The arms that share a process, where they are those that are right."""
+        return groups(self.adapter, arms, alone=self.adapter.costly)
 
     def first_jobs(self) -> list[Job]:
         """Those that say what the function is and whether its modes agree; where compiling is costly they count too."""
         if self.adapter.costly:
             return [self.time_job(arms, COLD if self.processes else None) for arms in self.groups(self.arms)]
-        return [Job(kind_of(FunctionLook), size=self.function, seed=self.seed, maker=MAKER)]
+        return [Job(kind_of(FunctionLook), size=self.function, seed=self.seed)]
 
     @property
     def starts_cold(self) -> bool:
@@ -163,7 +157,7 @@ class Question:
             cache = {"cache": "cold" if process == COLD else "warm"} if source and self.starts_cold else {}
             return replace(job, asked=cache)
         budget = Budget(rounds=15, least=5, seconds=self.seconds * len(arms), block_seconds=0.03)
-        return replace(job, arm=arms[-1], budget=budget, maker=MAKER)
+        return replace(job, arm=arms[-1], budget=budget)
 
     def with_written(self, first: Records) -> Question:
         """The question with the mode in which the file is as written, where the first look has seen it compile."""

@@ -13,7 +13,7 @@ from compare.errors import CompareError, FunctionError, InputsError, OverrunErro
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
-from compare.own.question import LIMIT, MAKER, Question
+from compare.own.question import LIMIT, Question
 from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -159,14 +159,14 @@ class Workers:
         cache = self.folder / (job.arm or ("code" if job.arms else "look"))
         counts = question.adapter.costly and job.process in (COLD, None) and question.device == "cpu"
         counting = heap.environment(self.folder) if counts else {}
-        asked = question.to_dict() if job.maker == MAKER else job.asked
+        asked = job.asked if job.source else question.to_dict()
         variables = {**question.adapter.environment(cache, question.device), **counting}
         return replace(job, asked=asked, variables=variables)
 
     def _lost(self, job: Job, error: WorkerError) -> Record:
         """What stands for the answer of a worker that gave none."""
         compiled = job.arms[1:] and error.step.endswith(f" in {job.arms[-1]}")  # the user's function first runs eager
-        if job.maker == MAKER and job.process in (COLD, None) and not compiled:
+        if not job.source and job.process in (COLD, None) and not compiled:
             raise FunctionError(f"{self.question.function}: {error}") from None
         overran = isinstance(error, OverrunError)
         began = any(call.mode == job.arms[-1] for call in self.calls)

@@ -36,8 +36,7 @@ class Job:
     """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
 
     `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
-    measure side by side, every arm of the workload when empty. `maker` is the `module:function` that makes the record,
-    where that is not the one of its kind. `memory` is how many bytes the job may take beyond
+    measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
     those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
     chooses them (`compare.workloads.lengths`), and `examples` are lengths that it is given.
     `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
@@ -56,7 +55,6 @@ class Job:
     comparison: int | None = None
     arm: str | None = None
     source: str = ""
-    maker: str = ""
     seed: int = 0
     arms: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)

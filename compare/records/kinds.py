@@ -39,13 +39,14 @@ _TABLE = (
     Kind(
         Time,
         "compare.instruments.time.measure:measure",
+        of_question="compare.own.measure:measure",
         typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0, FIRST: 16.0},
     ),
-    Kind(Ladder, "compare.instruments.ladder:measure", typical={"small": 1.7, "": 3.5}),
+    Kind(Ladder, "compare.instruments.ladder:measure", counts=True, typical={"small": 1.7, "": 3.5}),
     Kind(Threads, "compare.instruments.ladder:measure_threads", typical={"small": 1.4, "": 2.5}, all_cores=True),
     Kind(Parts, "compare.instruments.parts:measure", typical={"": 2.5}),
     Kind(Crossover, "compare.instruments.crossover:measure", typical={"coarse": 2.5, "": 18.0}),
-    Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory"),
+    Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory", counts=True),
     Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
     Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
     Kind(SourceLines, "compare.instruments.watch.lines:measure"),
@@ -53,9 +54,10 @@ _TABLE = (
         Memory,
         "compare.instruments.memory:measure",
         by_arm=True,
+        counts=True,
         typical={"": 2.2, "medium": 2.8, "large": 3.0},
     ),
-    Kind(Ledger, "compare.instruments.watch.ledger:measure", by_arm=True, typical={"small": 1.4, "": 2.2}),
+    Kind(Ledger, "compare.instruments.watch.ledger:measure", by_arm=True, counts=True, typical={"small": 1.4, "": 2.2}),
     Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     # checks of claims
@@ -75,7 +77,7 @@ _TABLE = (
     # advice, and the selftest
     Kind(CountedPrograms, "compare.advice.counting:measure"),
     Kind(TrialTime, "compare.selftest.measure:measure_time"),
-    Kind(TrialMemory, "compare.selftest.measure:measure_memory"),
+    Kind(TrialMemory, "compare.selftest.measure:measure_memory", counts=True),
     Kind(Selftest),
 )
 

@@ -244,17 +244,20 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 class Kind(NamedTuple):
     """A kind of record, and who makes it.
 
-    `measure` is the `module:function` that a worker calls with the job. With `by_arm` each arm has a process of its
-    own. Where nothing is `timed`, jobs may run side by side on the cores that there are. The check of a claim that is
-    made `everywhere` is made for each framework of a run too: `job.arm` is then a mode of it. A worker with `all_cores`
-    keeps those that the run has. `typical` are the seconds of a job in runs on one machine, by size, and under "" of
-    other sizes. Only their proportions matter.
+    `measure` is the `module:function` that a worker calls with the job, and `of_question` what it calls where the job
+    has no source, but what a user asks. With `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs
+    may run side by side on the cores that there are. Where the job `counts`, to the last byte, its memory lies as it
+    lies. The check of a claim that is made `everywhere` is made for each framework of a run too: `job.arm` is then a
+    mode of it. A worker with `all_cores` keeps those that the run has. `typical` are the seconds of a job in runs on
+    one machine, by size, and under "" of other sizes. Only their proportions matter.
     """
 
     type: type[Record]
     measure: str = ""
+    of_question: str = ""
     by_arm: bool = False
     timed: bool = True
+    counts: bool = False
     everywhere: bool = False
     typical: Mapping[str, float] = {"": 2.0}
     all_cores: bool = False

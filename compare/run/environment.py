@@ -44,8 +44,15 @@ def cache_folder() -> Path:
         raise OSError(str(error)) from error
 
 
-def measure(_: Job) -> Bare:
-    """The record of a job that asks for the environment alone, which every record has."""
+def measure(job: Job) -> Bare:
+    """The record of a job that asks for the environment alone, which every record has.
+
+    Raises InputsError where the job names an arm whose engine does not see the device.
+    """
+    if job.arms:
+        from compare.instruments.time.measure import started  # which loads engines
+
+        started(job)
     return Bare()
 
 

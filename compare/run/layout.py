@@ -16,13 +16,12 @@ from random import Random
 import numpy as np
 
 from compare.records.job import Job, seeded
+from compare.records.kinds import KINDS
 from compare.run.start import LAYOUT
 from static import memory
 
 PAGE = 4096
 """Bytes by which the environment may grow, and arenas may move: after a page all is where it was."""
-COUNTED = ("memory", "selftest memory", "crossover memory", "ledger", "ladder")
-"""Jobs whose bytes are counted, to the last of them."""
 MOST_HEAP = 1 << 16
 """Bytes of each block: less than what malloc takes from the system by itself."""
 _kept: list[object] = []
@@ -39,7 +38,7 @@ def moved(job: Job) -> None:
     random = _drawn(job, "after")
     _kept[:] = [np.empty(random.randrange(MOST_HEAP), np.uint8)]
     offset = random.randrange(0, PAGE, memory.ALIGNMENT)
-    memory.begin_at(0 if job.kind in COUNTED else offset)
+    memory.begin_at(0 if job.kind in KINDS and KINDS[job.kind].counts else offset)
 
 
 def _drawn(job: Job, when: str = "before") -> Random:

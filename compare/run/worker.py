@@ -83,8 +83,10 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
-    maker = job.source if job.claim is not None else job.maker or KINDS[job.kind].measure
-    return partial(_named(maker), job)
+    kind = KINDS.get(job.kind)
+    if kind is None:  # the check of a claim that this process has not imported
+        return partial(_named(job.source), job)
+    return partial(_named(kind.measure if job.source else kind.of_question or kind.measure), job)
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:

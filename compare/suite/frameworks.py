@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from compare import workloads
-from compare.engines import Engine, heap, named
+from compare.engines import Engine, groups, heap, named
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
 from compare.records.cells import Admission, Parity, Time, admitted
@@ -23,8 +23,6 @@ from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"
 """Where in the folder of a run frameworks keep compiled code until it has ended."""
-PLACED = "compare.instruments.time.measure:placed"
-"""What makes the answer of a job that asks for the device."""
 Stage = tuple[list[Job], list[Job], list[Job]]
 """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another."""
 AT_ONCE = 2
@@ -117,7 +115,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         (framework, cell, arms)
         for framework in frameworks
         for cell in cells(settings, chosen)
-        for arms in groups(framework, cell, usual=limits.usual, modes=settings.modes)
+        for arms in groups(framework, arms_of(framework, cell, usual=limits.usual, modes=settings.modes))
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
@@ -137,19 +135,16 @@ def installed(names: Sequence[str]) -> list[Engine]:
     return [framework for framework in map(named, names) if not framework.missing]
 
 
-def groups(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> Iterator[tuple[str, ...]]:
-    """The arms that share a process, the eager one first: all, or one that compiles where they disturb each other.
+def arms_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
+    """The arms in which a cell is measured, the eager one first.
 
     Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
     where the workload can be padded. Of a model the arms of `modes`, or the first that compiles.
     """
-    if is_model(cell.workload):
-        eager, first, *_ = framework.arms
-        compiled = [arm for arm in framework.arms if framework.mode(arm).name in modes and arm != eager]
-        yield from ((eager, arm) for arm in compiled or [first])
-        return
-    policies = workloads.get(cell.workload).policies
     eager, *others = framework.arms
+    if is_model(cell.workload):
+        return eager, *([arm for arm in others if framework.mode(arm).name in modes] or others[:1])
+    policies = workloads.get(cell.workload).policies
     asked = [
         arm
         for arm, mode in ((arm, framework.mode(arm)) for arm in others)
@@ -157,10 +152,7 @@ def groups(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] =
     ]
     if "pad" in policies and asked:
         asked.append(asked[0] + PADDED)
-    if framework.shares or not asked:
-        yield eager, *asked
-    else:
-        yield from ((eager, arm) for arm in asked)
+    return eager, *asked
 
 
 def cell_job(
@@ -185,7 +177,7 @@ def _device_job(settings: Settings, framework: Engine, directory: Path) -> Job:
     """What asks a framework whether the device of the run is there."""
     variables = framework.environment(directory.absolute() / FOLDER, settings.device)
     asked = {"device": settings.device}
-    return Job("environment", arms=framework.arms[:1], maker=PLACED, asked=asked, variables=variables)
+    return Job("environment", arms=framework.arms[:1], asked=asked, variables=variables)
 
 
 def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Iterator[Job]:

@@ -24,7 +24,6 @@ from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
-from compare.engines.graphduel.sessions import SessionFunction
 from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.held import Kinds
 from compare.engines.source import Loader
@@ -133,7 +132,7 @@ class GraphDuel(Engine):
             return transformed(dynamic, loss, argnum)
         if mode is CONVERTED:
             loss = static.converted(loss)
-        return self._jitted(arm, transformed(static, loss, argnum))
+        return steps.compiled(arm.removeprefix(steps.STATIC), transformed(static, loss, argnum))  # type: ignore[no-any-return]
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base; the function is given tensors, and no tape is recorded."""
@@ -153,7 +152,8 @@ class GraphDuel(Engine):
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""
-        return self._jitted(arm, static.converted(function) if self.mode(arm) is CONVERTED else function)
+        whole = static.converted(function) if self.mode(arm) is CONVERTED else function
+        return steps.compiled(arm.removeprefix(steps.STATIC), whole)  # type: ignore[no-any-return]
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """The whole step is one graph: the value, its gradient, and what is around the function."""
@@ -173,15 +173,6 @@ class GraphDuel(Engine):
     def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
         """Those that see every value."""
         return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
-
-    def _jitted(self, arm: str, function: Function) -> Function:
-        mode = self.mode(arm)
-        if mode is NATIVE:
-            return static.jit(function, backend=steps.NATIVE)
-        if mode is ONNXRUNTIME:
-            return SessionFunction(function)
-        policy: Any = "exact" if mode is CONVERTED else arm.removeprefix(steps.STATIC)
-        return static.jit(function, shapes=policy)
 
     def kinds(self) -> Kinds:
         """Those of the dynamic engine."""

@@ -84,9 +84,9 @@ class JitStep(GraphStep):
     def __init__(self, case: Case, policy: Any, **options: Any) -> None:
         padded = policy in PADDING
         loss = _masked(case, policy) if padded else _unpadded(case, policy)
-        jitted = static.jit(
+        jitted = compiled(
+            policy,
             transformed(static, loss, case.argnum),
-            shapes=policy,
             limit=len(case.examples),  # the cache at its best: it never has to forget
             dims=masked_dims(case) if padded else case.dims,
             buckets=_largest(case) if policy == "pad" else None,
@@ -127,11 +127,23 @@ def build(arm: str, case: Case) -> GraphStep:
     if policy == CONVERTED:
         return converting(case)
     if policy == ONNXRUNTIME:
-        session = SessionFunction(transformed(static, traced(case), case.argnum))
+        session = compiled(policy, transformed(static, traced(case), case.argnum))
         return GraphStep(session, case.params, case.examples, session.stats)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
+
+
+def compiled(policy: str, function: Callable[..., Any], **options: Any) -> Any:
+    """The function as a mode of the static engine compiles it, by its name without `static-`; options of `static.jit`.
+
+    A mode that is no shape policy has exact shapes.
+    """
+    if policy == ONNXRUNTIME:
+        return SessionFunction(function)
+    backend = {"backend": NATIVE} if policy == NATIVE else {}
+    shapes: Any = "exact" if policy in (NATIVE, CONVERTED) else policy
+    return static.jit(function, shapes=shapes, **backend, **options)
 
 
 def native(case: Case, threads: int = 1) -> GraphStep:
@@ -140,8 +152,9 @@ def native(case: Case, threads: int = 1) -> GraphStep:
         backend.chosen(NATIVE)
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
-    options = {"backend": NATIVE, "threads": threads}
-    return JitStep(case, "exact", **options) if case.varies else CompiledStep(case, **options)
+    if case.varies:
+        return JitStep(case, NATIVE, threads=threads)
+    return CompiledStep(case, backend=NATIVE, threads=threads)
 
 
 def threaded(case: Case) -> GraphStep:
@@ -155,7 +168,7 @@ def threaded(case: Case) -> GraphStep:
 def converting(case: Case) -> GraphStep:
     """The step of the loss as the dynamic engine runs it, with its control flow converted, a graph for each shape."""
     plain = replace(case, static_loss=None, scanned=None, branches=True)
-    return JitStep(plain, "exact") if case.varies else CompiledStep(plain)
+    return JitStep(plain, CONVERTED) if case.varies else CompiledStep(plain)
 
 
 def _masked(case: Case, policy: str) -> Callable[..., Any]:

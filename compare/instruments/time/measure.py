@@ -36,7 +36,7 @@ from compare.instruments.time.rounds import (
 from compare.instruments.watch import lines
 from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Budget, Job
-from compare.records.record import Bare, Record
+from compare.records.record import Record
 from compare.records.results import to_json
 from compare.steps import news, now
 from compare.words import text
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 def measure(job: Job) -> Time:
     """What one process finds of a workload: every arm built, called first, and timed in steady state."""
-    engine = _started(job)
+    engine = started(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
     case = thin.case_of(job, engine.workload(job.source))
@@ -72,13 +72,8 @@ def measure(job: Job) -> Time:
     return answer(job, runnable, _limits(job))
 
 
-def placed(job: Job) -> Bare:
-    """The record of a job that asks whether the device of its engine is there. Raises InputsError where it is not."""
-    _started(job)
-    return Bare()
-
-
-def _started(job: Job) -> Engine:
+def started(job: Job) -> Engine:
+    """The engine of a job in this process. Raises InputsError where its device is not there."""
     engine = engines.of_arm(job.arms[0])
     engine.start(job.seed, doubles=None if models.is_model(job.workload) else False)
     engine.use(job.asked.get("device", "cpu"))
