@@ -10,6 +10,7 @@ from types import MappingProxyType
 from compare.claims import base
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, Verdict
 from compare.errors import UnknownNameError
+from compare.extensions import added
 from compare.records.record import Record, Records
 from compare.workloads import nearest
 
@@ -33,8 +34,11 @@ def _in_folder(name: str) -> Claim:
     return claim
 
 
-CLAIMS: Mapping[str, Claim] = MappingProxyType({claim.id: claim for claim in map(_in_folder, FOLDERS)})
-"""Every claim by its id, in that order."""
+_OURS = {claim.id: claim for claim in map(_in_folder, FOLDERS)}
+CLAIMS: Mapping[str, Claim] = MappingProxyType(
+    {**_OURS, **{id: extension.value for id, extension in added("claims", Claim, _OURS).items()}}
+)
+"""Every claim by its id, in that order, and then what other distributions add."""
 
 
 def judge(records: Records, *, python_tape: bool = False, asked: str | None = None) -> list[Verdict]:

@@ -1,6 +1,7 @@
 """Engines: our own two, PyTorch, TensorFlow, JAX and HIPS autograd run a function of the user's, and our workloads.
 
-An engine is one adapter, a file here, and one line of `_FRAMEWORKS`. An arm is named after its engine and a mode of it:
+An engine is one adapter, a file here and one line of `_FRAMEWORKS`, or an entry point of another distribution
+(`compare.extensions`). An arm is named after its engine and a mode of it:
 `torch-eager`, `tf-function-xla`; ours are `dynamic` and `static-exact` and their like. Nothing outside this folder
 knows a framework by name.
 """
@@ -11,7 +12,7 @@ import ast
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 from compare.engines.base import Engine
 from compare.engines.step import Step
 from compare.errors import UnknownNameError
+from compare.extensions import Extension, added
 from compare.workloads import nearest
 from compare.workloads.base import Case
 
@@ -54,20 +56,29 @@ _FRAMEWORKS = {
 
 def names() -> tuple[str, ...]:
     """The name of every engine that has an adapter."""
-    return (OWN, *_FRAMEWORKS)
+    return (OWN, *frameworks())
 
 
 def frameworks() -> tuple[str, ...]:
-    """The name of every engine but our own."""
-    return tuple(_FRAMEWORKS)
+    """The name of every engine but our own: those of this folder, then what other distributions add."""
+    return (*_FRAMEWORKS, *_added())
+
+
+@cache
+def _added() -> Mapping[str, Extension[Engine]]:
+    return added("engines", Engine, (OWN, *_FRAMEWORKS))  # type: ignore[type-abstract]
 
 
 def of_arm(arm: str) -> Engine:
-    """The adapter of the engine that has that arm. Raises UnknownNameError."""
-    arms = {arm: name for name in names() for arm in named(name).arms}
-    if arm not in arms:
-        raise UnknownNameError(f"no engine has an arm {arm!r}; {nearest(arm, tuple(arms))}")
-    return named(arms[arm])
+    """The adapter of the engine that has that arm, ours first. Raises UnknownNameError."""
+    own = map(named, (OWN, *_FRAMEWORKS))
+    engine = next((engine for engine in own if arm in engine.arms), None)  # others are looked for where none has it
+    if engine is None:
+        arms = {arm: name for name in reversed(names()) for arm in named(name).arms}
+        if arm not in arms:
+            raise UnknownNameError(f"no engine has an arm {arm!r}; {nearest(arm, tuple(arms))}")
+        engine = named(arms[arm])
+    return engine
 
 
 def compared(arm: str | None) -> tuple[Engine, str]:
@@ -105,9 +116,12 @@ def refuses(arm: str, error: BaseException) -> bool:
 @cache
 def named(name: str) -> Engine:
     """The adapter of that name, which loads its engine when it is used. Raises UnknownNameError."""
-    if name not in names():
+    own = {OWN: _OURS, **_FRAMEWORKS}
+    if name not in own:
+        if name in _added():
+            return _added()[name].value
         raise UnknownNameError(f"no engine is named {name!r}; {nearest(name, names())}")
-    module, _, attribute = (_OURS if name == OWN else _FRAMEWORKS[name]).partition(":")
+    module, _, attribute = own[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
 

@@ -7,9 +7,11 @@ worker process imports only the one it runs.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 
 from compare.errors import UnknownNameError
+from compare.extensions import added
 from compare.workloads import models
 from compare.workloads.base import Case, Workload
 
@@ -38,7 +40,8 @@ _sources = {name: f"{__name__}.{name}:WORKLOAD" for name in WORKLOADS}
 
 
 def names() -> tuple[str, ...]:
-    """The name of every workload: those of this folder, then what was added."""
+    """The name of every workload: those of this folder, then what other distributions and `add` have added."""
+    _add_extensions()
     return tuple(_sources)
 
 
@@ -51,9 +54,16 @@ def source(name: str) -> str:
     """Where the workload or the real model of that name is defined, as `module:attribute`."""
     if models.is_model(name):
         return models.source(name)
-    if name not in _sources:
+    if name not in _sources and name not in names():
         raise UnknownNameError(f"no workload is named {name!r}; {nearest(name, names())}")
     return _sources[name]
+
+
+@cache
+def _add_extensions() -> None:
+    """Enter the workloads of entry points."""
+    for name, extension in added("workloads", Workload, tuple(_sources)).items():
+        add(name, extension.source)
 
 
 def load(source: str) -> Workload:

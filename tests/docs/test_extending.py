@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,74 @@ def test_all_five_are_known_once_they_are_listed(tmp_path: Path) -> None:
     for name in SECTIONS:
         done(name, folder, commands=False)
     python(folder, "-c", REGISTERED)
+
+
+OUTSIDE = """
+from compare import claims, engines, workloads
+from compare.suite import jobs
+from compare.suite.settings import Settings
+
+assert engines.frameworks()[-1] == "differences"
+assert engines.of_arm("differences") is engines.named("differences")
+assert workloads.names()[-1] == "gated"
+assert workloads.get("gated").case("small").params["gate"].shape == (16, 16)
+(check,) = jobs.check_jobs(Settings(claim="C9"))
+assert (check.claim, check.source) == ("C9", "c9_repetition.measure:measure")
+print(*engines.names(), *claims.CLAIMS)
+"""
+
+
+def distribution(folder: Path) -> Path:
+    """An installed distribution with the files of the page and its entry points, and three that cannot be used."""
+    for name in ("A framework", "A workload", "A claim"):
+        for _, info, text in FENCE.findall(section(name)):
+            if path := re.search(r"file=compare/\w+/(\S+py)", info):
+                file = folder / path[1].replace("gated.", "gated_layer.")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text.replace("compare.claims.c9_repetition", "c9_repetition"), "utf-8")
+    (toml,) = (text for kind, _, text in FENCE.findall(section("From another distribution")) if kind == "toml")
+    groups = tomllib.loads(toml)["project"]["entry-points"]
+    groups["graphduel.engines"] |= {"absent": "no_such_module:Engine", "torch": "differences:Differences"}
+    groups["graphduel.workloads"] |= {"wrong": "differences:SMALL"}
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {of}\n" for name, of in names.items()) for group, names in groups.items()
+    ]
+    (folder / "mine-1.0.dist-info").mkdir()
+    (folder / "mine-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", "utf-8")
+    (folder / "mine-1.0.dist-info/entry_points.txt").write_text("".join(lines), "utf-8")
+    return folder
+
+
+def test_another_distribution_adds_them_and_a_broken_entry_point_costs_itself_alone(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(distribution(tmp_path))])}
+    done = subprocess.run([sys.executable, "-c", OUTSIDE], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        *("graphduel", "torch", "tensorflow", "jax", "autograd", "differences"),
+        *map("C{}".format, range(1, 10)),
+    ]
+    assert [line.partition(" of mine 1.0: ")[::2] for line in done.stderr.splitlines()] == [
+        (
+            "left out: graphduel.engines absent = no_such_module:Engine",
+            "ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("left out: graphduel.engines torch = differences:Differences", "the name 'torch' is taken"),
+        ("left out: graphduel.workloads wrong = differences:SMALL", "it is of type float, and no Workload"),
+    ]
+
+
+@pytest.mark.slow
+def test_a_function_is_compared_in_an_engine_of_another_distribution(tmp_path: Path) -> None:
+    step = next(text for _, info, text in FENCE.findall(section("A framework")) if info.endswith("file=step.py"))
+    (tmp_path / "step.py").write_text(step, "utf-8")
+    path = os.pathsep.join([str(ROOT), str(distribution(tmp_path / "site"))])
+    command = ["-m", "compare", "compare", "step.py:loss", "--framework", "differences", "--processes", "1"]
+    done = subprocess.run(
+        [sys.executable, *command, "--seconds", "0.05"], env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "in NumPy with differences" in done.stdout
 
 
 @pytest.mark.slow

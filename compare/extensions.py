@@ -1,0 +1,73 @@
+"""What other distributions add by entry points: engines, workloads and claims, each under its name.
+
+`graphduel.engines`, `graphduel.workloads` and `graphduel.claims` name an `Engine`, a `Workload` and a `Claim`. Our own
+stand in lists of this package, so that a checkout which is not installed has them, and no help waits for a search.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from compare.errors import InputsError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+class Extension(NamedTuple, Generic[T]):
+    """What an entry point gives, and where: `module:attribute`."""
+
+    value: T
+    source: str
+
+
+def added(what: str, kind: type[T], ours: Collection[str]) -> dict[str, Extension[T]]:
+    """What entry points of the group `graphduel.WHAT` give, by the names that they share with it.
+
+    A class is called without an argument. One that cannot be used costs itself alone, with a line on stderr that says
+    which, whose it is, and why.
+    """
+    found: dict[str, Extension[T]] = {}
+    for point in _points(f"graphduel.{what}"):
+        try:
+            found[point.name] = Extension(_value(point, kind, {*ours, *found}), f"{point.module}:{point.attr}")
+        except InputsError as error:
+            _tell(point, str(error))
+        except Exception as error:  # noqa: BLE001  (whatever the code of others raises)
+            _tell(point, f"{type(error).__name__}: {error}")
+    return found
+
+
+def _value(point: EntryPoint, kind: type[T], taken: Collection[str]) -> T:
+    """What an entry point gives. Raises InputsError where it is of another type or name, and what loading it raises."""
+    if point.name in taken:
+        raise InputsError(f"the name {point.name!r} is taken")
+    loaded: Any = point.load()
+    value = loaded() if isinstance(loaded, type) else loaded
+    if not isinstance(value, kind):
+        raise InputsError(f"it is of type {type(value).__name__}, and no {kind.__name__}")
+    name = getattr(value, "name", None) or getattr(value, "id", None)
+    if name != point.name:
+        raise InputsError(f"it calls itself {name!r}")
+    return value
+
+
+@cache
+def _points(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, by name; the first distribution on the path has a name that several give."""
+    from importlib.metadata import entry_points  # which takes a tenth of a second to load
+
+    points = {(point.name, point.value): point for point in reversed(tuple(entry_points(group=group)))}
+    return tuple(sorted(points.values()))
+
+
+@cache
+def _tell(point: EntryPoint, reason: str) -> None:
+    """Say once a process that an entry point is left out."""
+    owner = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
+    print(f"left out: {point.group} {point.name} = {point.value}{owner}: {reason}", file=sys.stderr)  # noqa: T201
