@@ -32,15 +32,17 @@ def added(what: str, kind: type[T], ours: Collection[str]) -> dict[str, Extensio
     A class is called without an argument. One that cannot be used costs itself alone, with a line on stderr that says
     which, whose it is, and why.
     """
-    found: dict[str, Extension[T]] = {}
+    extensions: dict[str, Extension[T]] = {}
     for point in _points(f"graphduel.{what}"):
         try:
-            found[point.name] = Extension(_value(point, kind, {*ours, *found}), f"{point.module}:{point.attr}")
+            extensions[point.name] = Extension(
+                _value(point, kind, {*ours, *extensions}), f"{point.module}:{point.attr}"
+            )
         except InputsError as error:
             _tell(point, str(error))
         except Exception as error:  # noqa: BLE001  (whatever the code of others raises)
             _tell(point, f"{type(error).__name__}: {error}")
-    return found
+    return extensions
 
 
 def _value(point: EntryPoint, kind: type[T], taken: Collection[str]) -> T:

@@ -132,7 +132,7 @@ class GraphDuel(Engine):
             return transformed(dynamic, loss, argnum)
         if mode is CONVERTED:
             loss = static.converted(loss)
-        return steps.compiled(arm.removeprefix(steps.STATIC), transformed(static, loss, argnum))  # type: ignore[no-any-return]
+        return steps.compiled(arm.removeprefix(steps.STATIC), transformed(static, loss, argnum))
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base; the function is given tensors, and no tape is recorded."""
@@ -153,7 +153,7 @@ class GraphDuel(Engine):
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""
         whole = static.converted(function) if self.mode(arm) is CONVERTED else function
-        return steps.compiled(arm.removeprefix(steps.STATIC), whole)  # type: ignore[no-any-return]
+        return steps.compiled(arm.removeprefix(steps.STATIC), whole)
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """The whole step is one graph: the value, its gradient, and what is around the function."""

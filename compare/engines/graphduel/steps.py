@@ -141,9 +141,10 @@ def compiled(policy: str, function: Callable[..., Any], **options: Any) -> Any:
     """
     if policy == ONNXRUNTIME:
         return SessionFunction(function)
-    backend = {"backend": NATIVE} if policy == NATIVE else {}
+    if policy == NATIVE:
+        options["backend"] = NATIVE
     shapes: Any = "exact" if policy in (NATIVE, CONVERTED) else policy
-    return static.jit(function, shapes=shapes, **backend, **options)
+    return static.jit(function, shapes=shapes, **options)
 
 
 def native(case: Case, threads: int = 1) -> GraphStep:
