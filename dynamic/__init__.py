@@ -84,12 +84,6 @@ _BY_MODULE = {
         "set_num_threads", "use_deterministic_algorithms",
     ),
 }  # fmt: skip
-_IN_PLACE = """
-    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max
-    clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
-    lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc
-    sinh sqrt square tan tanh threshold trunc xlogy zero
-"""
 
 
 def __getattr__(name: str) -> _Any:
@@ -105,7 +99,7 @@ def __getattr__(name: str) -> _Any:
     for module, names in _BY_MODULE.items():
         if name in names:
             return getattr(importlib.import_module(f"dynamic.pytorch.{module}"), name)
-    if name.endswith("_") and name[:-1] in _IN_PLACE.split():  # `torch.exp_(x)` is `x.exp_()`
+    if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name):  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
     raise AttributeError(explained(name))
 

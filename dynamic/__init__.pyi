@@ -93,94 +93,77 @@ from dynamic.tensor import (
 from graphs.frontends.torch import (
     linalg as linalg,
 )
-from graphs.frontends.torch.arithmetic import (
-    add as add, addcdiv as addcdiv, addcmul as addcmul, allclose as allclose, arctan2 as arctan2, atan2 as atan2,
-    bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
-    bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, clamp as clamp,
-    clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, copysign as copysign, div as div, divide as divide,
-    eq as eq, equal as equal, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, ge as ge,
-    greater as greater, greater_equal as greater_equal, gt as gt, heaviside as heaviside, hypot as hypot,
-    isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf,
-    isposinf as isposinf, le as le, lerp as lerp, less as less, less_equal as less_equal, logaddexp as logaddexp,
-    logaddexp2 as logaddexp2, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-    logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, mul as mul, multiply as multiply,
-    ne as ne, nextafter as nextafter, not_equal as not_equal, pow as pow, remainder as remainder, rsub as rsub,
-    sub as sub, subtract as subtract, true_divide as true_divide, xlogy as xlogy,
-)
 from graphs.frontends.torch.dtypes import (
     bool as bool, double as double, dtype as dtype, float as float, float16 as float16, float32 as float32,
     float64 as float64, half as half, int as int, int16 as int16, int32 as int32, int64 as int64, int8 as int8,
     long as long, short as short, uint8 as uint8,
 )
-from graphs.frontends.torch.joining import (
-    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
-    cartesian_prod as cartesian_prod, cat as cat, column_stack as column_stack, combinations as combinations,
-    concat as concat, concatenate as concatenate, diag as diag, diag_embed as diag_embed, diagflat as diagflat,
-    diagonal as diagonal, dstack as dstack, hstack as hstack, meshgrid as meshgrid, row_stack as row_stack,
-    stack as stack, tril as tril, triu as triu, vstack as vstack,
-)
-from graphs.frontends.torch.numbers import (
-    angle as angle, conj as conj, conj_physical as conj_physical, erfinv as erfinv, float_power as float_power,
-    frexp as frexp, gcd as gcd, i0 as i0, igamma as igamma, igammac as igammac, is_complex as is_complex,
-    is_conj as is_conj, is_neg as is_neg, is_nonzero as is_nonzero, is_same_size as is_same_size,
-    is_signed as is_signed, isreal as isreal, lcm as lcm, ldexp as ldexp, mvlgamma as mvlgamma, real as real,
-    resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
-)
-from graphs.frontends.torch.picking import (
-    argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize,
-    diagonal_scatter as diagonal_scatter, gather as gather, histc as histc, histogram as histogram,
-    index_add as index_add, index_copy as index_copy, index_fill as index_fill, index_put as index_put,
-    index_reduce as index_reduce, index_select as index_select, isin as isin, kthvalue as kthvalue,
-    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, msort as msort,
-    nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
-    searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
-    take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
-    unique_consecutive as unique_consecutive, where as where,
-)
-from graphs.frontends.torch.pointwise import (
-    abs as abs, absolute as absolute, acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh,
-    arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctanh as arctanh, asin as asin, asinh as asinh,
-    atan as atan, atanh as atanh, ceil as ceil, cos as cos, cosh as cosh, deg2rad as deg2rad, digamma as digamma,
-    erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1, fix as fix, floor as floor, frac as frac,
-    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, logit as logit,
-    nan_to_num as nan_to_num, neg as neg, negative as negative, polygamma as polygamma, positive as positive,
-    rad2deg as rad2deg, reciprocal as reciprocal, relu as relu, round as round, rsqrt as rsqrt, sgn as sgn,
-    sigmoid as sigmoid, sign as sign, signbit as signbit, sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt,
-    square as square, tan as tan, tanh as tanh, threshold as threshold, trunc as trunc,
+from graphs.frontends.torch.functions import (
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addbmm as addbmm, addcdiv as addcdiv,
+    addcmul as addcmul, addmm as addmm, addmv as addmv, addr as addr, adjoint as adjoint, all as all,
+    allclose as allclose, amax as amax, amin as amin, aminmax as aminmax, angle as angle, any as any, arccos as arccos,
+    arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2, arctanh as arctanh,
+    argmax as argmax, argmin as argmin, argsort as argsort, argwhere as argwhere, asin as asin, asinh as asinh,
+    atan as atan, atan2 as atan2, atanh as atanh, atleast_1d as atleast_1d, atleast_2d as atleast_2d,
+    atleast_3d as atleast_3d, baddbmm as baddbmm, bincount as bincount, bitwise_and as bitwise_and,
+    bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, block_diag as block_diag, bmm as bmm,
+    broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to,
+    bucketize as bucketize, cartesian_prod as cartesian_prod, cat as cat, cdist as cdist, ceil as ceil,
+    chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
+    cholesky_solve as cholesky_solve, chunk as chunk, clamp as clamp, clamp_max as clamp_max, clamp_min as clamp_min,
+    clip as clip, column_stack as column_stack, combinations as combinations, concat as concat,
+    concatenate as concatenate, conj as conj, conj_physical as conj_physical, copysign as copysign,
+    corrcoef as corrcoef, cos as cos, cosh as cosh, cosine_similarity as cosine_similarity,
+    count_nonzero as count_nonzero, cov as cov, cross as cross, cummax as cummax, cummin as cummin, cumprod as cumprod,
+    cumsum as cumsum, deg2rad as deg2rad, det as det, diag as diag, diag_embed as diag_embed, diagflat as diagflat,
+    diagonal as diagonal, diagonal_scatter as diagonal_scatter, diff as diff, digamma as digamma, dist as dist,
+    div as div, divide as divide, dot as dot, dsplit as dsplit, dstack as dstack, einsum as einsum, eq as eq,
+    equal as equal, erf as erf, erfc as erfc, erfinv as erfinv, exp as exp, exp2 as exp2, expand as expand,
+    expand_as as expand_as, expm1 as expm1, fix as fix, flatten as flatten, flip as flip, fliplr as fliplr,
+    flipud as flipud, float_power as float_power, floor as floor, floor_divide as floor_divide, fmax as fmax,
+    fmin as fmin, fmod as fmod, frac as frac, frexp as frexp, gather as gather, gcd as gcd, ge as ge, ger as ger,
+    gradient as gradient, greater as greater, greater_equal as greater_equal, gt as gt, heaviside as heaviside,
+    histc as histc, histogram as histogram, hsplit as hsplit, hstack as hstack, hypot as hypot, i0 as i0,
+    igamma as igamma, igammac as igammac, index_add as index_add, index_copy as index_copy, index_fill as index_fill,
+    index_put as index_put, index_reduce as index_reduce, index_select as index_select, inner as inner,
+    inverse as inverse, is_complex as is_complex, is_conj as is_conj, is_neg as is_neg, is_nonzero as is_nonzero,
+    is_same_size as is_same_size, is_signed as is_signed, isclose as isclose, isfinite as isfinite, isin as isin,
+    isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, isreal as isreal, kron as kron,
+    kthvalue as kthvalue, lcm as lcm, ldexp as ldexp, le as le, lerp as lerp, less as less, less_equal as less_equal,
+    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, log_softmax as log_softmax,
+    logaddexp as logaddexp, logaddexp2 as logaddexp2, logcumsumexp as logcumsumexp, logdet as logdet,
+    logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
+    logit as logit, logsumexp as logsumexp, lt as lt, lu as lu, lu_solve as lu_solve, lu_unpack as lu_unpack,
+    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, matmul as matmul,
+    matrix_exp as matrix_exp, matrix_power as matrix_power, max as max, maximum as maximum, mean as mean,
+    median as median, meshgrid as meshgrid, min as min, minimum as minimum, mm as mm, mode as mode,
+    moveaxis as moveaxis, movedim as movedim, msort as msort, mul as mul, multiply as multiply, mv as mv,
+    mvlgamma as mvlgamma, nan_to_num as nan_to_num, nanmean as nanmean, nanmedian as nanmedian,
+    nanquantile as nanquantile, nansum as nansum, narrow as narrow, ne as ne, neg as neg, negative as negative,
+    nextafter as nextafter, nonzero as nonzero, norm as norm, not_equal as not_equal, outer as outer,
+    permute as permute, pinverse as pinverse, polygamma as polygamma, positive as positive, pow as pow, prod as prod,
+    put as put, qr as qr, quantile as quantile, rad2deg as rad2deg, ravel as ravel, real as real,
+    reciprocal as reciprocal, relu as relu, remainder as remainder, renorm as renorm, repeat as repeat,
+    repeat_interleave as repeat_interleave, reshape as reshape, reshape_as as reshape_as, resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg, roll as roll, rot90 as rot90, round as round, row_stack as row_stack, rsqrt as rsqrt,
+    rsub as rsub, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
+    searchsorted as searchsorted, select as select, select_scatter as select_scatter, sgn as sgn, sigmoid as sigmoid,
+    sign as sign, signbit as signbit, sin as sin, sinc as sinc, sinh as sinh, slice_scatter as slice_scatter,
+    slogdet as slogdet, softmax as softmax, sort as sort, split as split, split_with_sizes as split_with_sizes,
+    sqrt as sqrt, square as square, squeeze as squeeze, stack as stack, std as std, std_mean as std_mean, sub as sub,
+    subtract as subtract, sum as sum, sum_to_size as sum_to_size, svd as svd, swapaxes as swapaxes,
+    swapdims as swapdims, t as t, take as take, take_along_dim as take_along_dim, tan as tan, tanh as tanh,
+    tensor_split as tensor_split, tensordot as tensordot, threshold as threshold, tile as tile, topk as topk,
+    trace as trace, transpose as transpose, trapezoid as trapezoid, trapz as trapz,
+    triangular_solve as triangular_solve, tril as tril, triu as triu, true_divide as true_divide, trunc as trunc,
+    unbind as unbind, unflatten as unflatten, unfold as unfold, unique as unique,
+    unique_consecutive as unique_consecutive, unsqueeze as unsqueeze, vander as vander, var as var,
+    var_mean as var_mean, vdot as vdot, view as view, view_as as view_as, vsplit as vsplit, vstack as vstack,
+    where as where, xlogy as xlogy,
 )
 from graphs.frontends.torch.printing import (
     set_printoptions as set_printoptions,
-)
-from graphs.frontends.torch.products import (
-    addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, bmm as bmm, cdist as cdist,
-    chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
-    cholesky_solve as cholesky_solve, corrcoef as corrcoef, cosine_similarity as cosine_similarity, cov as cov,
-    cross as cross, det as det, dot as dot, einsum as einsum, ger as ger, gradient as gradient, inner as inner,
-    inverse as inverse, kron as kron, logdet as logdet, lu as lu, lu_solve as lu_solve, lu_unpack as lu_unpack,
-    matmul as matmul, matrix_exp as matrix_exp, matrix_power as matrix_power, mm as mm, mv as mv, outer as outer,
-    pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd, tensordot as tensordot,
-    trace as trace, trapezoid as trapezoid, trapz as trapz, triangular_solve as triangular_solve, vander as vander,
-    vdot as vdot,
-)
-from graphs.frontends.torch.quantiles import (
-    mode as mode, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
-)
-from graphs.frontends.torch.reductions import (
-    all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
-    count_nonzero as count_nonzero, cummax as cummax, cummin as cummin, cumprod as cumprod, cumsum as cumsum,
-    dist as dist, log_softmax as log_softmax, logcumsumexp as logcumsumexp, logsumexp as logsumexp, max as max,
-    mean as mean, median as median, min as min, nanmean as nanmean, nansum as nansum, norm as norm, prod as prod,
-    softmax as softmax, std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
-)
-from graphs.frontends.torch.shapes import (
-    adjoint as adjoint, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors,
-    broadcast_to as broadcast_to, chunk as chunk, diff as diff, dsplit as dsplit, expand as expand,
-    expand_as as expand_as, flatten as flatten, flip as flip, fliplr as fliplr, flipud as flipud, hsplit as hsplit,
-    moveaxis as moveaxis, movedim as movedim, narrow as narrow, permute as permute, ravel as ravel, repeat as repeat,
-    repeat_interleave as repeat_interleave, reshape as reshape, reshape_as as reshape_as, roll as roll, rot90 as rot90,
-    select as select, split as split, split_with_sizes as split_with_sizes, squeeze as squeeze, swapaxes as swapaxes,
-    swapdims as swapdims, t as t, tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind,
-    unflatten as unflatten, unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
 )
 from graphs.frontends.torch.words import (
     device as device,
@@ -272,66 +255,153 @@ Entry = Node
 Size: type[tuple[_Any, ...]]
 __version__: str
 abs_ = Tensor.abs_
+absolute_ = Tensor.absolute_
 acos_ = Tensor.acos_
 acosh_ = Tensor.acosh_
+add_ = Tensor.add_
+addbmm_ = Tensor.addbmm_
+addcdiv_ = Tensor.addcdiv_
+addcmul_ = Tensor.addcmul_
+addmm_ = Tensor.addmm_
 addmv_ = Tensor.addmv_
+addr_ = Tensor.addr_
 arccos_ = Tensor.arccos_
 arccosh_ = Tensor.arccosh_
 arcsin_ = Tensor.arcsin_
 arcsinh_ = Tensor.arcsinh_
+arctan2_ = Tensor.arctan2_
 arctan_ = Tensor.arctan_
 arctanh_ = Tensor.arctanh_
 asin_ = Tensor.asin_
 asinh_ = Tensor.asinh_
+atan2_ = Tensor.atan2_
 atan_ = Tensor.atan_
 atanh_ = Tensor.atanh_
+baddbmm_ = Tensor.baddbmm_
+bernoulli_ = Tensor.bernoulli_
+bitwise_and_ = Tensor.bitwise_and_
+bitwise_left_shift_ = Tensor.bitwise_left_shift_
+bitwise_not_ = Tensor.bitwise_not_
+bitwise_or_ = Tensor.bitwise_or_
+bitwise_right_shift_ = Tensor.bitwise_right_shift_
+bitwise_xor_ = Tensor.bitwise_xor_
 ceil_ = Tensor.ceil_
 clamp_ = Tensor.clamp_
 clamp_max_ = Tensor.clamp_max_
 clamp_min_ = Tensor.clamp_min_
 clip_ = Tensor.clip_
 conj_physical_ = Tensor.conj_physical_
+copy_ = Tensor.copy_
+copysign_ = Tensor.copysign_
 cos_ = Tensor.cos_
 cosh_ = Tensor.cosh_
+cumprod_ = Tensor.cumprod_
+cumsum_ = Tensor.cumsum_
 deg2rad_ = Tensor.deg2rad_
 detach_ = Tensor.detach_
+digamma_ = Tensor.digamma_
+div_ = Tensor.div_
+divide_ = Tensor.divide_
+eq_ = Tensor.eq_
 erf_ = Tensor.erf_
 erfc_ = Tensor.erfc_
-exp_ = Tensor.exp_
+erfinv_ = Tensor.erfinv_
 exp2_ = Tensor.exp2_
+exp_ = Tensor.exp_
 expm1_ = Tensor.expm1_
+exponential_ = Tensor.exponential_
 fill_ = Tensor.fill_
+fill_diagonal_ = Tensor.fill_diagonal_
 fix_ = Tensor.fix_
+float_power_ = Tensor.float_power_
 floor_ = Tensor.floor_
+floor_divide_ = Tensor.floor_divide_
+fmod_ = Tensor.fmod_
 frac_ = Tensor.frac_
 gcd_ = Tensor.gcd_
+ge_ = Tensor.ge_
+greater_ = Tensor.greater_
+greater_equal_ = Tensor.greater_equal_
+gt_ = Tensor.gt_
+heaviside_ = Tensor.heaviside_
+hypot_ = Tensor.hypot_
 i0_ = Tensor.i0_
+igamma_ = Tensor.igamma_
+igammac_ = Tensor.igammac_
+index_add_ = Tensor.index_add_
+index_copy_ = Tensor.index_copy_
+index_fill_ = Tensor.index_fill_
 index_put_ = Tensor.index_put_
+index_reduce_ = Tensor.index_reduce_
 lcm_ = Tensor.lcm_
 ldexp_ = Tensor.ldexp_
-log_ = Tensor.log_
+le_ = Tensor.le_
+lerp_ = Tensor.lerp_
+less_ = Tensor.less_
+less_equal_ = Tensor.less_equal_
+lgamma_ = Tensor.lgamma_
 log10_ = Tensor.log10_
 log1p_ = Tensor.log1p_
 log2_ = Tensor.log2_
+log_ = Tensor.log_
+logical_and_ = Tensor.logical_and_
+logical_not_ = Tensor.logical_not_
+logical_or_ = Tensor.logical_or_
+logical_xor_ = Tensor.logical_xor_
 logit_ = Tensor.logit_
+lt_ = Tensor.lt_
+masked_fill_ = Tensor.masked_fill_
+masked_scatter_ = Tensor.masked_scatter_
+mul_ = Tensor.mul_
+multiply_ = Tensor.multiply_
+mvlgamma_ = Tensor.mvlgamma_
 nan_to_num_ = Tensor.nan_to_num_
+ne_ = Tensor.ne_
 neg_ = Tensor.neg_
 negative_ = Tensor.negative_
+nextafter_ = Tensor.nextafter_
+normal_ = Tensor.normal_
+not_equal_ = Tensor.not_equal_
+polygamma_ = Tensor.polygamma_
+pow_ = Tensor.pow_
+put_ = Tensor.put_
 rad2deg_ = Tensor.rad2deg_
+random_ = Tensor.random_
 reciprocal_ = Tensor.reciprocal_
 relu_ = Tensor.relu_
+remainder_ = Tensor.remainder_
+renorm_ = Tensor.renorm_
+requires_grad_ = Tensor.requires_grad_
 round_ = Tensor.round_
 rsqrt_ = Tensor.rsqrt_
+scatter_ = Tensor.scatter_
+scatter_add_ = Tensor.scatter_add_
+scatter_reduce_ = Tensor.scatter_reduce_
+sgn_ = Tensor.sgn_
 sigmoid_ = Tensor.sigmoid_
+sign_ = Tensor.sign_
 sin_ = Tensor.sin_
 sinc_ = Tensor.sinc_
 sinh_ = Tensor.sinh_
 sqrt_ = Tensor.sqrt_
 square_ = Tensor.square_
+squeeze_ = Tensor.squeeze_
+sub_ = Tensor.sub_
+subtract_ = Tensor.subtract_
+swapaxes_ = Tensor.swapaxes_
+swapdims_ = Tensor.swapdims_
+t_ = Tensor.t_
 tan_ = Tensor.tan_
 tanh_ = Tensor.tanh_
 threshold_ = Tensor.threshold_
+transpose_ = Tensor.transpose_
+tril_ = Tensor.tril_
+triu_ = Tensor.triu_
+true_divide_ = Tensor.true_divide_
 trunc_ = Tensor.trunc_
+uniform_ = Tensor.uniform_
+unsqueeze_ = Tensor.unsqueeze_
+where_ = Tensor.where_
 xlogy_ = Tensor.xlogy_
 zero_ = Tensor.zero_
 
@@ -348,49 +418,48 @@ __all__ = [
     'scalar_tensor', 'set_default_device', 'set_default_dtype', 'tensor', 'tril_indices', 'triu_indices', 'zeros',
     'zeros_like', 'Generator', 'bernoulli', 'default_generator', 'get_rng_state', 'initial_seed', 'manual_seed',
     'multinomial', 'normal', 'poisson', 'rand', 'rand_like', 'randint', 'randint_like', 'randn', 'randn_like',
-    'randperm', 'seed', 'set_rng_state', 'add', 'addcdiv', 'addcmul', 'allclose', 'arctan2', 'atan2', 'bitwise_and',
-    'bitwise_left_shift', 'bitwise_not', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'clamp', 'clamp_max',
-    'clamp_min', 'clip', 'copysign', 'div', 'divide', 'eq', 'equal', 'floor_divide', 'fmax', 'fmin', 'fmod', 'ge',
-    'greater', 'greater_equal', 'gt', 'heaviside', 'hypot', 'isclose', 'isfinite', 'isinf', 'isnan', 'isneginf',
-    'isposinf', 'le', 'lerp', 'less', 'less_equal', 'logaddexp', 'logaddexp2', 'logical_and', 'logical_not',
-    'logical_or', 'logical_xor', 'lt', 'maximum', 'minimum', 'mul', 'multiply', 'ne', 'nextafter', 'not_equal', 'pow',
-    'remainder', 'rsub', 'sub', 'subtract', 'true_divide', 'xlogy', 'atleast_1d', 'atleast_2d', 'atleast_3d',
-    'block_diag', 'cartesian_prod', 'cat', 'column_stack', 'combinations', 'concat', 'concatenate', 'diag',
-    'diag_embed', 'diagflat', 'diagonal', 'dstack', 'hstack', 'meshgrid', 'row_stack', 'stack', 'tril', 'triu',
-    'vstack', 'angle', 'conj', 'conj_physical', 'erfinv', 'float_power', 'frexp', 'gcd', 'i0', 'igamma', 'igammac',
-    'is_complex', 'is_conj', 'is_neg', 'is_nonzero', 'is_same_size', 'is_signed', 'isreal', 'lcm', 'ldexp', 'mvlgamma',
-    'real', 'resolve_conj', 'resolve_neg', 'sum_to_size', 'argsort', 'argwhere', 'bincount', 'bucketize',
-    'diagonal_scatter', 'gather', 'histc', 'histogram', 'index_add', 'index_copy', 'index_fill', 'index_put',
-    'index_reduce', 'index_select', 'isin', 'kthvalue', 'masked_fill', 'masked_scatter', 'masked_select', 'msort',
-    'nonzero', 'put', 'scatter', 'scatter_add', 'scatter_reduce', 'searchsorted', 'select_scatter', 'slice_scatter',
-    'sort', 'take', 'take_along_dim', 'topk', 'unique', 'unique_consecutive', 'where', 'abs', 'absolute', 'acos',
-    'acosh', 'arccos', 'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctanh', 'asin', 'asinh', 'atan', 'atanh', 'ceil',
-    'cos', 'cosh', 'deg2rad', 'digamma', 'erf', 'erfc', 'exp', 'exp2', 'expm1', 'fix', 'floor', 'frac', 'lgamma', 'log',
-    'log1p', 'log2', 'log10', 'logit', 'nan_to_num', 'neg', 'negative', 'polygamma', 'positive', 'rad2deg',
-    'reciprocal', 'relu', 'round', 'rsqrt', 'sgn', 'sigmoid', 'sign', 'signbit', 'sin', 'sinc', 'sinh', 'sqrt',
-    'square', 'tan', 'tanh', 'threshold', 'trunc', 'addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'bmm', 'cdist',
-    'chain_matmul', 'cholesky', 'cholesky_inverse', 'cholesky_solve', 'corrcoef', 'cosine_similarity', 'cov', 'cross',
-    'det', 'dot', 'einsum', 'ger', 'gradient', 'inner', 'inverse', 'kron', 'logdet', 'lu', 'lu_solve', 'lu_unpack',
-    'matmul', 'matrix_exp', 'matrix_power', 'mm', 'mv', 'outer', 'pinverse', 'qr', 'renorm', 'slogdet', 'svd',
-    'tensordot', 'trace', 'trapezoid', 'trapz', 'triangular_solve', 'vander', 'vdot', 'mode', 'nanmedian',
-    'nanquantile', 'quantile', 'all', 'amax', 'amin', 'aminmax', 'any', 'argmax', 'argmin', 'count_nonzero', 'cummax',
-    'cummin', 'cumprod', 'cumsum', 'dist', 'log_softmax', 'logcumsumexp', 'logsumexp', 'max', 'mean', 'median', 'min',
-    'nanmean', 'nansum', 'norm', 'prod', 'softmax', 'std', 'std_mean', 'sum', 'var', 'var_mean', 'adjoint',
-    'broadcast_shapes', 'broadcast_tensors', 'broadcast_to', 'chunk', 'diff', 'dsplit', 'expand', 'expand_as',
-    'flatten', 'flip', 'fliplr', 'flipud', 'hsplit', 'moveaxis', 'movedim', 'narrow', 'permute', 'ravel', 'repeat',
-    'repeat_interleave', 'reshape', 'reshape_as', 'roll', 'rot90', 'select', 'split', 'split_with_sizes', 'squeeze',
-    'swapaxes', 'swapdims', 't', 'tensor_split', 'tile', 'transpose', 'unbind', 'unflatten', 'unfold', 'unsqueeze',
-    'view', 'view_as', 'vsplit', '__array_api_version__', '__array_namespace_info__', 'add_along_axis', 'append',
-    'astype', 'attention', 'avg_pool2d', 'avg_pool3d', 'batch_statistics', 'betainc', 'binary_cross_entropy',
-    'bitwise_invert', 'breakpoint', 'broadcast_arrays', 'cond', 'convolution', 'convolution_input',
-    'convolution_weight', 'cross_entropy', 'cumulative_argmax', 'cumulative_argmin', 'cumulative_prod',
-    'cumulative_sum', 'e', 'elu', 'erfcinv', 'erfcx', 'expand_dims', 'extreme_along_axis', 'finfo', 'flat_index',
-    'fold_in', 'fori_loop', 'from_dlpack', 'gammainc', 'gammaincc', 'gammaln', 'gelu', 'getitem', 'huber_loss', 'i0e',
-    'i1', 'i1e', 'identity', 'iinfo', 'index', 'inf', 'interpolate', 'isdtype', 'l1_loss', 'leaky_relu', 'linear',
-    'linear_recurrence', 'log_softmax_gradient', 'matrix_transpose', 'mse_loss', 'nan', 'newaxis', 'nll_loss',
-    'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem', 'silu', 'smooth_l1_loss',
-    'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch', 'take_along_axis', 'uint16',
-    'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse', 'unique_values', 'unstack',
-    'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick', 'window_place',
-    'window_spread', 'window_sum', 'zeta',
+    'randperm', 'seed', 'set_rng_state', 'digamma', 'polygamma', 'positive', 'sinc', 'sign', 'sgn', 'square', 'rsqrt',
+    'exp2', 'frac', 'deg2rad', 'rad2deg', 'logit', 'threshold', 'round', 'nan_to_num', 'mul', 'multiply', 'true_divide',
+    'neg', 'negative', 'abs', 'absolute', 'signbit', 'copysign', 'reciprocal', 'exp', 'expm1', 'log', 'log1p', 'log2',
+    'log10', 'sqrt', 'hypot', 'logaddexp', 'sin', 'cos', 'tan', 'asin', 'arcsin', 'acos', 'arccos', 'atan', 'arctan',
+    'sinh', 'cosh', 'tanh', 'asinh', 'arcsinh', 'acosh', 'arccosh', 'atanh', 'arctanh', 'maximum', 'minimum', 'fmax',
+    'fmin', 'floor', 'ceil', 'trunc', 'fix', 'relu', 'sigmoid', 'eq', 'ne', 'not_equal', 'lt', 'less', 'le',
+    'less_equal', 'gt', 'greater', 'ge', 'greater_equal', 'bitwise_and', 'bitwise_or', 'bitwise_xor',
+    'bitwise_left_shift', 'bitwise_right_shift', 'gcd', 'lcm', 'bitwise_not', 'logical_and', 'logical_or',
+    'logical_xor', 'logical_not', 'isnan', 'isinf', 'isfinite', 'lgamma', 'igamma', 'igammac', 'i0', 'erf', 'erfc',
+    'erfinv', 'atan2', 'arctan2', 'add', 'sub', 'subtract', 'rsub', 'div', 'divide', 'floor_divide', 'remainder',
+    'fmod', 'pow', 'logaddexp2', 'xlogy', 'heaviside', 'clamp', 'clip', 'clamp_min', 'clamp_max', 'lerp', 'addcmul',
+    'addcdiv', 'nextafter', 'isposinf', 'isneginf', 'isclose', 'allclose', 'equal', 'transpose', 'swapaxes', 'swapdims',
+    't', 'adjoint', 'permute', 'moveaxis', 'movedim', 'reshape', 'view', 'view_as', 'reshape_as', 'flatten', 'ravel',
+    'unflatten', 'squeeze', 'unsqueeze', 'expand', 'expand_as', 'broadcast_to', 'broadcast_tensors', 'broadcast_shapes',
+    'repeat', 'tile', 'repeat_interleave', 'narrow', 'select', 'split', 'split_with_sizes', 'chunk', 'tensor_split',
+    'hsplit', 'vsplit', 'dsplit', 'unbind', 'unfold', 'flip', 'fliplr', 'flipud', 'roll', 'rot90', 'diff', 'diag',
+    'diagflat', 'diagonal', 'diag_embed', 'tril', 'triu', 'block_diag', 'cat', 'concat', 'concatenate', 'stack',
+    'hstack', 'vstack', 'row_stack', 'dstack', 'column_stack', 'atleast_1d', 'atleast_2d', 'atleast_3d', 'meshgrid',
+    'cartesian_prod', 'combinations', 'sum', 'nansum', 'mean', 'nanmean', 'prod', 'all', 'any', 'count_nonzero',
+    'argmax', 'argmin', 'max', 'min', 'amax', 'amin', 'aminmax', 'median', 'cummax', 'cummin', 'cumsum', 'cumprod',
+    'logcumsumexp', 'logsumexp', 'softmax', 'log_softmax', 'var', 'std', 'var_mean', 'std_mean', 'norm', 'dist',
+    'float_power', 'ldexp', 'frexp', 'mvlgamma', 'sum_to_size', 'real', 'conj', 'conj_physical', 'resolve_conj',
+    'resolve_neg', 'isreal', 'angle', 'is_complex', 'is_conj', 'is_neg', 'is_nonzero', 'is_signed', 'is_same_size',
+    'gather', 'take_along_dim', 'scatter', 'scatter_add', 'scatter_reduce', 'index_select', 'index_add', 'index_copy',
+    'index_fill', 'masked_fill', 'masked_select', 'masked_scatter', 'where', 'take', 'nonzero', 'argwhere', 'argsort',
+    'sort', 'msort', 'topk', 'kthvalue', 'searchsorted', 'bucketize', 'unique', 'unique_consecutive', 'bincount',
+    'histc', 'histogram', 'isin', 'select_scatter', 'slice_scatter', 'diagonal_scatter', 'index_reduce', 'index_put',
+    'put', 'triangular_solve', 'cholesky_solve', 'cholesky_inverse', 'lu_unpack', 'matmul', 'mm', 'bmm', 'mv', 'dot',
+    'vdot', 'outer', 'ger', 'inner', 'kron', 'addmm', 'addmv', 'addr', 'baddbmm', 'addbmm', 'chain_matmul', 'einsum',
+    'tensordot', 'cross', 'trace', 'cdist', 'cosine_similarity', 'cov', 'corrcoef', 'trapezoid', 'trapz', 'gradient',
+    'vander', 'renorm', 'det', 'inverse', 'slogdet', 'matrix_power', 'matrix_exp', 'pinverse', 'lu', 'lu_solve',
+    'logdet', 'cholesky', 'qr', 'svd', 'quantile', 'nanquantile', 'nanmedian', 'mode', '__array_api_version__',
+    '__array_namespace_info__', 'add_along_axis', 'append', 'astype', 'attention', 'avg_pool2d', 'avg_pool3d',
+    'batch_statistics', 'betainc', 'binary_cross_entropy', 'bitwise_invert', 'breakpoint', 'broadcast_arrays', 'cond',
+    'convolution', 'convolution_input', 'convolution_weight', 'cross_entropy', 'cumulative_argmax', 'cumulative_argmin',
+    'cumulative_prod', 'cumulative_sum', 'e', 'elu', 'erfcinv', 'erfcx', 'expand_dims', 'extreme_along_axis', 'finfo',
+    'flat_index', 'fold_in', 'fori_loop', 'from_dlpack', 'gammainc', 'gammaincc', 'gammaln', 'gelu', 'getitem',
+    'huber_loss', 'i0e', 'i1', 'i1e', 'identity', 'iinfo', 'index', 'inf', 'interpolate', 'isdtype', 'l1_loss',
+    'leaky_relu', 'linear', 'linear_recurrence', 'log_softmax_gradient', 'matrix_transpose', 'mse_loss', 'nan',
+    'newaxis', 'nll_loss', 'one_hot', 'pad', 'permute_dims', 'pi', 'place', 'print', 'random_key', 'scan', 'setitem',
+    'silu', 'smooth_l1_loss', 'softmax_gradient', 'softplus', 'split_key', 'stdtr', 'stop_gradient', 'switch',
+    'take_along_axis', 'uint16', 'uint32', 'uint64', 'uniform', 'unique_all', 'unique_counts', 'unique_inverse',
+    'unique_values', 'unstack', 'vecdot', 'vector_norm', 'while_loop', 'window_argmax', 'window_max', 'window_pick',
+    'window_place', 'window_spread', 'window_sum', 'zeta',
 ]

@@ -19,8 +19,8 @@ from graphs import ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
-from graphs.frontends.torch.guard import guard, guarded
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import method
 from graphs.frontends.torch.promotion import number
 from graphs.frontends.torch.words import as_dtype, sizes
 from graphs.ops.shapes import as_count, dtype_of, new_shape
@@ -254,31 +254,37 @@ def full_like(input: Any, fill_value: Any, dtype: Kind = None, **options: Any) -
     return full(input.shape, fill_value, dtype=dtype or input.dtype, **_without_format(options))
 
 
+@method()
 def new_tensor(self: Tensor, data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A leaf of data, with the dtype of this tensor."""
     return tensor(data, dtype or self.dtype, requires_grad, device)
 
 
+@method()
 def new_zeros(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """Zeros of a shape, with the dtype of this tensor."""
     return zeros(*size, dtype=dtype or self.dtype, **options)
 
 
+@method()
 def new_ones(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """Ones of a shape, with the dtype of this tensor."""
     return ones(*size, dtype=dtype or self.dtype, **options)
 
 
+@method()
 def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """One value everywhere, with the dtype of this tensor."""
     return full(size, fill_value, dtype or self.dtype, **options)
 
 
+@method()
 def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
     """A tensor to be filled, with the dtype of this one: of zeros."""
     return new_zeros(self, *size, dtype=dtype, **options)
 
 
+@method()
 def new(self: Tensor, *data: Any) -> Tensor:
     """PyTorch's older name: of sizes that are ints a tensor to be filled, of a list or array a leaf, in this dtype.
 
@@ -299,14 +305,6 @@ def new(self: Tensor, *data: Any) -> Tensor:
         )
     view: Tensor = data[0].view(data[0].shape)
     return view
-
-
-TorchNames.new, TorchNames.new_tensor, TorchNames.new_full = guarded(new), guarded(new_tensor), guarded(new_full)
-TorchNames.new_ones, TorchNames.new_zeros, TorchNames.new_empty = (
-    guarded(new_ones),
-    guarded(new_zeros),
-    guarded(new_empty),
-)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:

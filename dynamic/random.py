@@ -16,8 +16,8 @@ from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
 from graphs import captured, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
-from graphs.frontends.torch.guard import guard, guarded
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import method
 from graphs.frontends.torch.words import as_dtype, cast
 from graphs.ops.shapes import as_count, new_shape
 
@@ -212,6 +212,7 @@ def normal(
     return _drawn_by(numbers, *tensors)
 
 
+@method()
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, or with `p`, and 0 otherwise."""
     shares = input if p is None else p
@@ -268,6 +269,7 @@ def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     return _drawn_by(drawn(lambda chance: chance.poisson(rates), generator, input.dtype), input)
 
 
+@method()
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -303,6 +305,7 @@ def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) ->
         raise GraphError(located(f"multinomial draws {count} of fewer weights above 0; use replacement=True"))
 
 
+@method()
 def uniform_(
     self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **words: Any
 ) -> Tensor:
@@ -313,6 +316,7 @@ def uniform_(
     return _filled(self, lambda chance: low + (to - low) * chance.random(self.shape), generator)
 
 
+@method()
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers, in place."""
     if not std >= 0:
@@ -320,6 +324,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
     return _filled(self, lambda chance: mean + std * chance.standard_normal(self.shape), generator)
 
 
+@method()
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with a probability and 0 otherwise, in place."""
     if not _are_shares(p):
@@ -327,6 +332,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return _put(self, happened_by(self.shape, p, generator))
 
 
+@method()
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponential numbers of a rate, in place."""
     if not lambd > 0:
@@ -334,6 +340,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
     return _filled(self, lambda chance: chance.standard_exponential(self.shape) / lambd, generator)
 
 
+@method()
 def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
     """Fill with integers from one number, 0 by default, up to but without another, in place."""
     low, high = (0, from_) if to is None else (from_, to)
@@ -360,10 +367,3 @@ def _put(x: Tensor, values: Any) -> Tensor:
 
 
 guard(globals(), __all__)
-TorchNames.uniform_, TorchNames.normal_, TorchNames.bernoulli_ = (
-    guarded(uniform_),
-    guarded(normal_),
-    guarded(bernoulli_),
-)
-TorchNames.exponential_, TorchNames.random_ = guarded(exponential_), guarded(random_)
-TorchNames.bernoulli, TorchNames.multinomial = guarded(bernoulli), guarded(multinomial)

@@ -15,7 +15,6 @@ from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import ops, promotion, surface
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
 from graphs.frontends.torch import functions, printing, words
-from graphs.frontends.torch.changing import Changing
 from graphs.frontends.torch.dtypes import by_number
 from graphs.frontends.torch.methods import Count, TorchNames
 from graphs.frontends.torch.picking import mask_of
@@ -26,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 @final
-class Tensor(TorchNames, Changing, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
+class Tensor(TorchNames, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """An array with a history; make one with `dynamic.tensor`.
 
     A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`

@@ -166,6 +166,22 @@ def _for_each_element(flops: int) -> Cost:
     return lambda *_, out, **__: out.size * flops
 
 
+class Torch(NamedTuple):
+    """PyTorch's function that an op of one or two operands is: also a method of a tensor.
+
+    takes     what becomes of operands first: "any" nothing; "floats" where they are none; "truths" whether they are 0;
+              "numbers" refuses bools, "ints" floats too; two come to one dtype as "promoted", "compared" or "bits" say
+    name      where it is not the op's
+    alias     other names, with a space between them
+    in_place  whether a tensor can take the result: `x.exp_()`
+    """
+
+    takes: str
+    name: str = ""
+    alias: str = ""
+    in_place: bool = False
+
+
 Vjp = Callable[..., Any] | Rule | None  # a gradient rule as it is written, or made; None where there is no gradient
 
 
@@ -219,6 +235,7 @@ class Op:
     overwrites  the inputs, by number, that `out` may be: the kernel reads an element of these before it writes the same
               element of the result. Those of a ufunc are all
     listed    it is found by its name; what an engine has for itself is not
+    torch     PyTorch's function that it is; NumPy's is read off the kernel
     """
 
     def __init__(
@@ -248,6 +265,7 @@ class Op:
         exact: bool = False,
         overwrites: Sequence[int] = (),
         listed: bool = True,
+        torch: Torch | None = None,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name
@@ -276,6 +294,7 @@ class Op:
         if isinstance(kernel, ufunc) and kernel.signature is None:  # matmul is one with a signature
             overwrites = range(kernel.nin)
         self.overwrites = tuple(overwrites)
+        self.torch = torch
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__

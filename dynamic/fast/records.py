@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,27 +12,26 @@ from dynamic.fast import loops
 from dynamic.fast.pullbacks import Compiled, pullback
 from dynamic.options import attributes, has_options, may_remember
 from dynamic.tensor import Tensor
-from graphs.frontends.torch import arithmetic, pointwise, products
-from graphs.frontends.torch import functions as torch_functions
+from graphs.frontends.torch import names, pointwise
 from graphs.op import SHAPES, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 
-OPERATORS: dict[Op, Any] = {
-    elementwise.abs: (pointwise.abs, "__abs__"),
-    elementwise.add: (arithmetic.add, "__add__", "__radd__"),
-    elementwise.divide: (arithmetic.true_divide, "__truediv__", "__rtruediv__"),
-    elementwise.equal: (arithmetic.eq, "__eq__"),
-    elementwise.greater: (arithmetic.gt, "__gt__"),
-    elementwise.greater_equal: (arithmetic.ge, "__ge__"),
-    elementwise.less: (arithmetic.lt, "__lt__"),
-    elementwise.less_equal: (arithmetic.le, "__le__"),
-    matmul: (products.matmul, "__matmul__", "__rmatmul__"),
-    elementwise.multiply: (arithmetic.mul, "__mul__", "__rmul__"),
-    elementwise.negative: (pointwise.neg, "__neg__"),
-    elementwise.not_equal: (arithmetic.ne, "__ne__"),
-    elementwise.subtract: (arithmetic.sub, "__sub__", "__rsub__"),
+OPERATORS: dict[Op, tuple[str, ...]] = {
+    elementwise.abs: ("__abs__",),
+    elementwise.add: ("__add__", "__radd__"),
+    elementwise.divide: ("__truediv__", "__rtruediv__"),
+    elementwise.equal: ("__eq__",),
+    elementwise.greater: ("__gt__",),
+    elementwise.greater_equal: ("__ge__",),
+    elementwise.less: ("__lt__",),
+    elementwise.less_equal: ("__le__",),
+    matmul: ("__matmul__", "__rmatmul__"),
+    elementwise.multiply: ("__mul__", "__rmul__"),
+    elementwise.negative: ("__neg__",),
+    elementwise.not_equal: ("__ne__",),
+    elementwise.subtract: ("__sub__", "__rsub__"),
 }
 """The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are
 not; the second name is that of the same with the operands the other way round."""
@@ -42,7 +40,8 @@ not; the second name is that of the same with the operands the other way round."
 def operators() -> dict[str, Any]:
     """The methods of a tensor that the compiled tape replaces."""
     methods: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
-    for op, (general, plain, *reflected) in OPERATORS.items():
+    for op, (plain, *reflected) in OPERATORS.items():
+        general = getattr(Tensor, plain)
         methods[plain] = record(op, general=general, alike=True)
         methods |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
     return methods
@@ -50,15 +49,7 @@ def operators() -> dict[str, Any]:
 
 def functions() -> dict[str, Any]:
     """PyTorch's functions that are an op of floats of one dtype: the compiled tape takes these, and they all else."""
-    names: dict[Any, list[str]] = {}
-    for name in torch_functions.__all__:
-        names.setdefault(inspect.unwrap(getattr(torch_functions, name)), []).append(name)
-    records: dict[str, Any] = {}
-    for general, op in pointwise.same:
-        if isinstance(op, Op) and op.prepare is None and op.arity in (1, 2):
-            for name in names.get(general, ()):
-                records[name] = record(op, general=getattr(torch_functions, name), alike=True)
-    return records
+    return {name: record(op, general=names.functions[name], alike=True) for name, op in pointwise.OPS.items()}
 
 
 def install(op: Op) -> None:

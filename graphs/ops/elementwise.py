@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs import promotion
-from graphs.op import Array, Op, Prepared
+from graphs.op import Array, Op, Prepared, Torch
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
 from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
@@ -22,6 +22,11 @@ __all__ = [
     "nextafter", "not_equal", "positive", "pow", "reciprocal", "relu", "remainder", "round", "sigmoid", "sign",
     "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
+
+
+FLOATS, NUMBERS = Torch("floats", in_place=True), Torch("numbers", in_place=True)
+PROMOTED, BITS = Torch("promoted", in_place=True), Torch("bits", in_place=True)
+INTS, TRUTHS = Torch("ints", in_place=True), Torch("truths", in_place=True)
 
 
 # Arithmetic -------------------------------------------------------------------------------------------------
@@ -46,6 +51,7 @@ multiply: Op = elementwise(
     doc="x * y.",
     exact=True,
     fails="of floats",
+    torch=Torch("promoted", "mul", alias="multiply", in_place=True),
 )
 divide: Op = elementwise(
     "divide",
@@ -55,6 +61,7 @@ divide: Op = elementwise(
     infix=" / ",
     doc="x / y, true division.",
     exact=True,
+    torch=Torch("floats", "true_divide", in_place=True),
 )
 pow: Op = elementwise(
     "pow",
@@ -84,18 +91,23 @@ remainder: Op = elementwise(
     doc="x - y * floor(x / y), with the sign of y.",
 )
 positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
-negative: Op = elementwise("negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats")
+negative: Op = elementwise(
+    "negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats",
+    torch=Torch("numbers", "neg", alias="negative", in_place=True),
+)  # fmt: skip
 abs: Op = elementwise(
-    "abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.", exact=True
-)
+    "abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.", exact=True,
+    torch=Torch("numbers", alias="absolute", in_place=True),
+)  # fmt: skip
 sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.", exact=True)
-signbit: Op = elementwise("signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.")
+signbit: Op = elementwise("signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.", torch=Torch("any"))
 copysign: Op = elementwise(
     "copysign",
     np.copysign,
     lambda g, x, out: multiply(g, multiply(sign(x), sign(out))),
     lambda g: multiply(g, 0),
     doc="The magnitude of x with the sign of y; gradient 0 where x is 0.",
+    torch=FLOATS,
 )
 nextafter: Op = elementwise("nextafter", np.nextafter, doc="The next representable value after x towards y.")
 square: Op = elementwise("square", np.square, lambda g, x: multiply(g, multiply(x, 2)), doc="x * x.", exact=True)
@@ -105,23 +117,29 @@ reciprocal: Op = elementwise(
     lambda g, out: negative(multiply(g, square(out))),
     doc="1 / x.",
     exact=True,
+    torch=FLOATS,
 )
 
 # Exponentials and roots -------------------------------------------------------------------------------------
 
-exp: Op = elementwise("exp", np.exp, lambda g, out: multiply(g, out), flops=10, doc="e ** x.")
-expm1: Op = elementwise("expm1", np.expm1, lambda g, out: multiply(g, add(out, 1)), flops=10, doc="exp(x) - 1.")
-log: Op = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.")
-log1p: Op = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).")
+exp: Op = elementwise("exp", np.exp, lambda g, out: multiply(g, out), flops=10, doc="e ** x.", torch=FLOATS)
+expm1: Op = elementwise(
+    "expm1", np.expm1, lambda g, out: multiply(g, add(out, 1)), flops=10, doc="exp(x) - 1.", torch=FLOATS
+)
+log: Op = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.", torch=FLOATS)
+log1p: Op = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).", torch=FLOATS)
 log2: Op = elementwise(
-    "log2", np.log2, lambda g, x: divide(g, multiply(x, np.log(2.0).item())), flops=10, doc="The base 2 logarithm."
-)
+    "log2", np.log2, lambda g, x: divide(g, multiply(x, np.log(2.0).item())), flops=10, doc="The base 2 logarithm.",
+    torch=FLOATS,
+)  # fmt: skip
 log10: Op = elementwise(
-    "log10", np.log10, lambda g, x: divide(g, multiply(x, np.log(10.0).item())), flops=10, doc="The base 10 logarithm."
-)
+    "log10", np.log10, lambda g, x: divide(g, multiply(x, np.log(10.0).item())), flops=10, doc="The base 10 logarithm.",
+    torch=FLOATS,
+)  # fmt: skip
 sqrt: Op = elementwise(
-    "sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.", exact=True
-)
+    "sqrt", np.sqrt, lambda g, out: divide(g, multiply(out, 2)), flops=4, doc="The square root.", exact=True,
+    torch=FLOATS,
+)  # fmt: skip
 hypot: Op = elementwise(
     "hypot",
     np.hypot,
@@ -129,6 +147,7 @@ hypot: Op = elementwise(
     lambda g, y, out: multiply(g, _share(y, out)),
     flops=6,
     doc="sqrt(x * x + y * y), without overflow; gradient 0 where both are 0.",
+    torch=PROMOTED,
 )
 
 
@@ -175,26 +194,34 @@ logaddexp: Op = elementwise(
     dtype=ufunc_dtype(np.logaddexp),
     flops=20,
     overwrites=(0, 1),
+    torch=Torch("floats"),
 )
 
 # Trigonometry -----------------------------------------------------------------------------------------------
 
-sin: Op = elementwise("sin", np.sin, lambda g, x: multiply(g, cos(x)), flops=10, doc="The sine.")
-cos: Op = elementwise("cos", np.cos, lambda g, x: negative(multiply(g, sin(x))), flops=10, doc="The cosine.")
-tan: Op = elementwise("tan", np.tan, lambda g, out: multiply(g, add(square(out), 1)), flops=10, doc="The tangent.")
-asin: Op = elementwise(
-    "asin", np.arcsin, lambda g, x: divide(g, sqrt(subtract(1, square(x)))), flops=10, doc="The inverse sine."
+sin: Op = elementwise("sin", np.sin, lambda g, x: multiply(g, cos(x)), flops=10, doc="The sine.", torch=FLOATS)
+cos: Op = elementwise(
+    "cos", np.cos, lambda g, x: negative(multiply(g, sin(x))), flops=10, doc="The cosine.", torch=FLOATS
 )
+tan: Op = elementwise(
+    "tan", np.tan, lambda g, out: multiply(g, add(square(out), 1)), flops=10, doc="The tangent.", torch=FLOATS
+)
+asin: Op = elementwise(
+    "asin", np.arcsin, lambda g, x: divide(g, sqrt(subtract(1, square(x)))), flops=10, doc="The inverse sine.",
+    torch=Torch("floats", alias="arcsin", in_place=True),
+)  # fmt: skip
 acos: Op = elementwise(
     "acos",
     np.arccos,
     lambda g, x: negative(divide(g, sqrt(subtract(1, square(x))))),
     flops=10,
     doc="The inverse cosine.",
+    torch=Torch("floats", alias="arccos", in_place=True),
 )
 atan: Op = elementwise(
-    "atan", np.arctan, lambda g, x: divide(g, add(square(x), 1)), flops=10, doc="The inverse tangent."
-)
+    "atan", np.arctan, lambda g, x: divide(g, add(square(x), 1)), flops=10, doc="The inverse tangent.",
+    torch=Torch("floats", alias="arctan", in_place=True),
+)  # fmt: skip
 atan2: Op = elementwise(
     "atan2",
     np.arctan2,
@@ -203,21 +230,28 @@ atan2: Op = elementwise(
     flops=15,
     doc="The angle of the point (y, x): the inverse tangent of x / y in the right quadrant.",
 )
-sinh: Op = elementwise("sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.")
-cosh: Op = elementwise("cosh", np.cosh, lambda g, x: multiply(g, sinh(x)), flops=15, doc="The hyperbolic cosine.")
-tanh: Op = elementwise(
-    "tanh", np.tanh, lambda g, out: multiply(g, subtract(1, square(out))), flops=15, doc="The hyperbolic tangent."
+sinh: Op = elementwise(
+    "sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.", torch=FLOATS
 )
+cosh: Op = elementwise(
+    "cosh", np.cosh, lambda g, x: multiply(g, sinh(x)), flops=15, doc="The hyperbolic cosine.", torch=FLOATS
+)
+tanh: Op = elementwise(
+    "tanh", np.tanh, lambda g, out: multiply(g, subtract(1, square(out))), flops=15, doc="The hyperbolic tangent.",
+    torch=FLOATS,
+)  # fmt: skip
 
 asinh: Op = elementwise(
-    "asinh", np.arcsinh, lambda g, x: divide(g, sqrt(add(square(x), 1))), flops=15, doc="The inverse hyperbolic sine."
-)
+    "asinh", np.arcsinh, lambda g, x: divide(g, sqrt(add(square(x), 1))), flops=15, doc="The inverse hyperbolic sine.",
+    torch=Torch("floats", alias="arcsinh", in_place=True),
+)  # fmt: skip
 acosh: Op = elementwise(
     "acosh",
     np.arccosh,
     lambda g, x: divide(g, sqrt(subtract(square(x), 1))),
     flops=15,
     doc="The inverse hyperbolic cosine, of x >= 1.",
+    torch=Torch("floats", alias="arccosh", in_place=True),
 )
 atanh: Op = elementwise(
     "atanh",
@@ -225,6 +259,7 @@ atanh: Op = elementwise(
     lambda g, x: divide(g, subtract(1, square(x))),
     flops=15,
     doc="The inverse hyperbolic tangent, of -1 <= x <= 1.",
+    torch=Torch("floats", alias="arctanh", in_place=True),
 )
 
 # Kinks and steps --------------------------------------------------------------------------------------------
@@ -237,6 +272,7 @@ maximum: Op = elementwise(
     zero_safe=True,
     doc="The larger of x and y; a tie gives half of the gradient to each.",
     exact=True,
+    torch=Torch("promoted"),
 )
 minimum: Op = elementwise(
     "minimum",
@@ -246,6 +282,7 @@ minimum: Op = elementwise(
     zero_safe=True,
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
     exact=True,
+    torch=Torch("promoted"),
 )
 fmax: Op = elementwise(
     "fmax",
@@ -254,6 +291,7 @@ fmax: Op = elementwise(
     lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), 0, g),
     zero_safe=True,
     doc="The larger of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
+    torch=Torch("promoted"),
 )
 fmin: Op = elementwise(
     "fmin",
@@ -262,6 +300,7 @@ fmin: Op = elementwise(
     lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), 0, g),
     zero_safe=True,
     doc="The smaller of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
+    torch=Torch("promoted"),
 )
 
 
@@ -269,9 +308,16 @@ def _halved_on_ties(g: Array, x: Array, y: Array) -> Array:
     return where(equal(x, y), divide(g, 2), g)
 
 
-floor: Op = elementwise("floor", np.floor, lambda g: multiply(g, 0), doc="The largest integer at most x; gradient 0.")
-ceil: Op = elementwise("ceil", np.ceil, lambda g: multiply(g, 0), doc="The smallest integer at least x; gradient 0.")
-trunc: Op = elementwise("trunc", np.trunc, lambda g: multiply(g, 0), doc="x without its fraction; gradient 0.")
+floor: Op = elementwise(
+    "floor", np.floor, lambda g: multiply(g, 0), doc="The largest integer at most x; gradient 0.", torch=NUMBERS
+)
+ceil: Op = elementwise(
+    "ceil", np.ceil, lambda g: multiply(g, 0), doc="The smallest integer at least x; gradient 0.", torch=NUMBERS
+)
+trunc: Op = elementwise(
+    "trunc", np.trunc, lambda g: multiply(g, 0), doc="x without its fraction; gradient 0.",
+    torch=Torch("numbers", alias="fix", in_place=True),
+)  # fmt: skip
 
 
 def _round(x: Array, out: Array = None) -> Array:
@@ -337,6 +383,7 @@ relu: Op = elementwise(
     zero_safe=True,
     exact=True,
     overwrites=(0,),
+    torch=NUMBERS,
 )
 sigmoid: Op = elementwise(
     "sigmoid",
@@ -345,6 +392,7 @@ sigmoid: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=18,
     overwrites=(0,),
+    torch=FLOATS,
 )
 
 
@@ -362,26 +410,48 @@ where: Op = elementwise(
 
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------
 
-equal: Op = elementwise("equal", np.equal, infix=" == ", doc="x == y.", exact=True)
-not_equal: Op = elementwise("not_equal", np.not_equal, infix=" != ", doc="x != y.", exact=True)
-less: Op = elementwise("less", np.less, infix=" < ", doc="x < y.", exact=True)
-less_equal: Op = elementwise("less_equal", np.less_equal, infix=" <= ", doc="x <= y.", exact=True)
-greater: Op = elementwise("greater", np.greater, infix=" > ", doc="x > y.", exact=True)
-greater_equal: Op = elementwise("greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.", exact=True)
-bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.")
-bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.")
-bitwise_xor: Op = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.")
-bitwise_left_shift: Op = elementwise("bitwise_left_shift", np.left_shift, infix=" << ", doc="x * 2 ** y.")
-bitwise_right_shift: Op = elementwise(
-    "bitwise_right_shift", np.right_shift, infix=" >> ", doc="The largest integer at most x / 2 ** y."
+equal: Op = elementwise(
+    "equal", np.equal, infix=" == ", doc="x == y.", exact=True, torch=Torch("compared", "eq", in_place=True)
 )
-gcd: Op = elementwise("gcd", np.gcd, doc="The greatest common divisor of x and y, at least 0.")
-lcm: Op = elementwise("lcm", np.lcm, doc="The least common multiple of x and y, at least 0.")
-bitwise_invert: Op = elementwise("bitwise_invert", np.invert, doc="~x, bit by bit.")
-logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.", exact=True)
-logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.", exact=True)
-logical_xor: Op = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.")
-logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.", exact=True)
-isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.", exact=True)
-isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.", exact=True)
-isfinite: Op = elementwise("isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", exact=True)
+not_equal: Op = elementwise(
+    "not_equal", np.not_equal, infix=" != ", doc="x != y.", exact=True,
+    torch=Torch("compared", "ne", alias="not_equal", in_place=True),
+)  # fmt: skip
+less: Op = elementwise(
+    "less", np.less, infix=" < ", doc="x < y.", exact=True, torch=Torch("compared", "lt", alias="less", in_place=True)
+)
+less_equal: Op = elementwise(
+    "less_equal", np.less_equal, infix=" <= ", doc="x <= y.", exact=True,
+    torch=Torch("compared", "le", alias="less_equal", in_place=True),
+)  # fmt: skip
+greater: Op = elementwise(
+    "greater", np.greater, infix=" > ", doc="x > y.", exact=True,
+    torch=Torch("compared", "gt", alias="greater", in_place=True),
+)  # fmt: skip
+greater_equal: Op = elementwise(
+    "greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.", exact=True,
+    torch=Torch("compared", "ge", alias="greater_equal", in_place=True),
+)  # fmt: skip
+bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.", torch=BITS)
+bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.", torch=BITS)
+bitwise_xor: Op = elementwise("bitwise_xor", np.bitwise_xor, infix=" ^ ", doc="x ^ y, bit by bit.", torch=BITS)
+bitwise_left_shift: Op = elementwise(
+    "bitwise_left_shift", np.left_shift, infix=" << ", doc="x * 2 ** y.", torch=PROMOTED
+)
+bitwise_right_shift: Op = elementwise(
+    "bitwise_right_shift", np.right_shift, infix=" >> ", doc="The largest integer at most x / 2 ** y.", torch=PROMOTED
+)
+gcd: Op = elementwise("gcd", np.gcd, doc="The greatest common divisor of x and y, at least 0.", torch=INTS)
+lcm: Op = elementwise("lcm", np.lcm, doc="The least common multiple of x and y, at least 0.", torch=INTS)
+bitwise_invert: Op = elementwise(
+    "bitwise_invert", np.invert, doc="~x, bit by bit.", torch=Torch("any", "bitwise_not", in_place=True)
+)
+logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.", exact=True, torch=TRUTHS)
+logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.", exact=True, torch=TRUTHS)
+logical_xor: Op = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.", torch=TRUTHS)
+logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.", exact=True, torch=TRUTHS)
+isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.", exact=True, torch=Torch("any"))
+isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.", exact=True, torch=Torch("any"))
+isfinite: Op = elementwise(
+    "isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", exact=True, torch=Torch("any")
+)

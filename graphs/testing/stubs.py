@@ -7,14 +7,20 @@ name that does not exist is an error, and "go to definition" arrives.
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
+import inspect
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from graphs.files import write_file
+from graphs.frontends.torch.functions import Methods
+from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.names import functions
 
 ROOT = Path(__file__).resolve().parents[2]
 Names = dict[str, str]  # the statement that makes a name known, by the name
@@ -49,16 +55,75 @@ def of_dynamic() -> str:
     for module, lazy in dynamic._BY_MODULE.items():
         names |= {name: _import(f"dynamic.pytorch.{module}", name) for name in lazy}
     names["__version__"] = "__version__: str"
-    names |= {f"{name}_": f"{name}_ = Tensor.{name}_" for name in dynamic._IN_PLACE.split()}
-    return _page("dynamic", names)
+    forms = [name for name in dir(dynamic.Tensor) if name.endswith("_") and not name.startswith("_")]
+    return _page("dynamic", names | {name: f"{name} = Tensor.{name}" for name in forms})
 
 
-PAGES = {"graphs": of_graphs, "dynamic": of_dynamic}
+def of_functions() -> str:
+    """The stub of PyTorch's functions, methods and in-place forms, which one definition each makes."""
+    importlib.import_module("dynamic")  # has some more methods
+    imports: dict[str, set[str]] = {"typing": {"Any", "Self"}}
+    names, methods = list[str](), list[str]()
+    for name, function in functions.items():
+        definition = inspect.unwrap(function)
+        defined = vars(inspect.getmodule(definition)).get(definition.__name__)
+        if not callable(defined) or inspect.unwrap(defined) is not definition:  # an op
+            names.append(f"def {name}{_signature(definition, imports)}: ...")
+        elif name == definition.__name__:
+            imports.setdefault(definition.__module__, set()).add(f"{name} as {name}")
+        else:
+            names.append(f"{name} = {definition.__name__}")
+    for name, function in vars(Methods).items():
+        if name.startswith("_") or name in vars(TorchNames):  # what a class below has written itself
+            continue
+        is_form = not hasattr(function, "__wrapped__")
+        definition = inspect.unwrap(vars(Methods)[name[:-1]] if is_form else function)
+        methods.append(f"    def {name}{_signature(definition, imports, is_form)}: ...")
+    lines = [_imports(module, sorted(imported)) for module, imported in sorted(imports.items())]
+    listed = f"__all__ = [\n{_filled(map(repr, functions))},\n]"
+    return "\n".join([_HEAD.format(version=""), *lines, "", *names, "", "class Methods:", *methods, "", listed, ""])
 
 
-def place(package: str) -> Path:
-    """The file of a package's stub."""
-    return ROOT / package / "__init__.pyi"
+def _signature(function: Callable[..., Any], imports: dict[str, set[str]], is_form: bool | None = None) -> str:
+    """`(self, min: Any = None) -> Self`, of a method where `is_form` is a bool; `imports` gets what its types need."""
+    signature = inspect.signature(function)
+    texts = [_parameter(p, function, imports) for p in signature.parameters.values()]
+    kinds = [p.kind for p in signature.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        texts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    if is_form is not None:
+        texts[0] = "self"
+    return f"({', '.join(texts)}) -> {'Self' if is_form else _type(signature.return_annotation, function, imports)}"
+
+
+def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], imports: dict[str, set[str]]) -> str:
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
+    default = parameter.default
+    is_plain = default is None or type(default) in (bool, int, float, str, tuple)
+    given = "" if default is parameter.empty else f" = {default!r}" if is_plain else " = ..."
+    return f"{stars}{parameter.name}: {_type(parameter.annotation, function, imports)}{given}"
+
+
+def _type(annotation: Any, function: Callable[..., Any], imports: dict[str, set[str]]) -> str:
+    """A type as it is written, with what it names imported; `Any` where that is none of this package or of Python."""
+    if not isinstance(annotation, str):
+        return "Any"
+    for node in ast.walk(ast.parse(annotation)):
+        if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
+            module = getattr(function.__globals__.get(node.id), "__module__", "")
+            if module.partition(".")[0] not in ("graphs", "collections"):
+                return "Any"
+            imports.setdefault(module, set()).add(node.id)
+    return annotation
+
+
+PAGES = {"graphs": of_graphs, "dynamic": of_dynamic, "graphs.frontends.torch.functions": of_functions}
+
+
+def place(module: str) -> Path:
+    """The file of a module's stub."""
+    path = ROOT / module.replace(".", "/")
+    return path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
 
 
 def _tree(module: str) -> ast.Module:

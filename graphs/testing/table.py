@@ -135,8 +135,9 @@ def _numpy_names() -> dict[str, list[str]]:
     for name, aliases in names.items():
         if isinstance(getattr(np, name, None), np.ufunc):
             aliases.append(name)
-    for numpy_name, name in numpy_functions.UFUNC_NAMES.items():
-        names[name].append(numpy_name)
+    for numpy_name, op in (numpy_functions.UFUNC_OPS | {"rint": ops.round}).items():
+        if numpy_name not in names[op.name]:
+            names[op.name].append(numpy_name)
     for function, ours in numpy_functions.FUNCTIONS.items():
         for name, aliases in names.items():
             if traits.named(name) in _made_of(ours) and function.__name__ not in aliases:

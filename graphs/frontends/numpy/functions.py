@@ -12,27 +12,17 @@ import numpy as np
 
 from graphs import ops
 from graphs.frontends.numpy import arranging, linalg, statistics
-from graphs.op import Array
+from graphs.op import Array, Op
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis
 
 Function = Callable[..., Any]
 
-# Ufuncs whose names differ from the array API standard's; the rest are found under their own.
-UFUNC_NAMES = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
+UFUNC_OPS: dict[str, Op] = {
+    op.kernel.__name__: op
+    for op in map(vars(ops).get, ops.public)
+    if isinstance(op, Op) and isinstance(op.kernel, np.ufunc)
 }
+"""The ufuncs that are the kernel of an op. Others are found under their own names, or below."""
 
 _LN2 = math.log(2)
 # Ufuncs that are no op, and what they are made of.
@@ -51,6 +41,7 @@ UFUNCS: dict[str, Function] = {
     "logaddexp2": lambda x, y: ops.divide(ops.logaddexp(ops.multiply(x, _LN2), ops.multiply(y, _LN2)), _LN2),
     "matvec": lambda x, y: ops.squeeze(ops.matmul(x, ops.expand_dims(y, -1)), -1),
     "modf": lambda x: (ops.subtract(x, ops.trunc(x)), ops.trunc(x)),
+    "rint": ops.round,
     "rad2deg": lambda x: ops.multiply(x, 180 / math.pi),
     "radians": lambda x: ops.multiply(x, math.pi / 180),
     "vecmat": lambda x, y: ops.squeeze(ops.matmul(ops.expand_dims(x, -2), y), -2),

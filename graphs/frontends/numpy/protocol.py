@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import GraphError, located
-from graphs.frontends.numpy.functions import FUNCTIONS, UFUNC_NAMES, UFUNCS, Function
+from graphs.frontends.numpy.functions import FUNCTIONS, UFUNC_OPS, UFUNCS, Function
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -23,7 +23,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     name = ufunc.__name__
     if name in REFLECTED and not kwargs and _is_scalar(inputs[0], name):
         return getattr(inputs[1], REFLECTED[name])(inputs[0][()])
-    function = UFUNCS.get(name) or getattr(ops, UFUNC_NAMES.get(name, name), None)
+    function = UFUNC_OPS.get(name) or UFUNCS.get(name) or getattr(ops, name, None)
     if function is None:
         raise _no_counterpart(ufunc.__name__)
     if kwargs and function is not ops.vecdot:

@@ -14,101 +14,24 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import OptionError, located
-from graphs.frontends.torch.pointwise import binary, floated, unary
-from graphs.frontends.torch.promotion import check_tensor, compared, is_weak, number, promoted, result_dtype
-from graphs.frontends.torch.words import cast, floats, refuse, values_of, words
+from graphs.frontends.torch.names import name
+from graphs.frontends.torch.pointwise import of_op
+from graphs.frontends.torch.promotion import check_tensor, floated, is_weak, number, promoted, result_dtype
+from graphs.frontends.torch.words import cast, floats, refuse, values_of
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 
-__all__ = [
-    "add",
-    "addcdiv",
-    "addcmul",
-    "allclose",
-    "arctan2",
-    "atan2",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "copysign",
-    "div",
-    "divide",
-    "eq",
-    "equal",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "ge",
-    "greater",
-    "greater_equal",
-    "gt",
-    "heaviside",
-    "hypot",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "le",
-    "lerp",
-    "less",
-    "less_equal",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "lt",
-    "maximum",
-    "minimum",
-    "mul",
-    "multiply",
-    "ne",
-    "nextafter",
-    "not_equal",
-    "pow",
-    "remainder",
-    "rsub",
-    "sub",
-    "subtract",
-    "true_divide",
-    "xlogy",
-]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
+mul, true_divide = of_op(ops.multiply), of_op(ops.divide)
 
 
-copysign = binary(ops.copysign, promote=floated)
-fmax = binary(ops.fmax)
-fmin = binary(ops.fmin)
-hypot = binary(ops.hypot)
-logaddexp = binary(ops.logaddexp, promote=floated)
-maximum = binary(ops.maximum)
-minimum = binary(ops.minimum)
-mul = multiply = binary(ops.multiply)
-true_divide = binary(ops.divide, promote=floated)
-
-
+@name("arctan2", in_place=True)
 def atan2(input: Any, other: Any) -> Any:
     """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
     y, x = floated(input, other)
     origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
     both = [value if is_weak(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
     return ops.atan2(*both)
-
-
-arctan2 = atan2
 
 
 def _scaled(other: Any, alpha: Any) -> Any:
@@ -130,14 +53,14 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
     return decorate
 
 
-@words
+@name(in_place=True)
 @_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
     return ops.add(*promoted(input, _scaled(other, alpha)))
 
 
-@words
+@name("subtract", in_place=True)
 @_number_first("alpha", 1)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
@@ -146,9 +69,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return ops.subtract(*promoted(input, _scaled(other, alpha)))
 
 
-subtract = sub
-
-
+@name()
 def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     return sub(other, input, alpha=alpha)
@@ -159,7 +80,7 @@ def all_bools(*operands: Any) -> bool:
     return builtins.all(_is_bool(x) for x in operands)
 
 
-@words
+@name("divide", in_place=True)
 def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
     """`input / other`, in floats; rounded down with "floor", to 0 with "trunc"."""
     if rounding_mode is None:
@@ -172,9 +93,6 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
     return cast(ops.trunc(ops.divide(left, right)), result_dtype((input, other)))
 
 
-divide = div
-
-
 def _divided(input: Any, other: Any) -> tuple[Any, Any]:
     """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
     left, right = promoted(input, other)
@@ -185,16 +103,19 @@ def _divided(input: Any, other: Any) -> tuple[Any, Any]:
     return left, right
 
 
+@name(in_place=True)
 def floor_divide(input: Any, other: Any) -> Any:
     """The quotient rounded down; gradient 0. Raises OptionError where an int is divided by 0."""
     return ops.floor_divide(*_divided(input, other))
 
 
+@name(in_place=True)
 def remainder(input: Any, other: Any) -> Any:
     """What a division rounded down leaves, with the sign of `other`. Raises OptionError for an int divided by 0."""
     return ops.remainder(*_divided(input, other))
 
 
+@name(in_place=True)
 def fmod(input: Any, other: Any) -> Any:
     """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
     left, right = _divided(input, other)
@@ -205,7 +126,7 @@ def fmod(input: Any, other: Any) -> Any:
     return ops.where(endless, left, rest) if dtype.kind == "f" else rest
 
 
-@words
+@name(in_place=True)
 def pow(input: Any, exponent: Any) -> Any:
     """Each element to a power."""
     left, right = promoted(input, exponent)
@@ -218,6 +139,7 @@ def _is_bool(x: Any) -> bool:
     return type(x) is bool or getattr(x, "dtype", None) == np.bool_
 
 
+@name()
 def logaddexp2(input: Any, other: Any) -> Any:
     """The logarithm to base 2 of the sum of powers of 2."""
     two = float(np.log(2))
@@ -225,6 +147,7 @@ def logaddexp2(input: Any, other: Any) -> Any:
     return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
 
 
+@name(in_place=True)
 def xlogy(input: Any, other: Any) -> Any:
     """`input * log(other)`; 0 where `input` is 0 and `other` is a number."""
     from graphs import special
@@ -233,13 +156,14 @@ def xlogy(input: Any, other: Any) -> Any:
     return special.xlogy(*[np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)])
 
 
+@name(in_place=True)
 def heaviside(input: Any, values: Any) -> Any:
     """0 below 0, 1 above, and `values` at 0."""
     check_tensor(input, values)
     return ops.where(ops.equal(input, 0), values, cast(ops.greater(input, 0), dtype_of(input)))
 
 
-@words
+@name("clip", in_place=True)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """No less than `min` and no more than `max`, which may be tensors. Raises ValueError where both are None."""
     if min is None and max is None:
@@ -251,30 +175,32 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     return ops.clip(x, low, high)
 
 
-clip = clamp
-
-
+@name(in_place=True)
 def clamp_min(input: Any, min: Any) -> Any:
     """No less than `min`."""
     return clamp(input, min=min)
 
 
+@name(in_place=True)
 def clamp_max(input: Any, max: Any) -> Any:
     """No more than `max`."""
     return clamp(input, max=max)
 
 
+@name(in_place=True)
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """`input + weight * (end - input)`."""
     return ops.add(input, ops.multiply(number(weight), ops.subtract(end, input)))
 
 
+@name(in_place=True)
 @_number_first("value", 2)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 * tensor2`."""
     return add(input, mul(tensor1, tensor2), alpha=value)
 
 
+@name(in_place=True)
 @_number_first("value", 2)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
@@ -283,6 +209,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     return add(input, div(tensor1, tensor2), alpha=value)
 
 
+@name(in_place=True)
 def nextafter(input: Any, other: Any) -> Any:
     """The next float towards another; the gradient is that of `input`, and 0 where both are equal."""
     if dtype_of(input).kind != "f" or dtype_of(input) != dtype_of(other):
@@ -291,52 +218,19 @@ def nextafter(input: Any, other: Any) -> Any:
     return ops.where(ops.equal(input, other), ops.stop_gradient(input), ops.add(input, step))
 
 
-def _bits(*operands: Any) -> Any:
-    """What `promoted` gives, with a bool of NumPy's as Python's, which is no float here."""
-    return promoted(*[bool(x) if type(x) is np.bool_ else x for x in operands])
-
-
-bitwise_and = binary(ops.bitwise_and, promote=_bits)
-bitwise_or = binary(ops.bitwise_or, promote=_bits)
-bitwise_xor = binary(ops.bitwise_xor, promote=_bits)
-bitwise_left_shift = binary(ops.bitwise_left_shift)
-bitwise_right_shift = binary(ops.bitwise_right_shift)
-bitwise_not = unary(ops.bitwise_invert)
-eq = binary(ops.equal, promote=compared)
-ge = greater_equal = binary(ops.greater_equal, promote=compared)
-gt = greater = binary(ops.greater, promote=compared)
-isfinite = unary(ops.isfinite)
-isinf = unary(ops.isinf)
-isnan = unary(ops.isnan)
-le = less_equal = binary(ops.less_equal, promote=compared)
-lt = less = binary(ops.less, promote=compared)
-ne = not_equal = binary(ops.not_equal, promote=compared)
-
-
-def _truth(x: Any) -> Any:
-    return x if is_scalar(x) or dtype_of(x).kind == "b" else ops.not_equal(x, 0)
-
-
-logical_and = binary(ops.logical_and, _truth)
-logical_or = binary(ops.logical_or, _truth)
-logical_xor = binary(ops.logical_xor, _truth)
-
-
-def logical_not(input: Any) -> Any:
-    """Whether each element is 0."""
-    return ops.logical_not(_truth(input))
-
-
+@name()
 def isposinf(input: Any) -> Any:
     """Whether each element is infinity."""
     return ops.equal(input, np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
 
 
+@name()
 def isneginf(input: Any) -> Any:
     """Whether each element is -infinity."""
     return ops.equal(input, -np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
 
 
+@name()
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Whether each two elements differ by no more than `atol + rtol * |other|`."""
     check_tensor(input, other)
@@ -350,11 +244,13 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     return ops.logical_or(near, ops.logical_and(ops.isnan(input), ops.isnan(other))) if equal_nan else near
 
 
+@name()
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are close, as a bool."""
     return bool(ops.all(isclose(input, other, rtol, atol, equal_nan)))
 
 
+@name()
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and elements, as a bool; `eq` compares element by element."""
     if dtype_of(input) != dtype_of(other):

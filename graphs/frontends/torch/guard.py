@@ -24,26 +24,30 @@ Function = Callable[..., Any]
 def guarded(function: Function) -> Function:
     """A function whose every error is a GraphError that names it, its operands and the user's line.
 
-    PyTorch's functions call each other without the guard: the one that the user has called is named.
+    PyTorch's functions call each other without the guard: the one that the user has called is named. The guard takes
+    NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
     """
-    has_words = getattr(function, "with_words", None) is function
-    inner: Function = function.__wrapped__ if has_words else function  # type: ignore[attr-defined]
+    known: frozenset[str] | None = None
 
-    @functools.wraps(inner)
+    @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
+        nonlocal known
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
                 args, options = _with_numbers(args, options)
             if not options:
-                return inner(*args)
-            if has_words:
-                options = translated(options)
-            if options.get("out") is None:
-                return inner(*args, **{word: value for word, value in options.items() if word != "out"})
-            out = options.pop("out")
-            return written(inner(*args, **options), out)
+                return function(*args)
+            if known is None:
+                known = _options(function)
+            if known.issuperset(options):
+                return function(*args, **options)
+            if not _takes_any(function):
+                options = translated(options, known)
+            if (out := options.pop("out", None)) is None:
+                return function(*args, **options)
+            return written(function(*args, **options), out)
         except WRONG as error:
-            raise_named(error, called.__name__, _operands(args, options), inner)
+            raise_named(error, called.__name__, _operands(args, options), function)
 
     return called
 
@@ -71,6 +75,17 @@ def python_numbers(value: Any) -> Any:
     if not _has_numbers(value):
         return value
     return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
+
+
+def _options(function: Function) -> frozenset[str]:
+    """What a function takes by name."""
+    code = inspect.unwrap(function).__code__
+    return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def _takes_any(function: Function) -> bool:
+    """Whether a function takes any name, and so NumPy's words where they mean something else."""
+    return bool(inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def written(result: Any, out: Any) -> Any:

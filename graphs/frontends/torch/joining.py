@@ -11,35 +11,30 @@ import numpy as np
 from graphs import linalg, ops
 from graphs.dispatch import described
 from graphs.errors import ArgumentError, ShapeError
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import result_dtype
 from graphs.frontends.torch.shapes import apart, flatten, memory_of, reshape
-from graphs.frontends.torch.words import cast, ndim_of, shape_of, sizes, words
+from graphs.frontends.torch.words import cast, ndim_of, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import dtype_of, stored
 from graphs.spec import spec_of
 
-__all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "cat", "column_stack", "combinations",
-    "concat", "concatenate", "diag", "diag_embed", "diagflat", "diagonal", "dstack", "hstack", "meshgrid",
-    "row_stack", "stack", "tril", "triu", "vstack",
-]  # fmt: skip
-
-
 # ---- matrices ------------------------------------------------------------------------------------
 
 
-@words
+@name()
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
     return apart(ops.diag(input, diagonal), input)
 
 
+@name()
 def diagflat(input: Any, offset: int = 0) -> Any:
     """The matrix with all elements on its diagonal."""
     return ops.diag(flatten(input), offset)
 
 
-@words
+@name()
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two axes, as the last one."""
     matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
@@ -73,6 +68,7 @@ _diagonal = Op(
 )
 
 
+@name()
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last axis as their diagonals."""
     size = shape_of(input)[-1] + abs(offset)
@@ -82,18 +78,19 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     return ops.moveaxis(cast(spread, dtype_of(input)), (-2, -1), (dim1, dim2))
 
 
-@words
+@name(in_place=True)
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The elements on and below a diagonal, and 0 for the others."""
     return ops.tril(input, k=diagonal)
 
 
-@words
+@name(in_place=True)
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The elements on and above a diagonal, and 0 for the others."""
     return ops.triu(input, k=diagonal)
 
 
+@name()
 def block_diag(*tensors: Any) -> Any:
     """Matrices along the diagonal of a larger one."""
     blocks = [ops.atleast_2d(x) for x in _alike(tensors)]
@@ -122,6 +119,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
     return tensors
 
 
+@name("concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
     """Tensors joined along an axis that they all have; an empty vector among them is left out."""
     converted = _alike(tensors)
@@ -129,32 +127,31 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any
     return ops.concat(kept, axis=dim if axis is None else axis)
 
 
-concat = concatenate = cat
-
-
+@name()
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
     """Tensors of one shape along a new axis."""
     return ops.stack(_alike(tensors), axis=dim if axis is None else axis)
 
 
+@name()
 def hstack(tensors: Sequence[Any]) -> Any:
     """Tensors joined along the second axis, vectors along their only one."""
     return ops.hstack(_alike(tensors))
 
 
+@name("row_stack")
 def vstack(tensors: Sequence[Any]) -> Any:
     """Tensors joined along the first axis, vectors as rows."""
     return ops.vstack(_alike(tensors))
 
 
-row_stack = vstack
-
-
+@name()
 def dstack(tensors: Sequence[Any]) -> Any:
     """Tensors joined along the third axis."""
     return cat([atleast_3d(x) for x in tensors], 2)
 
 
+@name()
 def column_stack(tensors: Sequence[Any]) -> Any:
     """Tensors joined along the second axis, vectors as columns."""
     return cat([reshape(x, -1, 1) if ndim_of(x) < 2 else x for x in tensors], 1)
@@ -166,32 +163,38 @@ def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
     return tuple([function(x) for x in sizes(tensors)])
 
 
+@name()
 def atleast_1d(*tensors: Any) -> Any:
     """With one axis at least."""
     return _each(ops.atleast_1d, tensors)
 
 
+@name()
 def atleast_2d(*tensors: Any) -> Any:
     """With two axes at least."""
     return _each(ops.atleast_2d, tensors)
 
 
+@name()
 def atleast_3d(*tensors: Any) -> Any:
     """With three axes at least."""
     return _each(ops.atleast_3d, tensors)
 
 
+@name()
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     """Grids of coordinates, the first along the first axis unless `indexing` is "xy"."""
     vectors = [reshape(x, 1) if not ndim_of(x) else x for x in sizes(tensors)]
     return tuple(ops.meshgrid(*vectors, indexing=indexing)) if len(vectors) > 1 else (reshape(vectors[0], -1),)
 
 
+@name()
 def cartesian_prod(*tensors: Any) -> Any:
     """All choices of one element from each vector, as rows."""
     return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
 
 
+@name()
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All choices of r elements of a vector, as rows."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations

@@ -1,317 +1,20 @@
-"""The methods of a tensor under PyTorch's names: functions as methods, and what is a method alone.
-
-The functions of this folder whose first parameter is a tensor called `input`: each is a method as well.
-"""
+"""What a tensor has under PyTorch's names beside its functions: methods alone, values, operators, changes in place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from graphs import ops
 from graphs.errors import DTypeError, located
-from graphs.frontends.torch import arithmetic, dtypes, functions, pointwise, products, shapes, words
+from graphs.frontends.torch import arithmetic, dtypes, functions, picking, pointwise, products, shapes, words
+from graphs.frontends.torch.functions import Methods
+from graphs.frontends.torch.names import method
+from graphs.frontends.torch.pointwise import of_op
 from graphs.frontends.torch.words import as_dtype, cast, ndim_of, place
-from graphs.ops.shapes import dtype_of
-
-
-class FunctionMethods:
-    """PyTorch's functions as methods of a tensor."""
-
-    __slots__ = ()
-
-    abs = functions.abs
-    absolute = functions.absolute
-    acos = functions.acos
-    acosh = functions.acosh
-    add = functions.add
-    addbmm = functions.addbmm
-    addcdiv = functions.addcdiv
-    addcmul = functions.addcmul
-    addmm = functions.addmm
-    addmv = functions.addmv
-    addr = functions.addr
-    adjoint = functions.adjoint
-    all = functions.all
-    allclose = functions.allclose
-    amax = functions.amax
-    amin = functions.amin
-    aminmax = functions.aminmax
-    angle = functions.angle
-    any = functions.any
-    arccos = functions.arccos
-    arccosh = functions.arccosh
-    arcsin = functions.arcsin
-    arcsinh = functions.arcsinh
-    arctan = functions.arctan
-    arctan2 = functions.arctan2
-    arctanh = functions.arctanh
-    argmax = functions.argmax
-    argmin = functions.argmin
-    argsort = functions.argsort
-    argwhere = functions.argwhere
-    asin = functions.asin
-    asinh = functions.asinh
-    atan = functions.atan
-    atan2 = functions.atan2
-    atanh = functions.atanh
-    baddbmm = functions.baddbmm
-    bincount = functions.bincount
-    bitwise_and = functions.bitwise_and
-    bitwise_left_shift = functions.bitwise_left_shift
-    bitwise_not = functions.bitwise_not
-    bitwise_or = functions.bitwise_or
-    bitwise_right_shift = functions.bitwise_right_shift
-    bitwise_xor = functions.bitwise_xor
-    bmm = functions.bmm
-    broadcast_to = functions.broadcast_to
-    bucketize = functions.bucketize
-    ceil = functions.ceil
-    cholesky = functions.cholesky
-    cholesky_inverse = functions.cholesky_inverse
-    cholesky_solve = functions.cholesky_solve
-    chunk = functions.chunk
-    clamp = functions.clamp
-    clamp_max = functions.clamp_max
-    clamp_min = functions.clamp_min
-    clip = functions.clip
-    combinations = functions.combinations
-    conj = functions.conj
-    conj_physical = functions.conj_physical
-    copysign = functions.copysign
-    corrcoef = functions.corrcoef
-    cos = functions.cos
-    cosh = functions.cosh
-    count_nonzero = functions.count_nonzero
-    cov = functions.cov
-    cross = functions.cross
-    cummax = functions.cummax
-    cummin = functions.cummin
-    cumprod = functions.cumprod
-    cumsum = functions.cumsum
-    deg2rad = functions.deg2rad
-    det = functions.det
-    diag = functions.diag
-    diag_embed = functions.diag_embed
-    diagflat = functions.diagflat
-    diagonal = functions.diagonal
-    diagonal_scatter = functions.diagonal_scatter
-    diff = functions.diff
-    digamma = functions.digamma
-    dist = functions.dist
-    div = functions.div
-    divide = functions.divide
-    dot = functions.dot
-    dsplit = functions.dsplit
-    eq = functions.eq
-    equal = functions.equal
-    erf = functions.erf
-    erfc = functions.erfc
-    erfinv = functions.erfinv
-    exp = functions.exp
-    exp2 = functions.exp2
-    expand = functions.expand
-    expand_as = functions.expand_as
-    expm1 = functions.expm1
-    fix = functions.fix
-    flatten = functions.flatten
-    flip = functions.flip
-    fliplr = functions.fliplr
-    flipud = functions.flipud
-    float_power = functions.float_power
-    floor = functions.floor
-    floor_divide = functions.floor_divide
-    fmax = functions.fmax
-    fmin = functions.fmin
-    fmod = functions.fmod
-    frac = functions.frac
-    frexp = functions.frexp
-    gather = functions.gather
-    gcd = functions.gcd
-    ge = functions.ge
-    ger = functions.ger
-    gradient = functions.gradient
-    greater = functions.greater
-    greater_equal = functions.greater_equal
-    gt = functions.gt
-    heaviside = functions.heaviside
-    histc = functions.histc
-    histogram = functions.histogram
-    hsplit = functions.hsplit
-    hypot = functions.hypot
-    i0 = functions.i0
-    igamma = functions.igamma
-    igammac = functions.igammac
-    index_add = functions.index_add
-    index_copy = functions.index_copy
-    index_fill = functions.index_fill
-    index_put = functions.index_put
-    index_reduce = functions.index_reduce
-    index_select = functions.index_select
-    inner = functions.inner
-    inverse = functions.inverse
-    is_complex = functions.is_complex
-    is_conj = functions.is_conj
-    is_neg = functions.is_neg
-    is_nonzero = functions.is_nonzero
-    is_same_size = functions.is_same_size
-    is_signed = functions.is_signed
-    isclose = functions.isclose
-    isfinite = functions.isfinite
-    isinf = functions.isinf
-    isnan = functions.isnan
-    isneginf = functions.isneginf
-    isposinf = functions.isposinf
-    isreal = functions.isreal
-    kron = functions.kron
-    kthvalue = functions.kthvalue
-    lcm = functions.lcm
-    ldexp = functions.ldexp
-    le = functions.le
-    lerp = functions.lerp
-    less = functions.less
-    less_equal = functions.less_equal
-    lgamma = functions.lgamma
-    log = functions.log
-    log10 = functions.log10
-    log1p = functions.log1p
-    log2 = functions.log2
-    log_softmax = functions.log_softmax
-    logaddexp = functions.logaddexp
-    logaddexp2 = functions.logaddexp2
-    logcumsumexp = functions.logcumsumexp
-    logdet = functions.logdet
-    logical_and = functions.logical_and
-    logical_not = functions.logical_not
-    logical_or = functions.logical_or
-    logical_xor = functions.logical_xor
-    logit = functions.logit
-    logsumexp = functions.logsumexp
-    lt = functions.lt
-    lu = functions.lu
-    lu_solve = functions.lu_solve
-    masked_fill = functions.masked_fill
-    masked_scatter = functions.masked_scatter
-    masked_select = functions.masked_select
-    matmul = functions.matmul
-    matrix_exp = functions.matrix_exp
-    matrix_power = functions.matrix_power
-    max = functions.max
-    maximum = functions.maximum
-    mean = functions.mean
-    median = functions.median
-    min = functions.min
-    minimum = functions.minimum
-    mm = functions.mm
-    mode = functions.mode
-    moveaxis = functions.moveaxis
-    movedim = functions.movedim
-    msort = functions.msort
-    mul = functions.mul
-    multiply = functions.multiply
-    mv = functions.mv
-    mvlgamma = functions.mvlgamma
-    nan_to_num = functions.nan_to_num
-    nanmean = functions.nanmean
-    nanmedian = functions.nanmedian
-    nanquantile = functions.nanquantile
-    nansum = functions.nansum
-    narrow = functions.narrow
-    ne = functions.ne
-    neg = functions.neg
-    negative = functions.negative
-    nextafter = functions.nextafter
-    nonzero = functions.nonzero
-    norm = functions.norm
-    not_equal = functions.not_equal
-    outer = functions.outer
-    permute = functions.permute
-    pinverse = functions.pinverse
-    positive = functions.positive
-    pow = functions.pow
-    prod = functions.prod
-    put = functions.put
-    qr = functions.qr
-    quantile = functions.quantile
-    rad2deg = functions.rad2deg
-    ravel = functions.ravel
-    reciprocal = functions.reciprocal
-    relu = functions.relu
-    remainder = functions.remainder
-    renorm = functions.renorm
-    repeat = functions.repeat
-    repeat_interleave = functions.repeat_interleave
-    reshape = functions.reshape
-    reshape_as = functions.reshape_as
-    resolve_conj = functions.resolve_conj
-    resolve_neg = functions.resolve_neg
-    roll = functions.roll
-    rot90 = functions.rot90
-    round = functions.round
-    rsqrt = functions.rsqrt
-    rsub = functions.rsub
-    scatter = functions.scatter
-    scatter_add = functions.scatter_add
-    scatter_reduce = functions.scatter_reduce
-    select = functions.select
-    select_scatter = functions.select_scatter
-    sgn = functions.sgn
-    sigmoid = functions.sigmoid
-    sign = functions.sign
-    signbit = functions.signbit
-    sin = functions.sin
-    sinc = functions.sinc
-    sinh = functions.sinh
-    slice_scatter = functions.slice_scatter
-    slogdet = functions.slogdet
-    softmax = functions.softmax
-    sort = functions.sort
-    split = functions.split
-    split_with_sizes = functions.split_with_sizes
-    sqrt = functions.sqrt
-    square = functions.square
-    squeeze = functions.squeeze
-    std = functions.std
-    std_mean = functions.std_mean
-    sub = functions.sub
-    subtract = functions.subtract
-    sum = functions.sum
-    sum_to_size = functions.sum_to_size
-    svd = functions.svd
-    swapaxes = functions.swapaxes
-    swapdims = functions.swapdims
-    t = functions.t
-    take = functions.take
-    take_along_dim = functions.take_along_dim
-    tan = functions.tan
-    tanh = functions.tanh
-    tensor_split = functions.tensor_split
-    threshold = functions.threshold
-    tile = functions.tile
-    topk = functions.topk
-    trace = functions.trace
-    transpose = functions.transpose
-    triangular_solve = functions.triangular_solve
-    tril = functions.tril
-    triu = functions.triu
-    true_divide = functions.true_divide
-    trunc = functions.trunc
-    unbind = functions.unbind
-    unflatten = functions.unflatten
-    unfold = functions.unfold
-    unique = functions.unique
-    unique_consecutive = functions.unique_consecutive
-    unsqueeze = functions.unsqueeze
-    var = functions.var
-    var_mean = functions.var_mean
-    vdot = functions.vdot
-    view = functions.view
-    view_as = functions.view_as
-    vsplit = functions.vsplit
-    xlogy = functions.xlogy
-
+from graphs.ops.shapes import dtype_of, shape_of
 
 _DTYPES = (type, np.dtype, dtypes.dtype)
 NAMES = {
@@ -341,6 +44,18 @@ class Conversions:
     bool = _conversion("bool", np.bool_)
 
 
+@method(in_place=True)
+def where(input: Any, condition: Any, other: Any) -> Any:
+    """These elements where the condition is true, and the others' elsewhere."""
+    return picking.where(condition, input, other)
+
+
+@method(in_place=True)
+def polygamma(input: Any, n: int) -> Any:
+    """Derivative n + 1 of log(gamma(x))."""
+    return pointwise.polygamma(n, input)
+
+
 def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of two operands with these the other way round."""
 
@@ -350,25 +65,14 @@ def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-class TorchNames(FunctionMethods, Conversions):
-    """Methods of a tensor under PyTorch's names, and its operators: the dtype of a result is PyTorch's."""
+class TorchNames(Methods, Conversions):
+    """What a tensor has under PyTorch's names, and its operators: the dtype of a result is PyTorch's.
+
+    What changing a tensor is depends on its kind, which says it by `_assign`, `_become`, `_forget` and `_before`. A
+    result must fit the shape and the dtype of the tensor that it changes.
+    """
 
     __slots__ = ()
-
-    # Defined where tensors are made: `dynamic/creation.py` and `dynamic/random.py`.
-    new: ClassVar[Callable[..., Any]]
-    new_empty: ClassVar[Callable[..., Any]]
-    new_full: ClassVar[Callable[..., Any]]
-    new_ones: ClassVar[Callable[..., Any]]
-    new_tensor: ClassVar[Callable[..., Any]]
-    new_zeros: ClassVar[Callable[..., Any]]
-    bernoulli: ClassVar[Callable[..., Any]]
-    bernoulli_: ClassVar[Callable[..., Any]]
-    exponential_: ClassVar[Callable[..., Any]]
-    multinomial: ClassVar[Callable[..., Any]]
-    normal_: ClassVar[Callable[..., Any]]
-    random_: ClassVar[Callable[..., Any]]
-    uniform_: ClassVar[Callable[..., Any]]
 
     __add__ = arithmetic.add
     __radd__ = swapped(arithmetic.add)
@@ -385,17 +89,17 @@ class TorchNames(FunctionMethods, Conversions):
     __rpow__ = swapped(arithmetic.pow)
     __matmul__ = products.matmul
     __rmatmul__ = swapped(products.matmul)
-    __and__ = __rand__ = arithmetic.bitwise_and
-    __or__ = __ror__ = arithmetic.bitwise_or
-    __xor__ = __rxor__ = arithmetic.bitwise_xor
-    __eq__ = arithmetic.eq
-    __ne__ = arithmetic.ne
-    __lt__ = arithmetic.lt
-    __le__ = arithmetic.le
-    __gt__ = arithmetic.gt
-    __ge__ = arithmetic.ge
-    __abs__ = pointwise.abs
-    __neg__ = pointwise.neg
+    __and__ = __rand__ = of_op(ops.bitwise_and)
+    __or__ = __ror__ = of_op(ops.bitwise_or)
+    __xor__ = __rxor__ = of_op(ops.bitwise_xor)
+    __eq__ = of_op(ops.equal)
+    __ne__ = of_op(ops.not_equal)
+    __lt__ = of_op(ops.less)
+    __le__ = of_op(ops.less_equal)
+    __gt__ = of_op(ops.greater)
+    __ge__ = of_op(ops.greater_equal)
+    __abs__ = of_op(ops.abs)
+    __neg__ = of_op(ops.negative)
     __hash__ = object.__hash__
 
     def __pow__(self, other: Any) -> Any:
@@ -403,17 +107,9 @@ class TorchNames(FunctionMethods, Conversions):
             return ops.square(self) if other == 2 else ops.pow(self, other)
         return arithmetic.pow(self, other)
 
-    def where(self, condition: Any, other: Any) -> Self:
-        """These elements where the condition is true, and the others' elsewhere."""
-        return functions.where(condition, self, other)
-
     def take_along_axis(self, indices: Any, axis: int) -> Self:
         """The elements along an axis that an index names, which broadcasts."""
         return ops.take_along_axis(self, indices, axis=axis)
-
-    def polygamma(self, n: int) -> Self:
-        """Derivative n + 1 of log(gamma(x))."""
-        return functions.polygamma(n, self)
 
     def clone(self, *, memory_format: Any = None) -> Self:
         """A copy that keeps the history."""
@@ -518,6 +214,86 @@ class TorchNames(FunctionMethods, Conversions):
     def mH(self) -> Self:  # noqa: N802
         """The last two axes swapped."""
         return ops.matrix_transpose(self)
+
+    # In place ---------------------------------------------------------------------------------------------------
+
+    def _assign(self, result: Any) -> Self:
+        """Take the values and the history of a result."""
+        raise NotImplementedError
+
+    def _become(self, result: Any) -> Self:
+        """Be another view of the memory."""
+        raise NotImplementedError
+
+    def _forget(self) -> Self:
+        """Have no history any more."""
+        raise NotImplementedError
+
+    def _before(self, *operands: Any) -> Self:
+        """The tensor as it is, for an op that reads it after the change."""
+        raise NotImplementedError
+
+    def add_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
+        """Add `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        if tensor:
+            return self._assign(functions.add(self, other, *tensor))
+        return self._assign(self + (other if alpha == 1 else other * alpha))
+
+    def sub_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
+        """Subtract `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        if tensor:
+            return self._assign(functions.sub(self, other, *tensor))
+        return self._assign(self - (other if alpha == 1 else other * alpha))
+
+    def mul_(self, other: Any) -> Self:
+        """Multiply in place."""
+        return self._assign((self._before(other) if getattr(other, "requires_grad", False) else self) * other)
+
+    def div_(self, other: Any, rounding_mode: str | None = None) -> Self:
+        """Divide in place."""
+        return self._assign(self / other if rounding_mode is None else functions.div(self, other, rounding_mode))
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
+
+    def copy_(self, other: Any, non_blocking: bool = False) -> Self:
+        """Take the values of another tensor, broadcast to this one's shape."""
+        del non_blocking
+        return self._assign(ops.setitem(self, other, ...))
+
+    def fill_(self, value: Any) -> Self:
+        """Set every element to one value."""
+        return self.copy_(value)
+
+    def zero_(self) -> Self:
+        """Set every element to 0."""
+        return self.copy_(0)
+
+    def detach_(self) -> Self:
+        """Forget the history."""
+        return self._forget()
+
+    def float_power_(self, exponent: Any) -> Self:
+        """Raise to a power in place. Raises DTypeError for other dtypes than float64, which the result has."""
+        if dtype_of(self) != np.float64:
+            raise DTypeError(located(f"float_power_ gives float64, not {dtype_of(self)}; use pow_"))
+        return self._assign(functions.float_power(self, exponent))
+
+    def fill_diagonal_(self, fill_value: Any) -> Self:
+        """Set the elements of the diagonal to one value."""
+        count = min(shape_of(self))
+        return self._assign(ops.setitem(self, fill_value, (slice_ := ops.arange(count), slice_)))
+
+    __ifloordiv__ = Methods.floor_divide_
+    __imod__ = Methods.remainder_
+    __ipow__ = Methods.pow_
+    __iand__ = Methods.bitwise_and_
+    __ior__ = Methods.bitwise_or_
+    __ixor__ = Methods.bitwise_xor_
+    __ilshift__ = Methods.bitwise_left_shift_
+    __irshift__ = Methods.bitwise_right_shift_
 
 
 class Count(int):

@@ -10,48 +10,21 @@ import numpy as np
 from graphs import ops
 from graphs.errors import OptionError
 from graphs.frontends.torch import arithmetic, reductions
-from graphs.frontends.torch.pointwise import binary, floated, of_floats
-from graphs.frontends.torch.promotion import check_tensor, promoted
+from graphs.frontends.torch.names import name
+from graphs.frontends.torch.promotion import check_tensor
 from graphs.frontends.torch.words import cast, floats, refuse, shape_of, sizes
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 
-__all__ = [
-    "angle", "conj", "conj_physical", "erfinv", "float_power", "frexp", "gcd", "i0", "igamma", "igammac", "is_complex",
-    "is_conj", "is_neg", "is_nonzero", "is_same_size", "is_signed", "isreal", "lcm", "ldexp", "mvlgamma", "real",
-    "resolve_conj", "resolve_neg", "sum_to_size",
-]  # fmt: skip
 
-
-erfinv = of_floats(ops.erfinv)
-i0 = of_floats(ops.i0)
-igamma = binary(ops.gammainc, promote=floated)
-igammac = binary(ops.gammaincc, promote=floated)
-
-
-def gcd(input: Any, other: Any) -> Any:
-    """The greatest common divisor of ints, at least 0."""
-    return ops.gcd(*_whole(input, other))
-
-
-def lcm(input: Any, other: Any) -> Any:
-    """The least common multiple of ints, at least 0."""
-    return ops.lcm(*_whole(input, other))
-
-
-def _whole(*operands: Any) -> Any:
-    for x in operands:
-        if not is_scalar(x) and dtype_of(x).kind not in "iu":
-            raise refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
-    return promoted(*operands)
-
-
+@name(in_place=True)
 def float_power(input: Any, exponent: Any) -> Any:
     """Each element to a power, in float64."""
     check_tensor(input, exponent)
     return ops.pow(*[x if is_scalar(x) else cast(x, np.float64) for x in (input, exponent)])
 
 
+@name(in_place=True)
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
     check_tensor(input, other)
@@ -65,6 +38,7 @@ class FrexpResult(NamedTuple):
     exponent: Any
 
 
+@name()
 def frexp(input: Any) -> FrexpResult:
     """Mantissas from 0.5 up to but without 1 beside their signs, and int32 exponents; 0, infinities and NaN stay."""
     if dtype_of(input).kind != "f":
@@ -83,6 +57,7 @@ def _scaled(x: Any, exponent: Any) -> Any:
     return x * ops.pow(2.0, -half) * ops.pow(2.0, half - exponent)
 
 
+@name(in_place=True)
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the gamma function of `p` dimensions, for elements above (p - 1) / 2."""
     if p < 1:
@@ -92,6 +67,7 @@ def mvlgamma(input: Any, p: int) -> Any:
     return ops.add(ops.sum(parts, axis=-1), p * (p - 1) / 4 * math.log(math.pi))
 
 
+@name()
 def sum_to_size(input: Any, *size: Any) -> Any:
     """Summed over what broadcasting from a shape has stretched: of the shape that is given."""
     wanted, have = sizes(size), shape_of(input)
@@ -109,36 +85,43 @@ def sum_to_size(input: Any, *size: Any) -> Any:
 # ---- what complex numbers would need: tensors hold none ------------------------------------------
 
 
+@name()
 def real(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
 
 
+@name()
 def conj(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
 
 
+@name(in_place=True)
 def conj_physical(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
 
 
+@name()
 def resolve_conj(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
 
 
+@name()
 def resolve_neg(input: Any) -> Any:
     """The tensor itself."""
     return input
 
 
+@name()
 def isreal(input: Any) -> Any:
     """Whether each element is real: true."""
     return ops.logical_or(ops.equal(input, input), ops.not_equal(input, input))
 
 
+@name()
 def angle(input: Any) -> Any:
     """0 for numbers from 0 on, pi below, NaN for NaN."""
     x = floats(input)
@@ -146,24 +129,28 @@ def angle(input: Any) -> Any:
     return ops.where(ops.isnan(x), x, turned)
 
 
+@name()
 def is_complex(input: Any) -> bool:
     """False: tensors hold no complex numbers."""
     dtype_of(input)
     return False
 
 
+@name()
 def is_conj(input: Any) -> bool:
     """False: tensors hold no complex numbers."""
     dtype_of(input)
     return False
 
 
+@name()
 def is_neg(input: Any) -> bool:
     """False: no tensor waits to be negated."""
     dtype_of(input)
     return False
 
 
+@name()
 def is_nonzero(input: Any) -> bool:
     """Whether a tensor of one element is not 0. Raises OptionError for more elements."""
     if math.prod(shape_of(input)) != 1:
@@ -171,11 +158,13 @@ def is_nonzero(input: Any) -> bool:
     return bool(ops.not_equal(ops.reshape(input, ()), 0))
 
 
+@name()
 def is_signed(input: Any) -> bool:
     """Whether the dtype has numbers below 0."""
     return dtype_of(input).kind in "if"
 
 
+@name()
 def is_same_size(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape."""
     return shape_of(input) == shape_of(other)

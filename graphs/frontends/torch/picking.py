@@ -16,51 +16,14 @@ import numpy as np
 from graphs import ops
 from graphs.dims import same_shape
 from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import number, promoted, result_dtype
 from graphs.frontends.torch.reductions import Found, along, count_nonzero
 from graphs.frontends.torch.shapes import memory_of
-from graphs.frontends.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of, words
+from graphs.frontends.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of
 from graphs.ops.shapes import dtype_of
 from graphs.ops.sorting import unique_rows
 from graphs.promotion import is_scalar
-
-__all__ = [
-    "argsort",
-    "argwhere",
-    "bincount",
-    "bucketize",
-    "diagonal_scatter",
-    "gather",
-    "histc",
-    "histogram",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_put",
-    "index_reduce",
-    "index_select",
-    "isin",
-    "kthvalue",
-    "masked_fill",
-    "masked_scatter",
-    "masked_select",
-    "msort",
-    "nonzero",
-    "put",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "searchsorted",
-    "select_scatter",
-    "slice_scatter",
-    "sort",
-    "take",
-    "take_along_dim",
-    "topk",
-    "unique",
-    "unique_consecutive",
-    "where",
-]
 
 
 class Histogram(NamedTuple):
@@ -79,7 +42,7 @@ def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
     return x if shape_of(x) == tuple(shape) else x[key]
 
 
-@words
+@name()
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """The elements along an axis that an index of as many axes names."""
     del sparse_grad
@@ -89,6 +52,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return ops.reshape(result, shape_of(index))
 
 
+@name()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """The elements along an axis that an index names, which broadcasts; of all elements in a row without an axis."""
     if dim is None:
@@ -96,7 +60,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     return ops.take_along_axis(input, indices, axis=place(dim, ndim_of(input)))
 
 
-@words
+@name(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """With the elements of `src` written to the places along an axis that the index names."""
     axis, source = place(dim, ndim_of(input)), value if src is None else src
@@ -124,12 +88,13 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
+@name(in_place=True)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """With the elements of `src` added to the places along an axis that the index names."""
     return scatter_reduce(input, dim, index, src, "sum")
 
 
-@words
+@name(in_place=True)
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
     """With the elements of `src` joined to those they are sent to: by "sum", "prod", "mean", "amax" or "amin"."""
     if dtype_of(src) != dtype_of(input):
@@ -142,7 +107,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
     return (slice(None),) * place(dim, ndim_of(x)) + (index,)
 
 
-@words
+@name()
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The places of an axis that an index names, in its order."""
     if ndim_of(index) > 1:
@@ -151,7 +116,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     return result if ndim_of(input) else ops.reshape(result, ())
 
 
-@words
+@name(in_place=True)
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """With `alpha * source` added to the places of an axis that an index names."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
@@ -160,7 +125,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return ops.reshape(ops.add(x, ops.scatter_add(added, as_row(index), shape_of(x), axis)), shape_of(input))
 
 
-@words
+@name(in_place=True)
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """With the places of an axis that an index names replaced."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
@@ -168,7 +133,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     return ops.reshape(ops.setitem(x, as_row(source), _rows(x, axis, as_row(index))), shape_of(input))
 
 
-@words
+@name(in_place=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """With the places of an axis that an index names set to one value."""
     if not is_scalar(value) and ndim_of(value):
@@ -186,7 +151,7 @@ def _mask(mask: Any) -> Any:
     return mask
 
 
-@words
+@name(in_place=True)
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """With one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
@@ -201,20 +166,21 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     return ops.where(_mask(mask), filled, input)
 
 
-@words
+@name()
 def masked_select(input: Any, mask: Any) -> Any:
     """The elements where the mask is true, in one axis."""
     x, chosen = ops.broadcast_arrays(input, _mask(mask))
     return x[chosen]
 
 
+@name(in_place=True)
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """With the elements of `source`, in their order, where the mask is true."""
     x, chosen = ops.broadcast_arrays(input, _mask(mask))
     return ops.setitem(x, ops.reshape(source, (-1,))[: int(count_nonzero(chosen))], chosen)
 
 
-@words
+@name()
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Of two tensors the one or the other, by element; without them where the condition is true, axis by axis."""
     if input is None and other is None:
@@ -229,11 +195,13 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return ops.where(cast(condition, np.bool_), left, right)
 
 
+@name()
 def take(input: Any, index: Any) -> Any:
     """The elements at places counted through all axes."""
     return ops.reshape(ops.take(ops.reshape(input, (-1,)), ops.reshape(index, (-1,)), axis=0), shape_of(index))
 
 
+@name()
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Where the elements are not 0: a row for each, or an index for each axis."""
     if as_tuple:
@@ -241,6 +209,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     return ops.argwhere(input)
 
 
+@name()
 def argwhere(input: Any) -> Any:
     """Where the elements are not 0: a row for each."""
     return nonzero(input)
@@ -249,13 +218,13 @@ def argwhere(input: Any) -> Any:
 # ---- sorted --------------------------------------------------------------------------------------
 
 
-@words
+@name()
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The indices that sort along an axis."""
     return _sorted(input, dim, descending).indices
 
 
-@words
+@name()
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
     """Sorted along an axis, with where the elements stood; equal ones in their order."""
     return _sorted(input, dim, descending)
@@ -268,12 +237,13 @@ def _sorted(x: Any, dim: int, descending: bool) -> Found:
     return along(x, dim, True, order)
 
 
+@name()
 def msort(input: Any) -> Any:
     """Sorted along the first axis."""
     return _sorted(input, 0, False).values
 
 
-@words
+@name()
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest elements along an axis, or the smallest, in order, and where they stood."""
     axis = place(dim, ndim_of(input))
@@ -284,7 +254,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return Found(ordered.values[first], ordered.indices[first])
 
 
-@words
+@name()
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     """The k-th smallest element along an axis, counted from 1."""
     axis = place(dim, ndim_of(input))
@@ -295,7 +265,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     )
 
 
-@words
+@name()
 def searchsorted(
     sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Any = None,
@@ -342,6 +312,7 @@ def _bisected(rows: Any, values: Any, reaches: Any) -> Any:
     return low
 
 
+@name()
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The bucket of each element between sorted boundaries."""
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -350,6 +321,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 # ---- counted -------------------------------------------------------------------------------------
 
 
+@name()
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -368,6 +340,7 @@ def unique(
     return _with_parts(values, rows.inverse_indices, rows.counts, return_inverse, return_counts)
 
 
+@name()
 def unique_consecutive(
     input: Any, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -390,6 +363,7 @@ def _with_parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, re
     return (values, *asked) if asked else values
 
 
+@name()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How many elements there are of each integer from 0 on, or the sum of their weights."""
     if dtype_of(input).kind not in "iu" or ndim_of(input) != 1:
@@ -402,6 +376,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return scatter_add(ops.add(start, cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))), 0, input, ones)
 
 
+@name()
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     """How many elements lie in each of so many bins of one width, as floats."""
     if dtype_of(input).kind != "f":
@@ -415,6 +390,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     return scatter_add(zeros, 0, ops.clip(at, 0, bins - 1), ops.add(ops.multiply(inside, 0), 1))
 
 
+@name()
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Histogram:
     """How many elements lie in each bin, as floats, and where the bins end; the last bin holds its end."""
     x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
@@ -432,6 +408,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     return Histogram(ops.divide(hist, ops.multiply(ops.sum(hist), ops.diff(edges))) if density else hist, edges)
 
 
+@name()
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is among others."""
     left, right = promoted(elements, test_elements)
@@ -480,14 +457,14 @@ def _written(x: Any, source: Any, key: Sequence[Any]) -> Any:
     return ops.setitem(x, cast(source, dtype_of(x)), tuple(key))
 
 
-@words
+@name()
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """With one place of an axis replaced, which `src` has not."""
     axis, _ = axis_and_size(input, dim)
     return _written(input, src, (*[slice(None)] * axis, index))
 
 
-@words
+@name()
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
@@ -498,6 +475,7 @@ def slice_scatter(
     return _written(input, src, (*[slice(None)] * axis, slice(start, end, step)))
 
 
+@name()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """With the diagonal of two axes replaced; `src` has it as its last axis."""
     first, second = place(dim1, ndim_of(input)), place(dim2, ndim_of(input))
@@ -511,7 +489,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     return ops.moveaxis(_written(moved, src, key), (-2, -1), (first, second))
 
 
-@words
+@name(in_place=True)
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """With the rows of `source` joined to the places of an axis that an index names, by "prod", "mean" and so on."""
     if reduce not in ("prod", "mean", "amax", "amin"):
@@ -529,6 +507,7 @@ def mask_of(index: Any) -> Any:
     return ops.astype(index, np.bool_) if is_mask else index
 
 
+@name(in_place=True)
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """With `values` at the places that a tuple of indices or masks names, or added there."""
     if not hasattr(values, "dtype") or dtype_of(values) != dtype_of(input):
@@ -540,6 +519,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     return _added(input, places, ops.broadcast_to(values, shape_of(places)))
 
 
+@name(in_place=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """With the elements of `source` at places counted through all axes, or added there."""
     if dtype_of(source) != dtype_of(input):

@@ -19,59 +19,11 @@ from graphs import ops
 from graphs.errors import OptionError, ShapeError, located, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import of_floats, promoted
-from graphs.frontends.torch.systems import cholesky_inverse, cholesky_solve, lu_unpack, triangular_solve
-from graphs.frontends.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of, words
+from graphs.frontends.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of
 from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.promotion import mixing
-
-__all__ = [
-    "addbmm",
-    "addmm",
-    "addmv",
-    "addr",
-    "baddbmm",
-    "bmm",
-    "cdist",
-    "chain_matmul",
-    "cholesky",
-    "cholesky_inverse",
-    "cholesky_solve",
-    "corrcoef",
-    "cosine_similarity",
-    "cov",
-    "cross",
-    "det",
-    "dot",
-    "einsum",
-    "ger",
-    "gradient",
-    "inner",
-    "inverse",
-    "kron",
-    "logdet",
-    "lu",
-    "lu_solve",
-    "lu_unpack",
-    "matmul",
-    "matrix_exp",
-    "matrix_power",
-    "mm",
-    "mv",
-    "outer",
-    "pinverse",
-    "qr",
-    "renorm",
-    "slogdet",
-    "svd",
-    "tensordot",
-    "trace",
-    "trapezoid",
-    "trapz",
-    "triangular_solve",
-    "vander",
-    "vdot",
-]  # fmt: skip
 
 
 class SVD(NamedTuple):
@@ -99,7 +51,7 @@ def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
         raise refuse(f"{name} of {' and '.join(dtypes)}", f"{since and since + '; '}convert with .to(dtype)")
 
 
-@words
+@name()
 def matmul(input: Any, other: Any) -> Any:
     """The product of vectors, matrices, or matrices along the last two axes."""
     if ndim_of(input) and ndim_of(other):  # or it is a number, and no other dtype makes that right
@@ -107,12 +59,14 @@ def matmul(input: Any, other: Any) -> Any:
     return ops.matmul(input, other)
 
 
+@name()
 def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices."""
     _check("mm", (input, 2), (mat2, 2))
     return ops.matmul(input, mat2)
 
 
+@name()
 def bmm(input: Any, mat2: Any) -> Any:
     """The products of two rows of matrices, one by one. Raises ShapeError unless there are as many."""
     _check("bmm", (input, 3), (mat2, 3))
@@ -121,13 +75,14 @@ def bmm(input: Any, mat2: Any) -> Any:
     return ops.matmul(input, mat2)
 
 
+@name()
 def mv(input: Any, vec: Any) -> Any:
     """The product of a matrix and a vector."""
     _check("mv", (input, 2), (vec, 1))
     return ops.matmul(input, vec)
 
 
-@words
+@name("vdot")
 def dot(input: Any, tensor: Any = None, *, other: Any = None) -> Any:
     """The sum of the products of two vectors."""
     second = tensor if other is None else other
@@ -135,9 +90,7 @@ def dot(input: Any, tensor: Any = None, *, other: Any = None) -> Any:
     return ops.matmul(input, second)
 
 
-vdot = dot
-
-
+@name("ger")
 def outer(input: Any, vec2: Any) -> Any:
     """The products of all pairs of two vectors."""
     if ndim_of(input) != 1 or ndim_of(vec2) != 1:
@@ -145,9 +98,7 @@ def outer(input: Any, vec2: Any) -> Any:
     return mul(input[:, None], vec2[None, :])
 
 
-ger = outer
-
-
+@name()
 def inner(input: Any, other: Any) -> Any:
     """The sums of products along the last axes."""
     if not ndim_of(input) or not ndim_of(other):
@@ -156,6 +107,7 @@ def inner(input: Any, other: Any) -> Any:
     return ops.inner(input, other)
 
 
+@name()
 def kron(input: Any, other: Any) -> Any:
     """The Kronecker product."""
     _one_dtype("kron", (input, other))
@@ -175,16 +127,19 @@ def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return ops.where(np.asarray(False), x, scaled)
 
 
+@name(in_place=True)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`."""
     return _plus(input, mm(mat1, mat2), beta, alpha)
 
 
+@name(in_place=True)
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)`."""
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
+@name(in_place=True)
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)`. Raises DTypeError for ints or bools with factors that are floats."""
     if dtype_of(input).kind != "f" and not (isinstance(beta, int) and isinstance(alpha, int)):
@@ -192,16 +147,19 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     return _plus(input, outer(vec1, vec2), beta, alpha)
 
 
+@name(in_place=True)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     return _plus(input, bmm(batch1, batch2), beta, alpha)
 
 
+@name(in_place=True)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
     return _plus(input, reductions.sum(bmm(batch1, batch2), 0, dtype=dtype_of(batch1)), beta, alpha)
 
 
+@name()
 def chain_matmul(*tensors: Any) -> Any:
     """The product of several matrices, from the left."""
     product = tensors[0]
@@ -210,6 +168,7 @@ def chain_matmul(*tensors: Any) -> Any:
     return product
 
 
+@name()
 def einsum(equation: str, *operands: Any) -> Any:
     """Sums of products, by the letters of axes; the sums of one tensor of ints or bools are in int64, as `sum`."""
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
@@ -225,13 +184,14 @@ def _sums(equation: str) -> bool:
     return not set(letters) <= set(kept if arrow else [letter for letter in letters if letters.count(letter) == 1])
 
 
+@name()
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """The sum of products over some axes."""
     _one_dtype("tensordot", (a, b))
     return ops.tensordot(a, b, axes=dims if isinstance(dims, int) else tuple(map(tuple, dims)))
 
 
-@words
+@name()
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """The cross product along an axis of size 3, the first by default."""
     left, right = promoted(input, other)
@@ -240,6 +200,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     return ops.cross(left, right, axis=dim)
 
 
+@name()
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
     if ndim_of(input) != 2:
@@ -247,6 +208,7 @@ def trace(input: Any) -> Any:
     return reductions.sum(ops.diag(input))
 
 
+@name()
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     """The distances between all rows of two matrices, or of rows of matrices."""
     _one_dtype("cdist", (x1, x2))
@@ -256,6 +218,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     return matrices.vector_norm(apart, axis=-1, ord=p)
 
 
+@name()
 @of_floats
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis, after they were broadcast; no norm is less than `eps`."""
@@ -271,6 +234,7 @@ def _norm_above(x: Any, dim: int, eps: float) -> Any:
     return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
 
 
+@name()
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariances of rows; each column counts as often as `fweights`, ints, and as much as `aweights`."""
     if ndim_of(input) > 2:
@@ -303,6 +267,7 @@ def _check_weights(rows: Any, weights: Any, kinds: str) -> None:
         raise OptionError("a weight of cov is 0 or more; use abs()")
 
 
+@name()
 def corrcoef(input: Any) -> Any:
     """The correlations of rows."""
     covariance = cov(input)
@@ -312,6 +277,7 @@ def corrcoef(input: Any) -> Any:
     return ops.divide(ops.divide(covariance, spread[:, None]), spread[None, :])
 
 
+@name("trapz")
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
     """The area under a line through points."""
     moved = ops.moveaxis(floats(y), dim, -1)
@@ -320,9 +286,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
     return reductions.sum(mul(mul(pairs, step), 0.5), -1)
 
 
-trapz = trapezoid
-
-
+@name()
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
     """The slope of points along each axis, by differences; one result for each axis."""
     if dtype_of(input).kind != "f" or not isinstance(spacing, (int, float)) or edge_order != 1:
@@ -341,12 +305,14 @@ def _slope(x: Any, dim: int, step: float) -> Any:
     return ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim)
 
 
+@name()
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803  (PyTorch's name)
     """The powers of each element, the highest first unless `increasing`."""
     powers = np.arange(shape_of(x)[0] if N is None else N)
     return ops.pow(x[:, None], cast(powers if increasing else powers[::-1], dtype_of(x)))
 
 
+@name(in_place=True)
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """With the parts along an axis scaled down to a norm."""
     if ndim_of(input) < 2:
@@ -358,64 +324,76 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     return ops.where(ops.greater(size, maxnorm), ops.multiply(input, ops.divide(maxnorm, ops.add(size, 1e-7))), input)
 
 
+@name()
 def det(input: Any) -> Any:
     """The determinants of square matrices."""
     return matrices.det(input)
 
 
+@name()
 def inverse(input: Any) -> Any:
     """The inverses of square matrices. Raises LinAlgError where one is singular."""
     return matrices.inv(input)
 
 
+@name()
 def slogdet(input: Any) -> Any:
     """The signs of determinants, and the logarithms of their sizes."""
     return matrices.slogdet(input)
 
 
+@name()
 def matrix_power(input: Any, n: int) -> Any:
     """Square matrices times themselves, n factors; for n < 0 of their inverses."""
     return matrices.matrix_power(input, n)
 
 
+@name()
 def matrix_exp(input: Any) -> Any:
     """The exponentials of square matrices."""
     return matrices.matrix_exp(input)
 
 
+@name()
 def pinverse(input: Any, rcond: float | None = None) -> Any:
     """The Moore-Penrose inverse; singular values below `rcond` times the largest count as 0."""
     return matrices.pinv(input, rtol=rcond)
 
 
+@name()
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """The compact LU factors, the pivots, and if asked for the place of the first pivot that is 0."""
     factors = systems.lu_factor_ex(input, pivot=pivot)
     return tuple(factors) if get_infos else (factors.LU, factors.pivots)
 
 
+@name()
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803  (PyTorch's names)
     """The X with A @ X = input, from the compact LU factors of A."""
     return systems.lu_solve(LU_data, LU_pivots, input)
 
 
+@name()
 def logdet(input: Any) -> Any:
     """The logarithm of the determinant; NaN where that is below 0."""
     sign, size = matrices.slogdet(input)
     return ops.where(ops.less(sign, 0), np.nan, size)
 
 
+@name()
 def cholesky(input: Any, upper: bool = False) -> Any:
     """The triangle whose product with its transpose is the matrix."""
     factor = matrices.cholesky(input)
     return ops.matrix_transpose(factor) if upper else factor
 
 
+@name()
 def qr(input: Any, some: bool = True) -> Any:
     """A matrix with orthogonal columns and a triangle that multiply to the input."""
     return matrices.qr(input, mode="reduced" if some else "complete")
 
 
+@name()
 def svd(input: Any, some: bool = True) -> Any:
     """U, the singular values, and V: `U @ diag(S) @ V.mT` is the input."""
     u, s, vh = matrices.svd(input, full_matrices=not some)

@@ -17,6 +17,8 @@ import numpy as np
 from graphs import dispatch, ops
 from graphs.dims import Dim
 from graphs.errors import DTypeError, located
+from graphs.frontends.torch import words
+from graphs.ops.shapes import dtype_of
 from graphs.promotion import HELD, SCALARS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -78,6 +80,37 @@ def compared(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
     is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
     return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promoted(*operands)
+
+
+def floated(*operands: Any) -> Sequence[Any]:
+    """What `promoted` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
+    converted = promoted(*operands)
+    kinds = [dtype_of(x) for x in converted if not is_weak(x)]
+    wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
+    return [x if is_weak(x) or dtype_of(x).kind == "f" else words.cast(x, wanted) for x in converted]
+
+
+def bits(*operands: Any) -> Sequence[Any]:
+    """What `promoted` gives, with a bool of NumPy's as Python's, which is no float here."""
+    return promoted(*[bool(x) if type(x) is np.bool_ else x for x in operands])
+
+
+def truth(x: Any) -> Any:
+    """Whether each element is not 0; a number as it is."""
+    return x if type(x) in SCALARS or dtype_of(x).kind == "b" else ops.not_equal(x, 0)
+
+
+def truths(*operands: Any) -> Sequence[Any]:
+    """What `promoted` gives, and of that whether it is not 0."""
+    return [truth(x) for x in promoted(*operands)]
+
+
+def whole(*operands: Any) -> Sequence[Any]:
+    """What `promoted` gives, of ints alone. Raises DTypeError."""
+    for x in operands:
+        if type(x) not in SCALARS and dtype_of(x).kind not in "iu":
+            raise words.refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
+    return promoted(*operands)
 
 
 def of_floats(function: Function) -> Function:

@@ -8,17 +8,16 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import OptionError, ShapeError
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.reductions import Found, along
-from graphs.frontends.torch.words import as_row, cast, ndim_of, place, refuse, shape_of, values_of, words
+from graphs.frontends.torch.words import as_row, cast, ndim_of, place, refuse, shape_of, values_of
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
-
-__all__ = ["mode", "nanmedian", "nanquantile", "quantile"]
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@words
+@name()
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:
@@ -30,7 +29,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, without_nan=False)
 
 
-@words
+@name()
 def nanquantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:
@@ -101,7 +100,7 @@ def _at(ordered: Any, ranks: Any) -> Any:
     return ops.take_along_axis(ordered, cast(ops.stop_gradient(ranks), np.int64), axis=-1)
 
 
-@words
+@name()
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower of the middle elements of those that are not NaN; along one axis with its places."""
     if dim is None:
@@ -115,7 +114,7 @@ def _middle(x: Any, axis: int, keepdims: bool) -> Any:
     return ops.take_along_axis(ops.argsort(x, axis=axis), middle, axis=axis)
 
 
-@words
+@name()
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Found:
     """The most frequent element along an axis, the smallest of these, and where it stands last."""
     return along(input, dim, keepdim, _most_frequent)

@@ -11,6 +11,8 @@ import numpy as np
 from graphs import ops
 from graphs.errors import ShapeError, located
 from graphs.frontends.torch import arithmetic, pointwise
+from graphs.frontends.torch.names import name
+from graphs.frontends.torch.promotion import promoted
 from graphs.frontends.torch.words import (
     as_dtype,
     axes_of,
@@ -22,44 +24,10 @@ from graphs.frontends.torch.words import (
     shape_of,
     unless_empty,
     with_axis,
-    words,
 )
 from graphs.ops.shapes import dtype_of
 
 Dim = Any  # one axis, several, or None for all
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "aminmax",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "dist",
-    "log_softmax",
-    "logcumsumexp",
-    "logsumexp",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "nanmean",
-    "nansum",
-    "norm",
-    "prod",
-    "softmax",
-    "std",
-    "std_mean",
-    "sum",
-    "var",
-    "var_mean",
-]  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -86,19 +54,20 @@ def _counted(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
     return function(cast(x, np.int64) if dtype_of(x).kind in "biu" else x)
 
 
-@words
+@name()
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over axes, of all by default; of ints and bools in int64."""
     axes = axes_of(input, dim)
     return _counted(lambda x: ops.sum(x, axis=axes, keepdims=keepdim), input, dtype)
 
 
+@name()
 def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum of all that is not NaN."""
     return sum(ops.where(ops.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
-@words
+@name()
 def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean over axes. Raises DTypeError for ints, as PyTorch does."""
     x = input if dtype is None else cast(input, as_dtype(dtype))
@@ -107,13 +76,14 @@ def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = Non
     return ops.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
+@name()
 def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of all that is not NaN."""
     count = sum(ops.logical_not(ops.isnan(input)), dim, keepdim)
     return ops.divide(nansum(input, dim, keepdim, dtype=dtype), cast(count, dtype_of(input)))
 
 
-@words
+@name()
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along one axis; of ints and bools in int64."""
     axes = axes_of(input, dim)
@@ -121,7 +91,6 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 
 
 def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
-    @words
     def called(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
         axes = () if dim == () else axes_of(input, dim)
         result = op(input, axis=axes, keepdims=keepdim)
@@ -132,11 +101,11 @@ def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-all = _truths(ops.all)
-any = _truths(ops.any)
+all = name()(_truths(ops.all))
+any = name()(_truths(ops.any))
 
 
-@words
+@name()
 def count_nonzero(input: Any, dim: Dim = None) -> Any:
     """How many elements are not 0."""
     return sum(input if dtype_of(input).kind == "b" else ops.not_equal(input, 0), dim)
@@ -145,13 +114,13 @@ def count_nonzero(input: Any, dim: Dim = None) -> Any:
 # ---- extremes ------------------------------------------------------------------------------------
 
 
-@words
+@name()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Where the largest element stands, of all or along one axis."""
     return _where_extreme(ops.argmax, input, dim, keepdim)
 
 
-@words
+@name()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Where the smallest element stands, of all or along one axis."""
     return _where_extreme(ops.argmin, input, dim, keepdim)
@@ -165,6 +134,7 @@ def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: boo
     return op(x, axis=dim, keepdims=keepdim)
 
 
+@name()
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
     """The largest element; along one axis with its places, as `(values, indices)`; of two tensors the larger ones.
 
@@ -172,9 +142,10 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """
     if numpy:
         return ops.max(input, **numpy)
-    return _extreme(input, dim, keepdim, other, ops.max, ops.argmax, arithmetic.maximum)
+    return _extreme(input, dim, keepdim, other, ops.max, ops.argmax, ops.maximum)
 
 
+@name()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
     """The smallest element; along one axis with its places, as `(values, indices)`; of two tensors the smaller ones.
 
@@ -182,7 +153,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """
     if numpy:
         return ops.min(input, **numpy)
-    return _extreme(input, dim, keepdim, other, ops.min, ops.argmin, arithmetic.minimum)
+    return _extreme(input, dim, keepdim, other, ops.min, ops.argmin, ops.minimum)
 
 
 def _extreme(
@@ -195,7 +166,7 @@ def _extreme(
     both: Callable[..., Any],
 ) -> Any:
     if other is not None or (dim is not None and not isinstance(dim, (int, tuple, list))):
-        return both(x, dim if other is None else other)
+        return both(*promoted(x, dim if other is None else other))
     if dim is None:
         return reduce(x)
     if not isinstance(dim, int):
@@ -215,26 +186,26 @@ def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> Found:
     return Found(values, indices) if keepdim else Found(ops.squeeze(values, axis), ops.squeeze(indices, axis))
 
 
-@words
+@name()
 def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
     """The largest elements over axes; ties share the gradient."""
     return ops.max(input, axis=axes_of(input, dim), keepdims=keepdim)
 
 
-@words
+@name()
 def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
     """The smallest elements over axes; ties share the gradient."""
     return ops.min(input, axis=axes_of(input, dim), keepdims=keepdim)
 
 
-@words
+@name()
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """The smallest and the largest elements."""
     axes = None if dim is None else dim
     return MinMax(amin(input, axes, keepdim), amax(input, axes, keepdim))
 
 
-@words
+@name()
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower of the middle elements; along one axis with its places. NaN where there is one.
 
@@ -263,7 +234,6 @@ def _middle(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def _running(op: Callable[..., Any]) -> Callable[..., Any]:
-    @words
     def called(input: Any, dim: int = -1) -> Any:
         if not ndim_of(input):
             return along(input, dim, False, op)
@@ -273,8 +243,8 @@ def _running(op: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-cummax = _running(ops.cummax)
-cummin = _running(ops.cummin)
+cummax = name()(_running(ops.cummax))
+cummin = name()(_running(ops.cummin))
 
 
 # ---- running sums, and logarithms of sums --------------------------------------------------------
@@ -284,37 +254,37 @@ def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
     return op(x) if dim is None else with_axis(op, x, dim)
 
 
-@words
+@name(in_place=True)
 def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The sums so far along an axis; of ints and bools in int64."""
     return _counted(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
 
 
-@words
+@name(in_place=True)
 def cumprod(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The products so far along an axis; of ints and bools in int64."""
     return _counted(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
 
 
-@words
+@name()
 def logcumsumexp(input: Any, dim: int = -1) -> Any:
     """The logarithms of the sums of exponentials so far."""
     return with_axis(ops.logcumsumexp, floats(input), dim)
 
 
-@words
+@name()
 def logsumexp(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of exponentials."""
     return ops.logsumexp(floats(input), axis=axes_of(input, dim), keepdims=keepdim)
 
 
-@words
+@name()
 def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """Exponentials over their sum along an axis."""
     return with_axis(unless_empty(ops.softmax), _float_only(input, dtype, "softmax"), dim)
 
 
-@words
+@name()
 def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """The logarithm of the softmax."""
     return with_axis(unless_empty(ops.log_softmax), _float_only(input, dtype, "log_softmax"), dim)
@@ -330,7 +300,7 @@ def _float_only(x: Any, dtype: Any, name: str) -> Any:
 # ---- spread and size -----------------------------------------------------------------------------
 
 
-@words
+@name()
 def var(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Any:
@@ -338,7 +308,7 @@ def var(
     return _spread(ops.var, input, dim, unbiased, keepdim, correction)
 
 
-@words
+@name()
 def std(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Any:
@@ -360,6 +330,7 @@ def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bo
     return op(x, axis=axes, correction=less, keepdims=keepdim)
 
 
+@name()
 def var_mean(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
@@ -369,6 +340,7 @@ def var_mean(
     )
 
 
+@name()
 def std_mean(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
@@ -378,7 +350,7 @@ def std_mean(
     )
 
 
-@words
+@name()
 def norm(input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The p-norm of all elements or over axes: "fro" is 2, and "nuc" is that of matrices."""
     from graphs.frontends.torch import linalg
@@ -389,6 +361,7 @@ def norm(input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, dty
     return linalg.vector_norm(x, 2 if p == "fro" or p is None else p, axes_of(x, dim), keepdim)
 
 
+@name()
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """The p-norm of a difference."""
     return norm(arithmetic.sub(input, other), p)

@@ -13,21 +13,13 @@ from graphs import ops
 from graphs.dims import product, same
 from graphs.dispatch import described
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import result_dtype
-from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes, words
+from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import as_shape, completed_shape, stored
 from graphs.spec import broadcast_shapes as common_shape
 from graphs.spec import spec_of
-
-__all__ = [
-    "adjoint", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "chunk", "diff", "dsplit", "expand",
-    "expand_as", "flatten", "flip", "fliplr", "flipud", "hsplit", "moveaxis", "movedim", "narrow", "permute",
-    "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90", "select", "split",
-    "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind",
-    "unflatten", "unfold", "unsqueeze", "view", "view_as", "vsplit",
-]  # fmt: skip
-
 
 # ---- memory --------------------------------------------------------------------------------------
 
@@ -56,7 +48,7 @@ def _lies_in(memory: Any, other: Any) -> bool:
 # ---- the order of axes ---------------------------------------------------------------------------
 
 
-@words
+@name(in_place="shape")
 def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any:
     """Two axes swapped. Any other number of axes is NumPy's: the axes in another order, reversed by default."""
     named = dims if dim0 is None else (dim0, *dims) if dim1 is None else (dim0, dim1)
@@ -72,16 +64,19 @@ def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any
     return ops.permute_dims(input, axes)
 
 
+@name(in_place="shape")
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Two axes swapped."""
     return transpose(input, axis0, axis1)
 
 
+@name(in_place="shape")
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
     """Two axes swapped."""
     return transpose(input, dim0, dim1)
 
 
+@name(in_place="shape")
 def t(input: Any) -> Any:
     """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
     if ndim_of(input) > 2:
@@ -91,18 +86,19 @@ def t(input: Any) -> Any:
     return ops.permute_dims(input)
 
 
+@name()
 def adjoint(input: Any) -> Any:
     """The last two axes swapped."""
     return ops.matrix_transpose(input)
 
 
-@words
+@name()
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """The axes in another order."""
     return ops.permute_dims(input, sizes(order) if dims is None else dims)
 
 
-@words
+@name("movedim")
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
     """Axes at other places."""
     if not ndim_of(input):
@@ -110,17 +106,16 @@ def moveaxis(input: Any, source: Any, destination: Any) -> Any:
     return ops.moveaxis(input, source, destination)
 
 
-movedim = moveaxis
-
-
 # ---- the shape -----------------------------------------------------------------------------------
 
 
+@name()
 def reshape(input: Any, *shape: Any) -> Any:
     """The same elements in another shape."""
     return ops.reshape(input, sizes(shape) if shape else ())
 
 
+@name()
 def view(input: Any, *shape: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
@@ -128,17 +123,19 @@ def view(input: Any, *shape: Any) -> Any:
     return reshape(input, *shape)
 
 
+@name()
 def view_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
     return ops.reshape(input, shape_of(other))
 
 
+@name()
 def reshape_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
     return ops.reshape(input, shape_of(other))
 
 
-@words
+@name()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """The axes from one to another as one axis."""
     shape, ndim = shape_of(input), ndim_of(input)
@@ -150,11 +147,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return ops.reshape(input, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
 
 
+@name()
 def ravel(input: Any) -> Any:
     """All elements in one axis, which is a copy where they do not lie in a row."""
     return flatten(input.contiguous() if hasattr(input, "contiguous") else input)
 
 
+@name()
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """One axis as several."""
     x = as_row(input)
@@ -165,7 +164,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
 
 
-@words
+@name(in_place="shape")
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Without the axes of size 1, of all or of those named; other axes stay."""
     ndim, shape = ndim_of(input), shape_of(input)
@@ -174,13 +173,13 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return ops.reshape(input, [size for i, size in enumerate(shape) if i not in ones])
 
 
-@words
+@name(in_place="shape")
 def unsqueeze(input: Any, dim: int) -> Any:
     """With an axis of size 1 at `dim`."""
     return ops.expand_dims(input, dim)
 
 
-@words
+@name()
 def expand(input: Any, *size: Any) -> Any:
     """Repeated without copying to larger sizes; -1 keeps a size."""
     wanted, have = sizes(size), shape_of(input)
@@ -199,16 +198,19 @@ def _repeated(input: Any, shape: Sequence[Any]) -> Any:
     return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
 
 
+@name()
 def expand_as(input: Any, other: Any) -> Any:
     """Repeated without copying to the shape of another tensor."""
     return expand(input, *shape_of(other))
 
 
+@name()
 def broadcast_to(input: Any, size: Any) -> Any:
     """Repeated without copying to a shape; -1 keeps a size."""
     return expand(input, *size)
 
 
+@name()
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Tensors in the shape that they broadcast to."""
     listed = sizes(tensors)
@@ -216,12 +218,13 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple([_repeated(x, shape) for x in listed])
 
 
+@name()
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that shapes broadcast to."""
     return np.broadcast_shapes(*shapes)
 
 
-@words
+@name()
 def repeat(input: Any, *sizes_: Any) -> Any:
     """Copies side by side, so many along each axis; new axes come first."""
     times = sizes(sizes_)
@@ -230,12 +233,13 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     return apart(ops.tile(input, times), input)
 
 
+@name()
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:
     """Copies side by side, as in NumPy."""
     return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
 
 
-@words
+@name()
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
     """Each element, or each row along an axis, so many times in a row."""
     del output_size
@@ -259,7 +263,7 @@ def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-@words
+@name()
 def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     """`length` elements along an axis from `start`."""
     axis, size = axis_and_size(input, dim)
@@ -272,14 +276,14 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     return _part(input, axis, first, first + operator.index(length))
 
 
-@words
+@name()
 def select(input: Any, dim: int, index: Any) -> Any:
     """One place of an axis, which is left out."""
     axis, _ = axis_and_size(input, dim)
     return input[(slice(None),) * axis + (operator.index(index),)]
 
 
-@words
+@name("split_with_sizes")
 def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     """Parts of a size along an axis, the last maybe smaller; or of the sizes in a list."""
     axis, size = axis_and_size(input, dim)
@@ -293,10 +297,7 @@ def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
 
 
-split_with_sizes = split
-
-
-@words
+@name()
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """So many parts along an axis, or fewer, of one size but for the last."""
     _, size = axis_and_size(input, dim)
@@ -305,7 +306,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return split(input, -(-size // chunks), dim) if size else split(input, [0] * chunks, dim)
 
 
-@words
+@name()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """So many parts of nearly one size, or parts between indices."""
     axis, size = axis_and_size(input, dim)
@@ -332,16 +333,19 @@ def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
     return sections, ()
 
 
+@name()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the second axis, along the only one of a vector."""
     return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1), 1)
 
 
+@name()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the first axis."""
     return _equal_parts(input, indices_or_sections, 0, 2)
 
 
+@name()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Parts along the third axis."""
     return _equal_parts(input, indices_or_sections, 2, 3)
@@ -357,7 +361,7 @@ def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[
     return tensor_split(x, sections_or_size, axis)
 
 
-@words
+@name()
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """The places of an axis one by one."""
     axis, _ = axis_and_size(input, dim)
@@ -402,6 +406,7 @@ _windows = Op(
 )
 
 
+@name()
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
     x = as_row(input)
@@ -415,32 +420,34 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     return sections if ndim_of(input) else ops.reshape(sections, (size,))
 
 
-@words
+@name()
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:
     """The other way round along axes."""
     return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
 
 
+@name()
 def fliplr(input: Any) -> Any:
     """The other way round along the second axis."""
     return apart(ops.fliplr(input), input)
 
 
+@name()
 def flipud(input: Any) -> Any:
     """The other way round along the first axis."""
     return apart(ops.flipud(input), input)
 
 
-@words
-def roll(input: Any, shifts: Any, dims: Any = None, **words: Any) -> Any:
+@name()
+def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
     """Turned along axes, or all elements in a row."""
-    dims = words.get("dim", dims)
+    dims = dims if dim is None else dim
     if dims is not None and not ndim_of(input) and dims != ():
         raise OutOfRangeError(f"a tensor without axes has no axis {dims}; leave dims out")
     return ops.roll(input, shifts, axis=dims)
 
 
-@words
+@name()
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """Turned by quarters in the plane of two axes."""
     if len(dims) != 2:
@@ -448,7 +455,7 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     return apart(ops.rot90(input, k, dims), input)
 
 
-@words
+@name()
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Each element less the one before, `n` times; of bools whether the two differ."""
     axis = place(dim, ndim_of(input))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from graphs import ops
 from graphs import special as functions
 from graphs.frontends.torch import arithmetic, numbers, pointwise, reductions
 from graphs.frontends.torch.guard import guard
-from graphs.frontends.torch.pointwise import binary, floated, of_floats
+from graphs.frontends.torch.pointwise import of_op
+from graphs.frontends.torch.promotion import floated
 from graphs.frontends.torch.words import floats
 
 __all__ = [
@@ -18,16 +20,17 @@ __all__ = [
     "xlogy", "zeta",
 ]  # fmt: skip
 
-erf, erfc, erfinv, erfcx = pointwise.erf, pointwise.erfc, numbers.erfinv, of_floats(ops.erfcx)
-exp2, expm1, log1p = pointwise.exp2, pointwise.expm1, pointwise.log1p
+of_floats = functools.partial(of_op, takes="floats")
+erf, erfc, erfinv, erfcx = map(of_floats, (ops.erf, ops.erfc, ops.erfinv, ops.erfcx))
+exp2, expm1, log1p = pointwise.exp2, of_floats(ops.expm1), of_floats(ops.log1p)
 gammaln = of_floats(ops.gammaln)
 digamma = psi = pointwise.digamma
 polygamma, multigammaln = pointwise.polygamma, numbers.mvlgamma
-gammainc, gammaincc = binary(ops.gammainc, promote=floated), binary(ops.gammaincc, promote=floated)
-i0, i0e, i1, i1e = numbers.i0, of_floats(ops.i0e), of_floats(ops.i1), of_floats(ops.i1e)
+gammainc, gammaincc, zeta = map(of_floats, (ops.gammainc, ops.gammaincc, ops.zeta))
+i0, i0e, i1, i1e = map(of_floats, (ops.i0, ops.i0e, ops.i1, ops.i1e))
 modified_bessel_i0, modified_bessel_i1 = i0, i1
-expit, logit, sinc, round = pointwise.sigmoid, pointwise.logit, pointwise.sinc, pointwise.round
-logsumexp, xlogy, zeta = reductions.logsumexp, arithmetic.xlogy, binary(ops.zeta, promote=floated)
+expit, logit, sinc, round = of_floats(ops.sigmoid), pointwise.logit, pointwise.sinc, pointwise.round
+logsumexp, xlogy = reductions.logsumexp, arithmetic.xlogy
 
 
 def __getattr__(name: str) -> Any:

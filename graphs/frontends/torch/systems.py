@@ -8,6 +8,7 @@ import numpy as np
 
 from graphs import dims, linalg, ops
 from graphs.errors import LinAlgError, OptionError, ShapeError
+from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import cast, ndim_of, shape_of
 from graphs.ops import factoring
 from graphs.ops.factoring import permutation_matrix, permutation_of, pivots_of, triangle
@@ -115,6 +116,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     return _solved(triangle(A, upper=upper, unit=unitriangular), B, left=left)
 
 
+@name()
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> TriangularSolution:  # fmt: skip
@@ -125,6 +127,7 @@ def triangular_solve(
     return TriangularSolution(solution, cloned)
 
 
+@name()
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803
     """The X with A @ X = input, from the triangle of the Cholesky factors of A."""
     _square(L)
@@ -133,6 +136,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:  # noqa: N80
     return linalg.solve(ops.matrix_transpose(lower), linalg.solve(lower, input))
 
 
+@name()
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of A, from the triangle of its Cholesky factors."""
     _square(input)
@@ -219,6 +223,7 @@ def lu(A: Any, *, pivot: bool = True) -> LU:  # noqa: N803
     return lu_unpack(*lu_factor(A, pivot=pivot))
 
 
+@name()
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:  # noqa: N803
     """P, L and U from compact factors; what is not asked for is empty."""
     rows, columns = shape_of(LU_data)[-2:]

@@ -6,8 +6,8 @@ Devices: the CPU, by PyTorch's name and words.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,25 +17,15 @@ from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import is_scalar
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
 
 
-def words(function: F) -> F:
-    """Let a function be called with NumPy's words too, as PyTorch lets most of its own: `axis` for `dim`."""
-
-    @functools.wraps(function)
-    def called(input: Any, *args: Any, **options: Any) -> Any:
-        return function(input, *args, **translated(options)) if options else function(input, *args)
-
-    called.with_words = called  # type: ignore[attr-defined]  # so the guard knows it, which does the same at once
-    return called  # type: ignore[return-value]
-
-
-def translated(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with PyTorch's words in place of NumPy's."""
-    return {_WORDS.get(word, word): value for word, value in options.items()}
+def translated(options: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Options with PyTorch's words in place of NumPy's, where a function knows these alone."""
+    return {
+        theirs if word not in known and (theirs := _WORDS.get(word, "")) in known else word: value
+        for word, value in options.items()
+    }
 
 
 def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
