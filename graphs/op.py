@@ -166,7 +166,7 @@ def _for_each_element(flops: int) -> Cost:
     return lambda *_, out, **__: out.size * flops
 
 
-class Torch(NamedTuple):
+class TorchName(NamedTuple):
     """PyTorch's function that an op of one or two operands is: also a method of a tensor.
 
     takes     what becomes of operands first: "any" nothing; "floats" where they are none; "truths" whether they are 0;
@@ -265,7 +265,7 @@ class Op:
         exact: bool = False,
         overwrites: Sequence[int] = (),
         listed: bool = True,
-        torch: Torch | None = None,
+        torch: TorchName | None = None,
         doc: str = "",
     ) -> None:
         self.name = self.__name__ = name

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs import promotion
-from graphs.op import Array, Op, Prepared, Torch
+from graphs.op import Array, Op, Prepared, TorchName
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.select import select
 from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
@@ -24,9 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-FLOATS, NUMBERS = Torch("floats", in_place=True), Torch("numbers", in_place=True)
-PROMOTED, BITS = Torch("promoted", in_place=True), Torch("bits", in_place=True)
-INTS, TRUTHS = Torch("ints", in_place=True), Torch("truths", in_place=True)
+FLOATS, NUMBERS = TorchName("floats", in_place=True), TorchName("numbers", in_place=True)
+PROMOTED, BITS = TorchName("promoted", in_place=True), TorchName("bits", in_place=True)
+INTS, TRUTHS = TorchName("ints", in_place=True), TorchName("truths", in_place=True)
 
 
 # Arithmetic -------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ multiply: Op = elementwise(
     doc="x * y.",
     exact=True,
     fails="of floats",
-    torch=Torch("promoted", "mul", alias="multiply", in_place=True),
+    torch=TorchName("promoted", "mul", alias="multiply", in_place=True),
 )
 divide: Op = elementwise(
     "divide",
@@ -61,7 +61,7 @@ divide: Op = elementwise(
     infix=" / ",
     doc="x / y, true division.",
     exact=True,
-    torch=Torch("floats", "true_divide", in_place=True),
+    torch=TorchName("floats", "true_divide", in_place=True),
 )
 pow: Op = elementwise(
     "pow",
@@ -93,14 +93,16 @@ remainder: Op = elementwise(
 positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
 negative: Op = elementwise(
     "negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats",
-    torch=Torch("numbers", "neg", alias="negative", in_place=True),
+    torch=TorchName("numbers", "neg", alias="negative", in_place=True),
 )  # fmt: skip
 abs: Op = elementwise(
     "abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.", exact=True,
-    torch=Torch("numbers", alias="absolute", in_place=True),
+    torch=TorchName("numbers", alias="absolute", in_place=True),
 )  # fmt: skip
 sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.", exact=True)
-signbit: Op = elementwise("signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.", torch=Torch("any"))
+signbit: Op = elementwise(
+    "signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.", torch=TorchName("any")
+)
 copysign: Op = elementwise(
     "copysign",
     np.copysign,
@@ -194,7 +196,7 @@ logaddexp: Op = elementwise(
     dtype=ufunc_dtype(np.logaddexp),
     flops=20,
     overwrites=(0, 1),
-    torch=Torch("floats"),
+    torch=TorchName("floats"),
 )
 
 # Trigonometry -----------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ tan: Op = elementwise(
 )
 asin: Op = elementwise(
     "asin", np.arcsin, lambda g, x: divide(g, sqrt(subtract(1, square(x)))), flops=10, doc="The inverse sine.",
-    torch=Torch("floats", alias="arcsin", in_place=True),
+    torch=TorchName("floats", alias="arcsin", in_place=True),
 )  # fmt: skip
 acos: Op = elementwise(
     "acos",
@@ -216,11 +218,11 @@ acos: Op = elementwise(
     lambda g, x: negative(divide(g, sqrt(subtract(1, square(x))))),
     flops=10,
     doc="The inverse cosine.",
-    torch=Torch("floats", alias="arccos", in_place=True),
+    torch=TorchName("floats", alias="arccos", in_place=True),
 )
 atan: Op = elementwise(
     "atan", np.arctan, lambda g, x: divide(g, add(square(x), 1)), flops=10, doc="The inverse tangent.",
-    torch=Torch("floats", alias="arctan", in_place=True),
+    torch=TorchName("floats", alias="arctan", in_place=True),
 )  # fmt: skip
 atan2: Op = elementwise(
     "atan2",
@@ -243,7 +245,7 @@ tanh: Op = elementwise(
 
 asinh: Op = elementwise(
     "asinh", np.arcsinh, lambda g, x: divide(g, sqrt(add(square(x), 1))), flops=15, doc="The inverse hyperbolic sine.",
-    torch=Torch("floats", alias="arcsinh", in_place=True),
+    torch=TorchName("floats", alias="arcsinh", in_place=True),
 )  # fmt: skip
 acosh: Op = elementwise(
     "acosh",
@@ -251,7 +253,7 @@ acosh: Op = elementwise(
     lambda g, x: divide(g, sqrt(subtract(square(x), 1))),
     flops=15,
     doc="The inverse hyperbolic cosine, of x >= 1.",
-    torch=Torch("floats", alias="arccosh", in_place=True),
+    torch=TorchName("floats", alias="arccosh", in_place=True),
 )
 atanh: Op = elementwise(
     "atanh",
@@ -259,7 +261,7 @@ atanh: Op = elementwise(
     lambda g, x: divide(g, subtract(1, square(x))),
     flops=15,
     doc="The inverse hyperbolic tangent, of -1 <= x <= 1.",
-    torch=Torch("floats", alias="arctanh", in_place=True),
+    torch=TorchName("floats", alias="arctanh", in_place=True),
 )
 
 # Kinks and steps --------------------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ maximum: Op = elementwise(
     zero_safe=True,
     doc="The larger of x and y; a tie gives half of the gradient to each.",
     exact=True,
-    torch=Torch("promoted"),
+    torch=TorchName("promoted"),
 )
 minimum: Op = elementwise(
     "minimum",
@@ -282,7 +284,7 @@ minimum: Op = elementwise(
     zero_safe=True,
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
     exact=True,
-    torch=Torch("promoted"),
+    torch=TorchName("promoted"),
 )
 fmax: Op = elementwise(
     "fmax",
@@ -291,7 +293,7 @@ fmax: Op = elementwise(
     lambda g, x, y: where(logical_or(greater_equal(x, y), isnan(y)), 0, g),
     zero_safe=True,
     doc="The larger of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
-    torch=Torch("promoted"),
+    torch=TorchName("promoted"),
 )
 fmin: Op = elementwise(
     "fmin",
@@ -300,7 +302,7 @@ fmin: Op = elementwise(
     lambda g, x, y: where(logical_or(less_equal(x, y), isnan(y)), 0, g),
     zero_safe=True,
     doc="The smaller of x and y, and of a number and NaN the number; a tie gives the gradient to x.",
-    torch=Torch("promoted"),
+    torch=TorchName("promoted"),
 )
 
 
@@ -316,7 +318,7 @@ ceil: Op = elementwise(
 )
 trunc: Op = elementwise(
     "trunc", np.trunc, lambda g: multiply(g, 0), doc="x without its fraction; gradient 0.",
-    torch=Torch("numbers", alias="fix", in_place=True),
+    torch=TorchName("numbers", alias="fix", in_place=True),
 )  # fmt: skip
 
 
@@ -411,26 +413,31 @@ where: Op = elementwise(
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------
 
 equal: Op = elementwise(
-    "equal", np.equal, infix=" == ", doc="x == y.", exact=True, torch=Torch("compared", "eq", in_place=True)
+    "equal", np.equal, infix=" == ", doc="x == y.", exact=True, torch=TorchName("compared", "eq", in_place=True)
 )
 not_equal: Op = elementwise(
     "not_equal", np.not_equal, infix=" != ", doc="x != y.", exact=True,
-    torch=Torch("compared", "ne", alias="not_equal", in_place=True),
+    torch=TorchName("compared", "ne", alias="not_equal", in_place=True),
 )  # fmt: skip
 less: Op = elementwise(
-    "less", np.less, infix=" < ", doc="x < y.", exact=True, torch=Torch("compared", "lt", alias="less", in_place=True)
+    "less",
+    np.less,
+    infix=" < ",
+    doc="x < y.",
+    exact=True,
+    torch=TorchName("compared", "lt", alias="less", in_place=True),
 )
 less_equal: Op = elementwise(
     "less_equal", np.less_equal, infix=" <= ", doc="x <= y.", exact=True,
-    torch=Torch("compared", "le", alias="less_equal", in_place=True),
+    torch=TorchName("compared", "le", alias="less_equal", in_place=True),
 )  # fmt: skip
 greater: Op = elementwise(
     "greater", np.greater, infix=" > ", doc="x > y.", exact=True,
-    torch=Torch("compared", "gt", alias="greater", in_place=True),
+    torch=TorchName("compared", "gt", alias="greater", in_place=True),
 )  # fmt: skip
 greater_equal: Op = elementwise(
     "greater_equal", np.greater_equal, infix=" >= ", doc="x >= y.", exact=True,
-    torch=Torch("compared", "ge", alias="greater_equal", in_place=True),
+    torch=TorchName("compared", "ge", alias="greater_equal", in_place=True),
 )  # fmt: skip
 bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, infix=" & ", doc="x & y, bit by bit.", torch=BITS)
 bitwise_or: Op = elementwise("bitwise_or", np.bitwise_or, infix=" | ", doc="x | y, bit by bit.", torch=BITS)
@@ -444,14 +451,14 @@ bitwise_right_shift: Op = elementwise(
 gcd: Op = elementwise("gcd", np.gcd, doc="The greatest common divisor of x and y, at least 0.", torch=INTS)
 lcm: Op = elementwise("lcm", np.lcm, doc="The least common multiple of x and y, at least 0.", torch=INTS)
 bitwise_invert: Op = elementwise(
-    "bitwise_invert", np.invert, doc="~x, bit by bit.", torch=Torch("any", "bitwise_not", in_place=True)
+    "bitwise_invert", np.invert, doc="~x, bit by bit.", torch=TorchName("any", "bitwise_not", in_place=True)
 )
 logical_and: Op = elementwise("logical_and", np.logical_and, doc="x and y.", exact=True, torch=TRUTHS)
 logical_or: Op = elementwise("logical_or", np.logical_or, doc="x or y.", exact=True, torch=TRUTHS)
 logical_xor: Op = elementwise("logical_xor", np.logical_xor, doc="Exactly one of x and y.", torch=TRUTHS)
 logical_not: Op = elementwise("logical_not", np.logical_not, doc="not x.", exact=True, torch=TRUTHS)
-isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.", exact=True, torch=Torch("any"))
-isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.", exact=True, torch=Torch("any"))
+isnan: Op = elementwise("isnan", np.isnan, doc="Whether x is NaN.", exact=True, torch=TorchName("any"))
+isinf: Op = elementwise("isinf", np.isinf, doc="Whether x is infinite.", exact=True, torch=TorchName("any"))
 isfinite: Op = elementwise(
-    "isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", exact=True, torch=Torch("any")
+    "isfinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", exact=True, torch=TorchName("any")
 )

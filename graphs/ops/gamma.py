@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import NotDifferentiableError, located
-from graphs.op import Array, Kernel, Op, Torch
+from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import (
     add,
     divide,
@@ -239,7 +239,7 @@ gammaln: Op = elementwise(
     dtype=_floating,
     flops=60,
     doc="log(abs(gamma(x))); infinite at 0 and at negative whole numbers, where the gradient is NaN or infinite.",
-    torch=Torch("floats", "lgamma", in_place=True),
+    torch=TorchName("floats", "lgamma", in_place=True),
 )
 polygamma: Op = elementwise(
     "polygamma",
@@ -259,7 +259,7 @@ gammainc: Op = elementwise(
     dtype=_floating,
     flops=1000,
     doc="gammainc(a, x): the share of the integral of t ** (a - 1) * exp(-t) up to x. Differentiable in x alone.",
-    torch=Torch("floats", "igamma", in_place=True),
+    torch=TorchName("floats", "igamma", in_place=True),
 )
 gammaincc: Op = elementwise(
     "gammaincc",
@@ -269,7 +269,7 @@ gammaincc: Op = elementwise(
     dtype=_floating,
     flops=1000,
     doc="1 - gammainc(a, x), accurate also where that is tiny. Differentiable in x alone.",
-    torch=Torch("floats", "igammac", in_place=True),
+    torch=TorchName("floats", "igammac", in_place=True),
 )
 betainc: Op = elementwise(
     "betainc",
@@ -346,7 +346,7 @@ def _slope_of_i1(x: Array, below: Array, value: Array) -> Array:
     return subtract(below, where(none, 0.5, divide(value, where(none, 1, x))))
 
 
-def _order(name: str, order: int, *, scaled: bool, rule: object, doc: str, torch: Torch | None = None) -> Op:
+def _order(name: str, order: int, *, scaled: bool, rule: object, doc: str, torch: TorchName | None = None) -> Op:
     return elementwise(
         name,
         in_doubles(lambda x: _bessel(order, x, scaled=scaled)),
@@ -364,7 +364,7 @@ i0: Op = _order(
     scaled=False,
     rule=lambda g, x: multiply(g, i1(x)),
     doc="The modified Bessel function of the first kind and order 0.",
-    torch=Torch("floats", in_place=True),
+    torch=TorchName("floats", in_place=True),
 )
 i1: Op = _order(
     "i1",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from graphs.op import Array, Kernel, Op, Torch
+from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import exp, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 from graphs.ops.gamma import in_doubles
@@ -155,7 +155,7 @@ erf: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=60,
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.",
-    torch=Torch("floats", in_place=True),
+    torch=TorchName("floats", in_place=True),
 )
 erfc: Op = elementwise(
     "erfc",
@@ -164,7 +164,7 @@ erfc: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=100,
     doc="1 - erf(x), accurate also where that is tiny.",
-    torch=Torch("floats", in_place=True),
+    torch=TorchName("floats", in_place=True),
 )
 erfcx: Op = elementwise(
     "erfcx",
@@ -231,7 +231,7 @@ erfinv: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=400,
     doc="The y with erf(y) = x; infinite at -1 and 1, NaN beyond.",
-    torch=Torch("floats", in_place=True),
+    torch=TorchName("floats", in_place=True),
 )
 erfcinv: Op = elementwise(
     "erfcinv",

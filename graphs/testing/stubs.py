@@ -64,7 +64,7 @@ def of_functions() -> str:
     importlib.import_module("dynamic")  # has some more methods
     imports: dict[str, set[str]] = {"typing": {"Any", "Self"}}
     names, methods = list[str](), list[str]()
-    for name, function in functions.items():
+    for name, function in sorted(functions.items()):
         definition = inspect.unwrap(function)
         defined = vars(inspect.getmodule(definition)).get(definition.__name__)
         if not callable(defined) or inspect.unwrap(defined) is not definition:  # an op
@@ -73,14 +73,14 @@ def of_functions() -> str:
             imports.setdefault(definition.__module__, set()).add(f"{name} as {name}")
         else:
             names.append(f"{name} = {definition.__name__}")
-    for name, function in vars(Methods).items():
+    for name, function in sorted(vars(Methods).items()):
         if name.startswith("_") or name in vars(TorchNames):  # what a class below has written itself
             continue
         is_form = not hasattr(function, "__wrapped__")
         definition = inspect.unwrap(vars(Methods)[name[:-1]] if is_form else function)
         methods.append(f"    def {name}{_signature(definition, imports, is_form)}: ...")
     lines = [_imports(module, sorted(imported)) for module, imported in sorted(imports.items())]
-    listed = f"__all__ = [\n{_filled(map(repr, functions))},\n]"
+    listed = f"__all__ = [\n{_filled(map(repr, sorted(functions)))},\n]"
     return "\n".join([_HEAD.format(version=""), *lines, "", *names, "", "class Methods:", *methods, "", listed, ""])
 
 
@@ -100,8 +100,8 @@ def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], impor
     stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
     default = parameter.default
     is_plain = default is None or type(default) in (bool, int, float, str, tuple)
-    given = "" if default is parameter.empty else f" = {default!r}" if is_plain else " = ..."
-    return f"{stars}{parameter.name}: {_type(parameter.annotation, function, imports)}{given}"
+    value = "" if default is parameter.empty else f" = {default!r}" if is_plain else " = ..."
+    return f"{stars}{parameter.name}: {_type(parameter.annotation, function, imports)}{value}"
 
 
 def _type(annotation: Any, function: Callable[..., Any], imports: dict[str, set[str]]) -> str:
@@ -176,7 +176,7 @@ def _page(package: str, names: Names, version: str = "") -> str:
             rest.append(line)
     lines = [_imports(module, sorted(imported)) for module, imported in sorted(imports.items())]
     head = [_HEAD.format(version=version), "import builtins", "from typing import Any as _Any", ""]
-    public = dict.fromkeys(importlib.import_module(package).__all__)
+    public = sorted({*importlib.import_module(package).__all__})
     return "\n".join([*head, *lines, "", *rest, "", f"__all__ = [\n{_filled(map(repr, public))},\n]", ""])
 
 

@@ -15,4 +15,4 @@ from graphs.frontends.torch import (
 from graphs.frontends.torch.names import Methods, functions
 
 globals().update(functions)
-__all__ = [*functions]
+__all__ = [*sorted(functions)]

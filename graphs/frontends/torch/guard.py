@@ -27,22 +27,22 @@ def guarded(function: Function) -> Function:
     PyTorch's functions call each other without the guard: the one that the user has called is named. The guard takes
     NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
     """
-    known: frozenset[str] | None = None
+    words: frozenset[str] | None = None
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
-        nonlocal known
+        nonlocal words
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
                 args, options = _with_numbers(args, options)
             if not options:
                 return function(*args)
-            if known is None:
-                known = _options(function)
-            if known.issuperset(options):
+            if words is None:
+                words = _options(function)
+            if words.issuperset(options):
                 return function(*args, **options)
             if not _takes_any(function):
-                options = translated(options, known)
+                options = translated(options, words)
             if (out := options.pop("out", None)) is None:
                 return function(*args, **options)
             return written(function(*args, **options), out)

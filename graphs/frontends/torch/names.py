@@ -5,7 +5,7 @@
 
 makes `torch.clamp`, `torch.clip`, `x.clamp()`, `x.clip()`, `x.clamp_()` and `x.clip_()`. Parameters, defaults and text
 are those of the function, which stays as it is: the library calls it directly. What users call is guarded. An op that
-is PyTorch's function itself says so in a field: `Torch` in `graphs/op.py`.
+is PyTorch's function itself says so in a field: `TorchName` in `graphs/op.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from graphs import ops
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import bits, compared, floated, promoted, truth, truths, whole
 from graphs.frontends.torch.words import cast, floats, refuse
-from graphs.op import Op, Torch, registered
+from graphs.op import Op, TorchName, registered
 from graphs.ops.shapes import dtype_of
 
 Function = Callable[..., Any]
@@ -44,10 +44,10 @@ _OF_ONE: dict[str, Callable[[Op], Function]] = {
 _OF_TWO = {
     "promoted": promoted, "floats": floated, "compared": compared, "bits": bits, "truths": truths, "ints": whole,
 }  # fmt: skip
-"""What becomes of operands first, by the word in `Torch.takes`."""
+"""What becomes of operands first, by the word in `TorchName.takes`."""
 
 
-def _enter(op: Op, torch: Torch) -> None:
+def _enter(op: Op, torch: TorchName) -> None:
     function = of_op(op)
     function.__name__ = torch.name or op.name
     name(*torch.alias.split(), in_place=torch.in_place)(function)

@@ -20,10 +20,10 @@ from graphs.promotion import is_scalar
 _WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
 
 
-def translated(options: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Options with PyTorch's words in place of NumPy's, where a function knows these alone."""
+def translated(options: Mapping[str, Any], words: Container[str]) -> dict[str, Any]:
+    """Options with PyTorch's words in place of NumPy's, where these alone are among the `words` of a function."""
     return {
-        theirs if word not in known and (theirs := _WORDS.get(word, "")) in known else word: value
+        theirs if word not in words and (theirs := _WORDS.get(word, "")) in words else word: value
         for word, value in options.items()
     }
 
