@@ -40,7 +40,7 @@ def raise_named(error: Exception, name: str, operands: str, function: Callable[.
 def explained(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
     """One of `PLAIN` as an error of ours: in the same words, with the right call as the remedy."""
     kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
-    return kind(f"{_rule(error)}; call {name}{_parameters(function)}")
+    return kind(f"{_rule(error)}; call {name}{parameters(function)}")
 
 
 def _rule(error: Exception) -> str:
@@ -58,7 +58,8 @@ _OF_TENSORS = ("dtype", "shape", "ndim", "_data", "detach", "item", "requires_gr
 _CALL = re.compile(r"^[\w.<>]+\(\) ")  # the function, as Python names it in front of what is wrong with its arguments
 
 
-def _parameters(function: Callable[..., Any]) -> str:
+def parameters(function: Callable[..., Any]) -> str:
+    """`(input, min=None)`: what a function takes, without types."""
     signature = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))

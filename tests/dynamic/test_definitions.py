@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from graphs.frontends.torch import names
 from graphs.frontends.torch.methods import TorchNames
 from graphs.op import registered
 from static.trace.symbol import ArraySymbol, Symbol
+from tests.peers.torch_table import DEFINITIONS, definitions
 
 OLDER = {"Entry"}  # for Node
 OTHERS = {"Size", "double", "half", "linalg", "long", "short"}  # Python's, NumPy's and a module, under PyTorch's names
@@ -89,6 +91,14 @@ def test_an_op_that_is_a_function_of_pytorchs_is_found_by_it():
             assert function.__doc__ == op.__doc__
             assert len(inspect.signature(function).parameters) == op.arity
             assert hasattr(TorchNames, f"{name}_") == op.torch.in_place
+
+
+def test_the_page_of_names_has_each_definition():
+    page = (Path(__file__).parents[2] / "docs" / "torch-names.md").read_text("utf-8")
+    made = page.partition(f"{DEFINITIONS}\n")[2].partition("\n## ")[0]
+    assert made.partition("\n| ")[2].strip() == definitions().removeprefix("| "), (
+        "run: python -m tests.peers.torch_table"
+    )
 
 
 @pytest.mark.parametrize("name", ["sum", "exp", "clip", "max"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import importlib
+import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,10 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs.frontends.torch import names as definition
+from graphs.frontends.torch.methods import TorchNames
+from graphs.wrong_calls import parameters
 from tests.peers.torch_arguments import Call, Made, calls_of
 
 USED = Path(__file__).parent.parent / "data" / "torch_names.csv"
 SPACES = ("torch", "torch.Tensor", "torch.nn.functional")
+DEFINITIONS = "## Definitions"
 NO_FUNCTIONS = "a class, a module or a value"
 SIGNS = dict.fromkeys(
     ["svd", "qr", "eigh", "lobpcg", "pca_lowrank"], "the signs of vectors are free; has tests of its own"
@@ -390,9 +395,40 @@ def text(torch: Any, ours: Any) -> str:
         f"Of the {len(names)} names that two or more of 287 public programs use, {len(names) - len(absent)} are there"
         + (": all but " + ", ".join(f"`{n}`" for n in absent) + "." if absent else "."),
         "",
+        DEFINITIONS,
+        "",
+        "One definition makes the function of `torch`, the method of a tensor and of what stands for one in a trace, and",
+        "the method with `_` that changes it.",
+        "",
+        definitions(),
+        "",
         *tables,
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def definitions() -> str:
+    """A row for each definition of a function or method: its names, its forms and its call."""
+    groups: dict[Any, list[str]] = {}
+    for name, function in (*definition.functions.items(), *vars(definition.Methods).items()):
+        if hasattr(function, "__wrapped__") and name not in groups.setdefault(inspect.unwrap(function), []):
+            groups[inspect.unwrap(function)].append(name)
+    rows = [_definition(sorted(names, key=lambda n: n != f.__name__), f) for f, names in groups.items()]
+    return "\n".join(["| name | also | forms | call |", "|---|---|---|---|", *sorted(rows)])
+
+
+def _definition(names: list[str], function: Callable[..., Any]) -> str:
+    name, *also = names
+    spaces = {"function": definition.functions, "method": vars(definition.Methods)}
+    forms = {form: inspect.unwrap(space.get(name, 0)) is function for form, space in spaces.items()}
+    forms["in place"] = forms["method"] and hasattr(TorchNames, f"{name}_")
+    forms["method"] = forms["method"] and callable(getattr(TorchNames, name))  # `x.real` is a value
+    return " | ".join([
+        f"| `{name}`",
+        ", ".join(f"`{n}`" for n in also),
+        ", ".join(form for form, is_there in forms.items() if is_there),
+        f"`{name}{parameters(function)}` |",
+    ])  # fmt: skip
 
 
 def _table(found: list[Row]) -> list[str]:
