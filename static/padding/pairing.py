@@ -16,16 +16,11 @@ import numpy.typing as npt
 from graphs.dispatch import BROKEN_RULES
 from graphs.errors import ShapeError
 from graphs.ir import Graph, Node, ancestors
-from graphs.op import Op
-from graphs.ops import control as ops
-from graphs.ops.indexing import scatter
 from graphs.ops.movement import concat
 from graphs.spec import TensorSpec
-from static.padding import rules
 from static.padding.marks import (
     Bools,
     Mark,
-    MarkRule,
     Marks,
     Real,
     anything,
@@ -39,9 +34,9 @@ from static.padding.marks import (
     specs_of,
     spread,
     unlike,
-    unmarked,
     whole,
 )
+from static.padding.rules import RULES, PaddingRule
 
 Pair = tuple[Node, Node]  # a node, and the one in its place in the unpadded graph
 
@@ -197,21 +192,15 @@ def culprit(beside: Pairing, output: Node) -> Node:
 
 
 def _marked(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
-    rule = RULES.get(node.op)
+    rule = RULES[node.op]
     if node.op.family == "control":
-        return (rule or anything)(node, other, sources)
-    if not _has_own_sizes(node) and repr(node.attrs) != repr(other.attrs):
+        return rule.mark(node, other, sources)
+    if not rule.own_sizes and repr(node.attrs) != repr(other.attrs):
         return unlike(node, other)
-    mark = (rule or _FAMILIES.get(node.op.family, anything))(node, other, sources)
+    mark: Any = rule.mark(node, other, sources)
     if not node.op.effect and all(map(is_constant, sources)):
         mark = _constant(node, other, mark, sources)
     return mark if tuple(map(np.count_nonzero, mark.real)) == other.spec.shape else unlike(node, other)
-
-
-def _has_own_sizes(node: Node) -> bool:
-    """Whether its rule compares what both nodes do, and not only their options."""
-    compares = node.op in rules.BY_VALUE or node.op in rules.PICKING
-    return compares or node.op.family in ("movement", "creation", "source")
 
 
 def is_constant(mark: Mark) -> bool:
@@ -245,26 +234,6 @@ def _numbers(computed: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark)
     return sound(
         Mark(spread(wrong, real, computed.shape), np.ones(computed.shape, bool), computed, real, None, mark.same)
     )
-
-
-def _created(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: ARG001  (a Rule)
-    return unmarked(node.spec.shape, other.spec.shape, node.spec.dtype)
-
-
-RULES: dict[Op, MarkRule] = {
-    **rules.ELEMENTWISE,
-    **rules.STRUCTURE,
-    **rules.BY_VALUE,
-    **rules.PICKING,
-    scatter: anything,
-}
-_FAMILIES: dict[str, MarkRule] = {
-    "elementwise": rules.by_element,
-    "movement": rules.moved,
-    "reduction": rules.reduced,
-    "creation": _created,
-    "source": _created,
-}
 
 
 def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks]]:
@@ -409,12 +378,12 @@ def _while_gradient(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     return each(_tainted, state) if all(m.taint.all() for m in flat(history)) else state
 
 
-RULES.update(
+RULES.enter(
     {
-        ops.part: lambda node, other, sources: sources[0][node.attrs["number"]],  # noqa: ARG005  (a Rule)
-        ops.switch_op: _switch,
-        ops.scan_op: _scan,
-        ops.while_op: _while,
-        ops.while_gradient_op: _while_gradient,
+        "part": PaddingRule(lambda node, other, sources: sources[0][node.attrs["number"]]),  # noqa: ARG005  (a Rule)
+        "switch": PaddingRule(_switch),
+        "scan": PaddingRule(_scan),
+        "while_loop": PaddingRule(_while),
+        "while_loop_gradient": PaddingRule(_while_gradient),
     }
 )

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphs.ir import Node
-from graphs.op import Op
-from graphs.ops import elementwise, indexing, linalg, movement, pooling, reductions, scans, slicing, sorting
-from graphs.ops.convolution import convolution, convolution_input, convolution_weight
+from graphs.ops import reductions, sorting
+from graphs.rules import RuleTable
 from static.padding.marks import (
     Bools,
     Mark,
     MarkRule,
     Real,
+    anything,
     best_fit,
     cut,
     decided,
@@ -77,23 +78,18 @@ def _combined(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
     return sound(Mark(taint, certain, np.broadcast_to(value, shape_of(node)), real, None, _copies(node, sources)))
 
 
-# What leaves the other operand as it is: the number, and which operands may be it.
-_NEUTRAL: dict[Op, tuple[float, tuple[int, ...]]] = {
-    elementwise.add: (0, (0, 1)),
-    elementwise.subtract: (0, (1,)),
-    elementwise.multiply: (1, (0, 1)),
-    elementwise.divide: (1, (1,)),
-    elementwise.maximum: (-np.inf, (0, 1)),
-    elementwise.minimum: (np.inf, (0, 1)),
-    elementwise.logical_or: (0, (0, 1)),
-    elementwise.logical_and: (1, (0, 1)),
-}
+_NEUTRAL: RuleTable[tuple[float, tuple[int, ...]]] = RuleTable("neutral numbers", otherwise=(0, ()))
+"""What leaves the other operand as it is: the number, and which operands may be it."""
+_NEUTRAL.enter({
+    "add": (0, (0, 1)), "subtract": (0, (1,)), "multiply": (1, (0, 1)), "divide": (1, (1,)),
+    "maximum": (-np.inf, (0, 1)), "minimum": (np.inf, (0, 1)), "logical_or": (0, (0, 1)), "logical_and": (1, (0, 1)),
+})  # fmt: skip
 
 
 def _copies(node: Node, sources: Sequence[Mark]) -> Any:
-    if node.op not in _NEUTRAL or all(s.same is None for s in sources):
-        return None
     number, positions = _NEUTRAL[node.op]
+    if not positions or all(s.same is None for s in sources):
+        return None
     copies: Any = np.int64(-1)
     for i in positions:
         others = sources[1 - i].copies
@@ -124,20 +120,20 @@ def _quotient(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     return decided(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.certain, 0)
 
 
-def _shifted(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+def _shifted(sign_of_other: int, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     """A sum or difference: what is known to be infinite, or as large as numbers get, stays so."""
     x, y = sources
-    for mark, sign in ((x, 1), (y, -1 if node.op is elementwise.subtract else 1)):
+    for mark, sign in ((x, 1), (y, sign_of_other)):
         if mark.extreme.any():
             where = np.broadcast_to(mark.extreme, shape_of(node))
             result = decided(result, where & ~result.certain, sign * mark.value)
     return result
 
 
-def _equal(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+def _equal(otherwise: bool, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     """A comparison: no other number is as large."""
     where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
-    return decided(result, where & ~result.certain, node.op is elementwise.not_equal)
+    return decided(result, where & ~result.certain, otherwise)
 
 
 def _either(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
@@ -192,21 +188,6 @@ def _converted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noq
     return x._replace(value=value, upper=x.upper if wide else None, same=x.same if dtype == before else None)
 
 
-ELEMENTWISE: dict[Op, MarkRule] = {
-    **dict.fromkeys((elementwise.multiply, elementwise.logical_and, elementwise.bitwise_and), _with(_product)),
-    **dict.fromkeys((elementwise.logical_or, elementwise.bitwise_or), _with(_either)),
-    **dict.fromkeys((elementwise.add, elementwise.subtract), _with(_shifted)),
-    **dict.fromkeys((elementwise.equal, elementwise.not_equal), _with(_equal)),
-    elementwise.divide: _with(_quotient),
-    elementwise.where: _with(_where),
-    elementwise.less: _compared(np.greater_equal, 0),
-    elementwise.less_equal: _compared(np.greater, 0),
-    elementwise.greater: _compared(np.greater_equal, 1),
-    elementwise.greater_equal: _compared(np.greater, 1),
-    movement.astype: _converted,
-}
-
-
 def _kernels(node: Node, other: Node, index: Mark) -> list[functools.partial[object]]:
     """Both ops as functions of the other operand, for an index that is known."""
     values = index.value, cut(index.value, index.real)
@@ -230,7 +211,7 @@ def _picks_alike(node: Node, size: int, real: Bools) -> bool:
     return len(real) == size or (counted and is_first(real))
 
 
-def _picked(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _picked(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """take and take_along_axis: tainted where the index is, or where what is picked may be."""
     x, index = sources
     axis = node.attrs["axis"]
@@ -241,7 +222,6 @@ def _picked(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
             return unlike(node, other)
     if not _picks_alike(node, int(np.count_nonzero(x.real[axis])), x.real[axis]):
         return unlike(node, other)
-    along = node.op is indexing.take_along_axis
     if along and not all(map(np.array_equal, _but(x.real, axis), _but(index.real, axis))):
         return unlike(node, other)
     anywhere = x.wrong.any(axis=axis, keepdims=True)
@@ -263,10 +243,10 @@ def _but(real: Real, axis: int) -> Real:
     return (*real[:axis], *real[axis + 1 :])
 
 
-def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _added(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
-    axis, along = node.attrs["axis"], node.op is indexing.add_along_axis
+    axis = node.attrs["axis"]
     if _is_known(index):
         try:
             return summed(node, _kernels(node, other, index), [g])
@@ -286,26 +266,20 @@ def _added(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     return sound(Mark(taint, zero, np.broadcast_to(np.zeros((), node.spec.dtype), shape_of(node)), real))
 
 
-PICKING: dict[Op, MarkRule] = {
-    **dict.fromkeys((indexing.take, indexing.take_along_axis), _picked),
-    **dict.fromkeys((indexing.scatter_add, indexing.add_along_axis), _added),
-}
-
-
 Kernel = Callable[..., Any]
 
 
 # Moved ------------------------------------------------------------------------------------------------------------
 
 
-def moved(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """An op that puts elements where its attributes say, and known ones between them."""
+def moved(node: Node, other: Node, sources: Sequence[Mark], *, fills: bool = False) -> Mark:
+    """An op that puts elements where its attributes say; one that `fills` puts known ones between them."""
     filled = [{**version.attrs, "value": 0} if "value" in version.attrs else version.attrs for version in (node, other)]
     kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
     fill = float(node.attrs.get("value", 0))
     taint = fill != float(other.attrs.get("value", 0))
     mark = relocated(node, kernels, sources, fill)
-    inside = len(sources) == 1 and node.op not in (slicing.place, movement.pad)
+    inside = len(sources) == 1 and not fills
     mark = mark._replace(upper=sources[0].upper if inside else None)
     return unlike(node, other) if taint else mark
 
@@ -342,8 +316,11 @@ def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fi
 def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """A linear op, or a bilinear one."""
     kernels = [functools.partial(version.op.kernel, **_linear(version.attrs)) for version in (node, other)]
-    mark = summed(node, kernels, sources)
-    return mark._replace(same=_single(node, sources[0])) if node.op is reductions.sum else mark
+    return summed(node, kernels, sources)
+
+
+def _total(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+    return _sum(node, other, sources)._replace(same=_single(node, sources[0]))
 
 
 def _single(node: Node, x: Mark) -> Any:
@@ -396,13 +373,26 @@ def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
     return mark.nonzero, mark.nonzero & ~mark.ignored(0), ~mark.extra
 
 
-def reduced(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
-    """A reduction over axes: what is extra must be what it ignores."""
+Identity = Callable[["np.dtype[Any]"], float]
+
+
+def reduced(
+    node: Node,
+    other: Node,  # noqa: ARG001  (a Rule)
+    sources: Sequence[Mark],
+    *,
+    identity: Identity | None = None,
+    numbers: bool = False,
+) -> Mark:
+    """A reduction over axes: what is extra must be what it ignores.
+
+    `identity` is what changes nothing, None for those that count, such as a mean; `numbers` those that give places.
+    """
     (x,) = sources
     axes = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
     axis, keep = tuple(range(x.taint.ndim)) if axes == (None,) else axes, bool(node.attrs.get("keepdims"))
-    identity = _identity(node, x.value.dtype)
-    wrong = x.taint | x.extra if identity is None or not _counts_alike(node, x, axis) else ~x.ignored(identity)
+    counts = identity is None or (numbers and not _counts_alike(x, axis))
+    wrong = x.taint | x.extra if identity is None or counts else ~x.ignored(identity(x.value.dtype))
     certain = x.certain.all(axis=axis, keepdims=keep)
     value = node.op.kernel(x.value, **node.attrs) if certain.any() else np.zeros((), node.spec.dtype)
     kept = [[np.ones(1, bool)] * keep if i in axis else [real] for i, real in enumerate(x.real)]
@@ -411,21 +401,18 @@ def reduced(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: 
     return sound(Mark(taint, np.asarray(certain), np.broadcast_to(value, shape_of(node)), real))
 
 
-def _counts_alike(node: Node, x: Mark, axis: Sequence[int]) -> bool:
-    """Whether the op does not number what it reduces, or gives real elements the numbers they have unpadded."""
-    if node.op not in (reductions.argmax, reductions.argmin):
-        return True
+def _counts_alike(x: Mark, axis: Sequence[int]) -> bool:
+    """Whether real elements have the numbers that they have unpadded."""
     reals = [real for i, real in enumerate(x.real) if i in axis]
     return not reals or is_first(functools.reduce(np.logical_and.outer, reals).ravel())
 
 
-def _identity(node: Node, dtype: np.dtype[Any]) -> float | None:
-    """What changes nothing in a reduction; None for those that count, such as a mean."""
-    if node.op in (reductions.max, reductions.argmax, reductions.min, reductions.argmin):
-        largest = float("inf") if dtype.kind == "f" else 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
-        least = -largest if dtype.kind == "f" else 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
-        return least if node.op in (reductions.max, reductions.argmax) else largest
-    return {reductions.any: 0, reductions.all: 1, reductions.prod: 1}.get(node.op)
+def _largest(dtype: np.dtype[Any]) -> float:
+    return float("inf") if dtype.kind == "f" else 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
+
+
+def _least(dtype: np.dtype[Any]) -> float:
+    return float("-inf") if dtype.kind == "f" else 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
 
 
 def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
@@ -436,37 +423,92 @@ def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     return sound(unlike(node, other)._replace(taint=taint, real=real))
 
 
-def _sorted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _sorted(numbers: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """What is extra goes to the end where it is known to be the last of all: the elements before are as unpadded."""
     (x,) = sources
     axis = node.attrs["axis"]
     last = x.ignored(float("-inf" if node.attrs["descending"] else "inf")).all()
-    numbered = node.op is sorting.argsort and not is_first(x.real[axis])
+    numbered = numbers and not is_first(x.real[axis])
     if x.value.dtype.kind != "f" or not last or numbered:
         return _along(node, other, sources)
     real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
     mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
     ends = np.unique(x.value[x.extra])
-    is_single = node.op is sorting.sort and len(ends) == 1
+    is_single = not numbers and len(ends) == 1
     return decided(sound(mark), mark.extra, ends[0]) if is_single else sound(mark)
 
 
-def _running(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+def _running(identity: float, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     (x,) = sources
     axis = node.attrs["axis"]
-    taint = np.logical_or.accumulate(~x.ignored(0 if node.op is scans.cumulative_sum else 1), axis=axis)
+    taint = np.logical_or.accumulate(~x.ignored(identity), axis=axis)
     certain = np.logical_and.accumulate(x.certain, axis=axis)
     return sound(Mark(taint, certain, node.op.kernel(x.value, **node.attrs), x.real))
 
 
-_SUMS = (
-    *(reductions.sum, linalg.matmul, convolution, convolution_input, convolution_weight),
-    *(pooling.window_sum, pooling.window_spread),
-)  # fmt: skip
-BY_VALUE: dict[Op, MarkRule] = dict.fromkeys(_SUMS, _sum)
-STRUCTURE: dict[Op, MarkRule] = {
-    **dict.fromkeys((scans.cumulative_sum, scans.cumulative_prod), _running),
-    **dict.fromkeys((sorting.sort, sorting.argsort), _sorted),
-    **dict.fromkeys((scans.linear_recurrence, scans.cumulative_argmax, scans.cumulative_argmin), _along),
-    scans.logcumsumexp: _along,
-}
+class PaddingRule(NamedTuple):
+    """What becomes of marks in an op; with `own_sizes` it compares what both nodes do, and not only their options."""
+
+    mark: MarkRule
+    own_sizes: bool = False
+
+
+def _created(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: ARG001  (a Rule)
+    return unmarked(node.spec.shape, other.spec.shape, node.spec.dtype)
+
+
+RULES: RuleTable[PaddingRule] = RuleTable(
+    "padding",
+    otherwise=PaddingRule(anything),
+    families={
+        "elementwise": PaddingRule(by_element),
+        "movement": PaddingRule(moved, own_sizes=True),
+        "reduction": PaddingRule(reduced),
+        "creation": PaddingRule(_created, own_sizes=True),
+        "source": PaddingRule(_created, own_sizes=True),
+    },
+)
+
+
+def _enter(marks: Mapping[str, MarkRule], *, own_sizes: bool = False) -> None:
+    RULES.enter({name: PaddingRule(mark, own_sizes) for name, mark in marks.items()})
+
+
+_enter({
+    **dict.fromkeys(("multiply", "logical_and", "bitwise_and"), _with(_product)),
+    **dict.fromkeys(("logical_or", "bitwise_or"), _with(_either)),
+    "add": _with(partial(_shifted, 1)),
+    "subtract": _with(partial(_shifted, -1)),
+    "equal": _with(partial(_equal, False)),
+    "not_equal": _with(partial(_equal, True)),
+    "divide": _with(_quotient),
+    "where": _with(_where),
+    "less": _compared(np.greater_equal, 0),
+    "less_equal": _compared(np.greater, 0),
+    "greater": _compared(np.greater_equal, 1),
+    "greater_equal": _compared(np.greater, 1),
+    "max": partial(reduced, identity=_least),
+    "min": partial(reduced, identity=_largest),
+    "argmax": partial(reduced, identity=_least, numbers=True),
+    "argmin": partial(reduced, identity=_largest, numbers=True),
+    "any": partial(reduced, identity=lambda _: 0),
+    "all": partial(reduced, identity=lambda _: 1),
+    "prod": partial(reduced, identity=lambda _: 1),
+    "cumulative_sum": partial(_running, 0),
+    "cumulative_prod": partial(_running, 1),
+    "sort": partial(_sorted, False),
+    "argsort": partial(_sorted, True),
+    **dict.fromkeys(("linear_recurrence", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"), _along),
+})  # fmt: skip
+_enter({
+    "astype": _converted,
+    **dict.fromkeys(("place", "pad"), partial(moved, fills=True)),
+    "take": partial(_picked, False),
+    "take_along_axis": partial(_picked, True),
+    "scatter_add": partial(_added, False),
+    "add_along_axis": partial(_added, True),
+    "scatter": anything,
+    "sum": _total,
+    **dict.fromkeys(("matmul", "convolution", "convolution_input", "convolution_weight"), _sum),
+    **dict.fromkeys(("window_sum", "window_spread"), _sum),
+}, own_sizes=True)  # fmt: skip

@@ -17,7 +17,7 @@ from graphs.ops import reductions
 from graphs.testing import samples
 from static import padding
 from static.padding import marks as marking
-from static.padding.pairing import RULES
+from static.padding.rules import RULES, PaddingRule
 from tests.fuzz import padded
 from tests.helpers import random_control
 from tests.helpers.slow import examples, mostly_slow
@@ -86,7 +86,7 @@ def test_a_rule_that_forgets_is_found(monkeypatch):
     def forgetful(node, other, sources):
         return marking.unmarked(marking.shape_of(node), marking.shape_of(other), node.spec.dtype)
 
-    monkeypatch.setitem(RULES, reductions.max, forgetful)
+    monkeypatch.setitem(RULES, reductions.max, PaddingRule(forgetful))
     rng = np.random.default_rng(0)
     assert any(violations(sample, sample.arrays, rng) for sample in samples("max"))
 
