@@ -18,6 +18,7 @@ from graphs.dims import same_shape
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.overwriting import (
@@ -344,10 +345,6 @@ class Growth(IntEnum):
     FAST = 2  # a product of them, or a sum of several
 
 
-_KEEPING = frozenset(["negative", "abs", "astype", "identity", "reshape", "floor_divide", "bitwise_right_shift"])
-_BOUNDED = frozenset(["take", "getitem"])
-
-
 def fast(outputs: Sequence[Node], carried: Mapping[Node, bool]) -> list[int]:
     """The numbers of the outputs that grow fast, of those whose input is a Python int as `carried` tells."""
     growths: Values = {node: Growth.STEP if is_int else Growth.FREE for node, is_int in carried.items()}
@@ -372,23 +369,45 @@ def _growth(output: Node, growths: Values) -> Growth:
 
 
 def _of(node: Node, growths: Values) -> Growth:
-    name = node.op.name
-    if node.is_source or node.spec.dtype.kind not in "biu" or name in _BOUNDED:
+    if node.is_source or node.spec.dtype.kind not in "biu":
         return Growth.FREE
-    if name == "part":
+    if node.is_part:
         return _of_part(node.inputs[0], node.attrs["number"], growths)
-    of_inputs = [growths.get(source, Growth.FREE) for source in node.inputs]
-    if name in ("where", "minimum", "maximum") or name in _KEEPING:
-        return max(of_inputs[1:] if name == "where" else of_inputs[:1] if name in _KEEPING else of_inputs)
-    if name == "remainder":
-        return of_inputs[1]  # smaller than the divisor
-    if name == "bitwise_and" and any(map(_is_mask, node.inputs)):
-        return Growth.FREE
-    if name in ("add", "subtract", "bitwise_and"):  # what both have of -a and -b may be -(a + b)
-        return Growth.FAST if all(of_inputs) else max(of_inputs)
-    if name == "multiply" and any(_is_unit(source) for source in node.inputs):
-        return max(of_inputs)
-    return Growth.FAST if any(of_inputs) else Growth.FREE
+    return GROWTHS[node.op](node, [growths.get(source, Growth.FREE) for source in node.inputs])
+
+
+GrowthRule = Callable[[Node, Sequence[Growth]], Growth]
+
+
+def _largest(_: Node, inputs: Sequence[Growth]) -> Growth:
+    return max(inputs)
+
+
+def _added(_: Node, inputs: Sequence[Growth]) -> Growth:
+    return Growth.FAST if all(inputs) else max(inputs)
+
+
+GROWTHS: RuleTable[GrowthRule] = RuleTable(
+    "growth of ints", otherwise=lambda _, inputs: Growth.FAST if any(inputs) else Growth.FREE
+)
+GROWTHS.for_op("negative", "abs", "astype", "identity", "reshape", "floor_divide", "bitwise_right_shift")(
+    lambda _, inputs: inputs[0]
+)
+GROWTHS.for_op("take", "getitem")(lambda _, inputs: Growth.FREE)  # noqa: ARG005  (of what does not grow in a loop)
+GROWTHS.for_op("minimum", "maximum")(_largest)
+GROWTHS.for_op("where")(lambda _, inputs: max(inputs[1:]))
+GROWTHS.for_op("remainder")(lambda _, inputs: inputs[1])  # smaller than the divisor
+GROWTHS.for_op("add", "subtract")(_added)
+
+
+@GROWTHS.for_op("bitwise_and")
+def _masked(node: Node, inputs: Sequence[Growth]) -> Growth:  # what both have of -a and -b may be -(a + b)
+    return Growth.FREE if any(map(_is_mask, node.inputs)) else _added(node, inputs)
+
+
+@GROWTHS.for_op("multiply")
+def _multiplied(node: Node, inputs: Sequence[Growth]) -> Growth:
+    return max(inputs) if any(map(_is_unit, node.inputs)) else GROWTHS.otherwise(node, inputs)
 
 
 def _is_unit(node: Node) -> bool:
@@ -402,7 +421,7 @@ def _is_mask(node: Node) -> bool:
 
 def _of_part(control: Node, number: int, growths: Values) -> Growth:
     """The growth of a result of a switch, or of a loop inside."""
-    if control.op.name == "switch":
+    if "branches" in control.attrs:
         return max(_inside(branch, number, control.inputs[1:], growths) for branch in control.attrs["branches"])
     carry = control.attrs["carry"]
     others = [growths.get(source, Growth.FREE) for i, source in enumerate(control.inputs) if i != number]
