@@ -13,16 +13,16 @@ The nodes of a scan's body that need no state, as they are for all steps at once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Graph, Node
-from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
+from graphs.rules import RuleTable
 from static.passes.loops import Scan, State, pick, scans_of
 from static.passes.products import nbytes, rows_of, terms
 from static.passes.rewrite import Rules, Uses, count_uses, rewrite
@@ -208,7 +208,7 @@ class Batched:
     def _of(self, node: Node) -> Value | None:
         if node.is_constant:
             return Value(node, False)
-        rule = _RULES.get(node.op, _elementwise if node.op.family == "elementwise" else None)
+        rule = _RULES[node.op]
         inputs = [self.values.get(source) for source in node.inputs]
         if rule is None or not inputs or None in inputs or nbytes(node) > LARGEST:
             return None
@@ -266,13 +266,10 @@ def _astype(node: Node, inputs: Sequence[Value]) -> Node | None:
     return Node.of(node.op, [inputs[0].node], node.attrs, node.source)
 
 
-_RULES: Mapping[Op, BatchRule] = {
-    matmul: _matmul,
-    movement.permute_dims: _permute,
-    movement.reshape: _reshape,
-    movement.astype: _astype,
-    getitem: _getitem,
-    reductions.sum: _reduction,
-    reductions.mean: _reduction,
-    reductions.max: _reduction,
-}
+_RULES: RuleTable[BatchRule | None] = RuleTable(
+    "batching over steps", otherwise=None, families={"elementwise": _elementwise}
+)
+_RULES.enter({
+    "matmul": _matmul, "permute_dims": _permute, "reshape": _reshape, "astype": _astype, "getitem": _getitem,
+    "sum": _reduction, "mean": _reduction, "max": _reduction,
+})  # fmt: skip

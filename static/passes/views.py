@@ -26,34 +26,35 @@ only what IEEE 754 defines to the last bit: the loops for other functions may di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.ir import CONSTANT, Graph, Node
-from graphs.op import Op
-from graphs.ops import movement, reductions
+from graphs.ir import Graph, Node
+from graphs.ops import movement
 from graphs.ops.creation import full
 from graphs.ops.movement import broadcast_to
 from graphs.ops.shapes import reduced_shape
-from graphs.ops.slicing import getitem, place
+from graphs.ops.slicing import getitem
+from graphs.rules import RuleTable
 from graphs.spec import broadcast_shapes
-from static.passes.rewrite import RewriteRule, Uses, count_uses, number, rewrite, value_of
+from static.passes.rewrite import Uses, count_uses, number, rewrite, value_of
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
 
+class _Facts(NamedTuple):
+    """What the rules look at beside a node: how often each is read, and the parts of each concat."""
+
+    uses: Uses
+    concats: dict[Node, Parts]
+
+
 def eliminate_views(graph: Graph) -> Graph:
     """The graph with every rule applied where it fits."""
-    uses = count_uses(graph)
-    concats: dict[Node, Parts] = {}
-    of_op: Mapping[Op, RewriteRule] = {
-        **_RULES,
-        movement.reshape: lambda node: _reshape(node, uses),
-        getitem: lambda node: _part(node, concats),
-    }
-    return rewrite(graph, lambda node: of_op[node.op](node) if node.op in of_op else None, uses)
+    facts = _Facts(count_uses(graph), {})
+    return rewrite(graph, lambda node: _RULES[node.op](node, facts) if node.op in _RULES else None, facts.uses)
 
 
 def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
@@ -70,7 +71,7 @@ def permuted(x: Node, axes: Sequence[int], source: str = "") -> Node:
     return Node.of(movement.permute_dims, [x], {"axes": tuple(axes)}, source or x.source)
 
 
-def _reshape(node: Node, uses: Uses) -> Node | None:
+def _reshape(node: Node, facts: _Facts) -> Node | None:
     source = node.inputs[0]
     if source.spec == node.spec:
         return source
@@ -78,7 +79,7 @@ def _reshape(node: Node, uses: Uses) -> Node | None:
         return reshaped(source.inputs[0], node.spec.shape, node.source)
     if source.op is getitem:
         return _columns(node, source)
-    return _kept_dims(node, source) if source.op in _KEEPING and uses[source] == 1 else None
+    return _kept_dims(node, source) if "keepdims" in source.attrs and facts.uses[source] == 1 else None
 
 
 def _columns(node: Node, part: Node) -> Node | None:
@@ -108,10 +109,7 @@ def _kept_dims(node: Node, reduction: Node) -> Node | None:
     return Node.of(reduction.op, reduction.inputs, {**reduction.attrs, "keepdims": not keepdims}, reduction.source)
 
 
-_KEEPING = frozenset([reductions.sum, reductions.mean, reductions.prod, reductions.max, reductions.min])
-
-
-def _permute(node: Node) -> Node | None:
+def _permute(node: Node, _: _Facts) -> Node | None:
     source, axes = node.inputs[0], node.attrs["axes"]
     if axes == tuple(range(len(axes))):
         return source
@@ -120,7 +118,7 @@ def _permute(node: Node) -> Node | None:
     return permuted(source.inputs[0], [source.attrs["axes"][a] for a in axes], node.source)
 
 
-def _broadcast(node: Node) -> Node | None:
+def _broadcast(node: Node, _: _Facts) -> Node | None:
     source = node.inputs[0]
     if source.spec == node.spec:
         return source
@@ -135,19 +133,19 @@ def _only_prepends(node: Node) -> bool:
     return added > 0 and dims.same_shape(after, (*[1] * added, *before))
 
 
-def _flip(node: Node) -> Node | None:
+def _flip(node: Node, _: _Facts) -> Node | None:
     source = node.inputs[0]
     return source.inputs[0] if source.op is movement.flip and source.attrs == node.attrs else None
 
 
-def _part(node: Node, concats: dict[Node, Parts]) -> Node | None:
+def _part(node: Node, facts: _Facts) -> Node | None:
     source, key = node.inputs[0], node.attrs["key"]
     if _takes_all(key):
         return source
-    return _part_of_concat(source, key, concats) if source.op is movement.concat else None
+    return _part_of_concat(source, key, facts.concats) if source.op is movement.concat else None
 
 
-def _place(node: Node) -> Node | None:
+def _place(node: Node, _: _Facts) -> Node | None:
     return node.inputs[0] if _takes_all(node.attrs["key"]) else None
 
 
@@ -190,7 +188,7 @@ def bounds(nodes: Sequence[Node], axis: int) -> Iterator[tuple[Size, Size]]:
         start = stop
 
 
-def _concat(node: Node) -> Node | None:
+def _concat(node: Node, _: _Facts) -> Node | None:
     if len(node.inputs) == 1:
         return node.inputs[0]
     whole = whole_of(node.inputs, node.attrs["axis"])
@@ -245,21 +243,15 @@ def _entry(part: Node, axis: int) -> tuple[Node, tuple[Size, Size]] | None:
     return base, (key[0], key[0] + 1)
 
 
-def _input(node: Node) -> Node:
+def _input(node: Node, _: _Facts) -> Node:
     return node.inputs[0]
 
 
-_RULES: Mapping[Op, RewriteRule] = {
-    movement.permute_dims: _permute,
-    movement.broadcast_to: _broadcast,
-    movement.flip: _flip,
-    place: _place,
-    movement.concat: _concat,
-    movement.stop_gradient: _input,
-}
-
-
-_REPEATS = frozenset([broadcast_to, full, CONSTANT])
+_RULES: RuleTable[Callable[[Node, _Facts], Node | None]] = RuleTable("views", otherwise=lambda _, __: None)
+_RULES.enter({
+    "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "flip": _flip, "getitem": _part,
+    "place": _place, "concat": _concat, "stop_gradient": _input,
+})  # fmt: skip
 
 
 def push_broadcasts(graph: Graph) -> Graph:
@@ -268,7 +260,7 @@ def push_broadcasts(graph: Graph) -> Graph:
 
 
 def _pushed(node: Node) -> Node | None:
-    if node.op.family != "elementwise" or not node.spec.ndim or not any(s.op in _REPEATS for s in node.inputs):
+    if node.op.family != "elementwise" or not node.spec.ndim or not any(map(_is_repeated, node.inputs)):
         return None
     inputs = [_unrepeated(source, node) for source in node.inputs]
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
@@ -280,6 +272,10 @@ def _pushed(node: Node) -> Node | None:
         return None
     smaller = Node.of(node.op, inputs, node.attrs, node.source)
     return Node.of(broadcast_to, [smaller], {"shape": node.spec.shape}, node.source)
+
+
+def _is_repeated(source: Node) -> bool:
+    return source.is_constant or source.op is broadcast_to or source.op is full
 
 
 def _unrepeated(source: Node, reader: Node) -> Node:
