@@ -7,44 +7,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim
 from graphs.ir import Graph, Node
-from graphs.op import Op
-from graphs.ops import elementwise, movement, reductions
+from graphs.ops import reductions
 from graphs.ops.linalg import SMALL, matmul, may_turn
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 
-# What the kernels of these call themselves.
-_REDUCERS: dict[Op, np.ufunc] = {
-    reductions.sum: np.add,
-    reductions.prod: np.multiply,
-    reductions.max: np.maximum,
-    reductions.min: np.minimum,
-    reductions.any: np.logical_or,
-    reductions.all: np.logical_and,
-}
-_BY_KEYWORD = (elementwise.maximum, elementwise.minimum)  # ufuncs that do not want a buffer by position
 NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
 
 
-# Views as methods, which are called faster than functions; only of arrays, not of the scalars that NumPy returns.
-_METHODS: dict[Op, tuple[Any, str]] = {
-    movement.permute_dims: (np.ndarray.transpose, "axes"),
-    movement.reshape: (np.ndarray.reshape, "shape"),
-}
+class KernelCall(NamedTuple):
+    """How a kernel is called where there is a shorter way than the kernel itself.
+
+    reducer     the ufunc that the kernel of a reduction calls
+    method      a view as a method, which is called faster than a function, and the attribute that it takes; only of
+                arrays, not of the scalars that NumPy returns
+    by_keyword  it does not want a buffer by position, though it is a ufunc
+    """
+
+    reducer: np.ufunc | None = None
+    method: Any = None
+    attribute: str = ""
+    by_keyword: bool = False
+
+
+CALLS: RuleTable[KernelCall] = RuleTable("kernel calls", otherwise=KernelCall())
+CALLS.enter({
+    "sum": KernelCall(np.add), "prod": KernelCall(np.multiply), "max": KernelCall(np.maximum),
+    "min": KernelCall(np.minimum), "any": KernelCall(np.logical_or), "all": KernelCall(np.logical_and),
+    "permute_dims": KernelCall(method=np.ndarray.transpose, attribute="axes"),
+    "reshape": KernelCall(method=np.ndarray.reshape, attribute="shape"),
+    "maximum": KernelCall(by_keyword=True), "minimum": KernelCall(by_keyword=True),
+})  # fmt: skip
 
 
 def kernel(node: Node, out: bool = True) -> Any:
     """The function that generated code calls for a node, with or without a buffer for the result."""
     if is_reducer(node):
-        return reductions.reducer(_REDUCERS.get(node.op, np.add), node.spec.dtype, node.inputs[0].spec.size)
+        return reductions.reducer(CALLS[node.op].reducer or np.add, node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
-        return _METHODS[node.op][0]
+        return CALLS[node.op].method
     return _product(node) if node.op is matmul else node.op.kernel
 
 
@@ -59,7 +67,7 @@ def _product(node: Node) -> Any:
 
 
 def _is_method(node: Node, out: bool) -> bool:
-    return not out and node.op in _METHODS and node.inputs[0].spec.ndim > 0
+    return not out and CALLS[node.op].method is not None and node.inputs[0].spec.ndim > 0
 
 
 def is_dot(node: Node) -> bool:
@@ -73,7 +81,7 @@ def is_dot(node: Node) -> bool:
 
 def is_reducer(node: Node) -> bool:
     """Whether a node is the reduction of a ufunc, or such a sum divided: a mean that needs no wider dtype."""
-    return node.op in _REDUCERS or is_divided(node)
+    return CALLS[node.op].reducer is not None or is_divided(node)
 
 
 def is_divided(node: Node) -> bool:
@@ -97,10 +105,10 @@ def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callabl
     if is_reducer(node):
         return _reduction(node, name, operands[0], out, attr)
     if _is_method(node, bool(out)):
-        return f"{name}({operands[0]}, {attr(_METHODS[node.op][1])})"
+        return f"{name}({operands[0]}, {attr(CALLS[node.op].attribute)})"
     arguments = list(operands)
     if out:
-        positional = node.op not in _BY_KEYWORD and (isinstance(kernel(node), np.ufunc) or node.op is matmul)
+        positional = not CALLS[node.op].by_keyword and (isinstance(kernel(node), np.ufunc) or node.op is matmul)
         arguments.append(out if positional else f"out={out}")
     arguments += [f"{key}={attr(key)}" for key in node.attrs]
     return f"{name}({', '.join(arguments)})"
