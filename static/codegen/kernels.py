@@ -22,7 +22,7 @@ from graphs.spec import TensorSpec
 NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
 
 
-class KernelCall(NamedTuple):
+class CallForm(NamedTuple):
     """How a kernel is called where there is a shorter way than the kernel itself.
 
     reducer     the ufunc that the kernel of a reduction calls
@@ -37,13 +37,13 @@ class KernelCall(NamedTuple):
     by_keyword: bool = False
 
 
-CALLS: RuleTable[KernelCall] = RuleTable("kernel calls", otherwise=KernelCall())
+CALLS: RuleTable[CallForm] = RuleTable("kernel calls", otherwise=CallForm())
 CALLS.enter({
-    "sum": KernelCall(np.add), "prod": KernelCall(np.multiply), "max": KernelCall(np.maximum),
-    "min": KernelCall(np.minimum), "any": KernelCall(np.logical_or), "all": KernelCall(np.logical_and),
-    "permute_dims": KernelCall(method=np.ndarray.transpose, attribute="axes"),
-    "reshape": KernelCall(method=np.ndarray.reshape, attribute="shape"),
-    "maximum": KernelCall(by_keyword=True), "minimum": KernelCall(by_keyword=True),
+    "sum": CallForm(np.add), "prod": CallForm(np.multiply), "max": CallForm(np.maximum),
+    "min": CallForm(np.minimum), "any": CallForm(np.logical_or), "all": CallForm(np.logical_and),
+    "permute_dims": CallForm(method=np.ndarray.transpose, attribute="axes"),
+    "reshape": CallForm(method=np.ndarray.reshape, attribute="shape"),
+    "maximum": CallForm(by_keyword=True), "minimum": CallForm(by_keyword=True),
 })  # fmt: skip
 
 
