@@ -16,7 +16,7 @@ from graphs import ops, promotion, surface
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
-from graphs.frontends.torch.methods import Count, TorchNames
+from graphs.frontends.torch.methods import Count, TorchMethods
 from graphs.frontends.torch.picking import mask_of
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 @final
-class Tensor(TorchNames, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
+class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """An array with a history; make one with `dynamic.tensor`.
 
     A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`

@@ -19,7 +19,7 @@ import numpy as np
 
 from graphs.files import write_file
 from graphs.frontends.torch.functions import Methods
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.methods import TorchMethods
 from graphs.frontends.torch.names import functions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def of_functions() -> str:
         else:
             names.append(f"{name} = {definition.__name__}")
     for name, function in sorted(vars(Methods).items()):
-        if name.startswith("_") or name in vars(TorchNames):  # what a class below has written itself
+        if name.startswith("_") or name in vars(TorchMethods):  # what a class below has written itself
             continue
         is_form = not hasattr(function, "__wrapped__")
         definition = inspect.unwrap(vars(Methods)[name[:-1]] if is_form else function)

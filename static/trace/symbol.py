@@ -19,7 +19,7 @@ from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, located
-from graphs.frontends.torch.methods import Count, TorchNames
+from graphs.frontends.torch.methods import Count, TorchMethods
 from graphs.ir import Node
 from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
@@ -34,7 +34,7 @@ class MissingNameError(ControlFlowError, AttributeError):
     """A name of a tensor that a symbol cannot have; `hasattr` is false for it, as for any name that is not there."""
 
 
-class Symbol(TorchNames, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
+class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
     Asking for the data raises ControlFlowError, naming the user's line and what to write instead. A function that
@@ -215,7 +215,7 @@ class ArraySymbol(Symbol):
 
 def _augmented(name: str) -> Callable[..., Any]:
     """`x += y` of a tensor: under all names of x, unless a conversion does that."""
-    change = getattr(TorchNames, name)
+    change = getattr(TorchMethods, name)
 
     def called(self: Symbol, other: Any) -> Any:
         return NotImplemented if unconverted() else change(self, other)
@@ -227,11 +227,11 @@ def _rebinding(_: Symbol, __: Any) -> Any:
     return NotImplemented
 
 
-for _name in [name for name in vars(TorchNames) if name.startswith("__i")]:
+for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
     setattr(Symbol, _name, _augmented(_name))
     setattr(ArraySymbol, _name, _rebinding)
 for _name, _method in vars(Surface).items():
-    if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchNames) and _name not in dir(object):
+    if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchMethods) and _name not in dir(object):
         setattr(ArraySymbol, _name, _method)
 for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__setitem__"):
     setattr(ArraySymbol, _name, vars(Surface)[_name])

@@ -13,7 +13,7 @@ import dynamic
 from dynamic.nn import functional
 from graphs.errors import ArgumentError
 from graphs.frontends.torch import names
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.methods import TorchMethods
 from graphs.op import registered
 from static.trace.symbol import ArraySymbol, Symbol
 from tests.peers.torch_table import DEFINITIONS, definitions
@@ -90,7 +90,7 @@ def test_an_op_that_is_a_function_of_pytorchs_is_found_by_it():
             function = names.functions[name]
             assert function.__doc__ == op.__doc__
             assert len(inspect.signature(function).parameters) == op.arity
-            assert hasattr(TorchNames, f"{name}_") == op.torch.in_place
+            assert hasattr(TorchMethods, f"{name}_") == op.torch.in_place
 
 
 def test_the_page_of_names_has_each_definition():

@@ -14,7 +14,7 @@ import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import GraphError
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.methods import TorchMethods
 from graphs.frontends.torch.names import functions
 from tests.helpers.together import together
 
@@ -79,7 +79,7 @@ def test_a_norm_of_order_0_counts_what_is_no_number() -> None:
 
 def of_one() -> list[str]:
     """The functions of one tensor alone that can change it in place."""
-    return [name for name in functions if hasattr(TorchNames, f"{name}_") and _takes_one(name)]
+    return [name for name in functions if hasattr(TorchMethods, f"{name}_") and _takes_one(name)]
 
 
 def _takes_one(name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.frontends.torch import names as definition
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.methods import TorchMethods
 from graphs.wrong_calls import parameters
 from tests.peers.torch_arguments import Call, Made, calls_of
 
@@ -421,8 +421,8 @@ def _definition(names: list[str], function: Callable[..., Any]) -> str:
     name, *also = names
     spaces = {"function": definition.functions, "method": vars(definition.Methods)}
     forms = {form: inspect.unwrap(space.get(name, 0)) is function for form, space in spaces.items()}
-    forms["in place"] = forms["method"] and hasattr(TorchNames, f"{name}_")
-    forms["method"] = forms["method"] and callable(getattr(TorchNames, name))  # `x.real` is a value
+    forms["in place"] = forms["method"] and hasattr(TorchMethods, f"{name}_")
+    forms["method"] = forms["method"] and callable(getattr(TorchMethods, name))  # `x.real` is a value
     return " | ".join([
         f"| `{name}`",
         ", ".join(f"`{n}`" for n in also),

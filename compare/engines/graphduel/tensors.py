@@ -13,7 +13,7 @@ import dynamic
 from compare.engines.graphduel.making import ConstantValues, SymbolParts, making_symbols
 from compare.engines.state import Piece
 from graphs.errors import count_as_ours
-from graphs.frontends.torch.methods import TorchNames
+from graphs.frontends.torch.methods import TorchMethods
 from static.convert.stage.conversion import running
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
@@ -34,7 +34,7 @@ _METHODS: Mapping[str, Any] = {
 
 def _augmented(name: str, holds: Callable[[Symbol], bool]) -> Callable[..., Any]:
     """`x += y`, under all names of x. Where code is converted that is the conversion's, but for what a step `holds`."""
-    change = getattr(TorchNames, name)
+    change = getattr(TorchMethods, name)
 
     def method(symbol: Symbol, other: Any) -> Any:
         return NotImplemented if running() and not holds(symbol) else change(symbol, other)

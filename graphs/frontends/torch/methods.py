@@ -65,7 +65,7 @@ def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-class TorchNames(Methods, Conversions):
+class TorchMethods(Methods, Conversions):
     """What a tensor has under PyTorch's names, and its operators: the dtype of a result is PyTorch's.
 
     What changing a tensor is depends on its kind, which says it by `_assign`, `_become`, `_forget` and `_before`. A
@@ -147,7 +147,7 @@ class TorchNames(Methods, Conversions):
         copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
         if "channels_last" in str(memory_format):
-            return TorchNames.contiguous(cast(self, wanted), memory_format)
+            return TorchMethods.contiguous(cast(self, wanted), memory_format)
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
 
     def type(self, dtype: Any = None) -> Any:
@@ -171,7 +171,7 @@ class TorchNames(Methods, Conversions):
 
     def contiguous(self, memory_format: Any = None) -> Self:
         """The tensor itself where its elements lie in a row, or as "channels_last" says, else a copy that does."""
-        if TorchNames.is_contiguous(self, memory_format):
+        if TorchMethods.is_contiguous(self, memory_format):
             return self
         if "channels_last" in str(memory_format):
             return ops.moveaxis(ops.identity(ops.moveaxis(self, 1, -1)), -1, 1)
