@@ -13,7 +13,7 @@ from typing import Any
 from graphs import dispatch
 from graphs.dispatch import described
 from graphs.errors import DTypeError, OptionError
-from graphs.frontends.torch.words import cast, translated
+from graphs.frontends.torch.words import NUMPY_WORDS, cast
 from graphs.op import is_ours
 from graphs.promotion import HELD
 from graphs.wrong_calls import WRONG, raise_named
@@ -27,22 +27,22 @@ def guarded(function: Function) -> Function:
     PyTorch's functions call each other without the guard: the one that the user has called is named. The guard takes
     NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
     """
-    words: frozenset[str] | None = None
+    words: frozenset[str] = frozenset()
+    numpy_words: dict[str, str] | None = None
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
-        nonlocal words
+        nonlocal words, numpy_words
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
                 args, options = _with_numbers(args, options)
             if not options:
                 return function(*args)
-            if words is None:
-                words = _options(function)
+            if numpy_words is None:
+                words, numpy_words = _options(function)
             if words.issuperset(options):
                 return function(*args, **options)
-            if not _takes_any(function):
-                options = translated(options, words)
+            options = {numpy_words.get(word, word): value for word, value in options.items()}
             if (out := options.pop("out", None)) is None:
                 return function(*args, **options)
             return written(function(*args, **options), out)
@@ -77,15 +77,13 @@ def python_numbers(value: Any) -> Any:
     return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
 
 
-def _options(function: Function) -> frozenset[str]:
-    """What a function takes by name."""
+def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
+    """What a function takes by name, and by NumPy's words: none where it takes any name, and these mean NumPy's."""
     code = inspect.unwrap(function).__code__
-    return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-
-
-def _takes_any(function: Function) -> bool:
-    """Whether a function takes any name, and so NumPy's words where they mean something else."""
-    return bool(inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS)
+    words = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    takes_any = code.co_flags & inspect.CO_VARKEYWORDS
+    pairs = () if takes_any else NUMPY_WORDS.items()
+    return words, {theirs: ours for theirs, ours in pairs if ours in words and theirs not in words}
 
 
 def written(result: Any, out: Any) -> Any:

@@ -6,7 +6,7 @@ Devices: the CPU, by PyTorch's name and words.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,15 +17,8 @@ from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import is_scalar
 
-_WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
-
-
-def translated(options: Mapping[str, Any], words: Container[str]) -> dict[str, Any]:
-    """Options with PyTorch's words in place of NumPy's, where these alone are among the `words` of a function."""
-    return {
-        theirs if word not in words and (theirs := _WORDS.get(word, "")) in words else word: value
-        for word, value in options.items()
-    }
+NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
+"""PyTorch's words for options, by those of NumPy and the array API."""
 
 
 def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
