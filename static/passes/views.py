@@ -103,7 +103,10 @@ def _columns(node: Node, part: Node) -> Node | None:
 def _kept_dims(node: Node, reduction: Node) -> Node | None:
     """The reduction with `keepdims` the other way, where that gives the shape it is brought to."""
     axis, keepdims = reduction.attrs["axis"], reduction.attrs["keepdims"]
-    shape = reduced_shape(reduction.inputs[0].spec.shape, axis, not keepdims)
+    if axis is None:
+        return None
+    axes = (axis,) if isinstance(axis, int) else axis  # of argmax it is one
+    shape = reduced_shape(reduction.inputs[0].spec.shape, axes, not keepdims)
     if not dims.same_shape(shape, node.spec.shape):
         return None
     return Node.of(reduction.op, reduction.inputs, {**reduction.attrs, "keepdims": not keepdims}, reduction.source)
