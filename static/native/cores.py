@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs.ops import reductions
 from static.native import flow
 from static.native.convolutions import Convolution
 from static.native.flow import Flow, Location, Work
@@ -173,7 +174,7 @@ def _chunk(recipe: Group, places: list[Location], number: int, start: int, rows:
         moved[len(recipe.operands) + i] = -1, at + number * _extent(recipe, i) * _dtype(recipe, i).itemsize
     reduced = {recipe.results[i][1] for i in targets}
     steps = (
-        step._replace(name="sum", taken=0) if n in reduced and step.name == "mean" else step
+        step._replace(op=reductions.sum, taken=None) if n in reduced and step.taken is not None else step
         for n, step in enumerate(recipe.steps)
     )
     sizes = (min(rows, recipe.sizes[0] - start), *recipe.sizes[1:])
@@ -184,7 +185,7 @@ def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) ->
     """The kernel that reduces the parts of a result, one after the other."""
     array, n = recipe.results[i]
     step, extent = recipe.steps[n], _extent(recipe, i)
-    joined = GroupStep(step.name, step.dtype, step.gives, (("operand", 0),), 0, False, "memory", step.taken)
+    joined = GroupStep(step.op, step.dtype, step.gives, (("operand", 0),), 0, False, "memory", step.taken)
     arrays = ArrayLayout(array.dtype, (extent, 1)), ArrayLayout(array.dtype, (0, 1))
     target = Group((count, extent), 1, arrays[:1], ((arrays[1], 0),), (joined,))
     return Part(target, [(-1, at), places[len(recipe.operands) + i]])

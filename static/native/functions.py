@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import Node
+from graphs.op import Op
 from graphs.ops.special import ONE_IN_SINGLE, P_SINGLE, Q_SINGLE
+from graphs.rules import RuleTable
 from static.native.ir import LoopBuilder, Type, Value, Write, cast, maximum, minimum, operation, test
 
 _LARGE = 104.0  # exp of more is infinite, of less 0, in float32 after rounding
@@ -162,12 +164,12 @@ def _wide_sigmoid(b: LoopBuilder, x: Value) -> Value:
     return b.op("div", unit, b.op("add", unit, _wide_exp(b, b.op("neg", x))))
 
 
-def _hyperbolic(name: str) -> Write:
+def _hyperbolic(join: str) -> Write:
     """sinh and cosh: half of exp(x) - exp(-x), where near 0 no digits are lost, or of their sum."""
 
     def write(b: LoopBuilder, x: Value) -> Value:
         half = b.constant(0.5, x.type)
-        if name == "add":
+        if join == "add":
             return b.op("mul", half, b.op("add", _wide_exp(b, x), _wide_exp(b, b.op("neg", x))))
         less = _wide_expm1(b, b.op("abs", x))
         unit = b.constant(1.0, x.type)
@@ -309,24 +311,21 @@ FLOATS, REALS, BITS, ANY = "f", "fiu", "iub", "fiub"
 WIDTHS = (1, 4, 8)  # bytes of elements; float16 is NumPy's
 LONGEST = np.dtype(np.uint64)
 
-COMPARISONS = {
-    "equal": (False, False),
-    "not_equal": (True, True),
-    "less": (True, False),
-    "less_equal": (True, False),
-    "greater": (False, True),
-    "greater_equal": (False, True),
-}
-"""Of each comparison whether it holds where the first operand is the smaller, and where the second one is."""
-
 
 class Native(NamedTuple):
-    """How an op is written, on values of which kinds, and in which dtype: that of the result, or of the operands."""
+    """How an op is written, on values of which kinds, and in which dtype: that of the result, or of the operands.
+
+    single   of floats float32 alone
+    chooses  the first operand is a truth
+    holds    of a comparison, whether it does where the first operand is the smaller, and where the second one is
+    """
 
     write: Write
     kinds: str
     of_operands: bool = False
-    single: bool = False  # of floats float32 alone
+    single: bool = False
+    chooses: bool = False
+    holds: tuple[bool, bool] | None = None
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
@@ -336,17 +335,15 @@ def dtype_of(dtype: np.dtype[Any]) -> str:
 
 def computed_in(node: Node) -> np.dtype[Any] | None:
     """The dtype that a node is computed in; None where the op is not native for these dtypes."""
-    native = NATIVE.get(node.op.name)
+    native = NATIVE[node.op]
     dtypes = [source.spec.dtype for source in node.inputs]
-    if native is None or not all(d.kind in ANY and d.itemsize in WIDTHS for d in (*dtypes, node.spec.dtype)):
+    if not all(d.kind in ANY and d.itemsize in WIDTHS for d in (*dtypes, node.spec.dtype)):
         return None
-    if node.op.name == "where":
+    if native.chooses:
         dtypes = dtypes[1:]
-    if node.op.name == "astype":
-        return node.spec.dtype if _casts(dtypes[0], node.spec.dtype) else None
     kind = node.spec.dtype
     if native.of_operands:
-        kind = LONGEST if _is_mixed(node.op.name, dtypes) else np.result_type(*dtypes)
+        kind = LONGEST if _is_mixed(native, dtypes) else np.result_type(*dtypes)
     if kind.kind not in native.kinds or (native.single and kind.itemsize != 4):
         return None
     return kind if all(_casts(d, kind) for d in dtypes) else None
@@ -357,29 +354,33 @@ def _casts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return not (source.kind == "f" and target.kind in "iu")
 
 
-def _is_mixed(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+def _is_mixed(native: Native, dtypes: Sequence[np.dtype[Any]]) -> bool:
     """Whether ints are compared that no int holds both of: float64, which they would become, is not exact."""
-    return name in COMPARISONS and {d.kind for d in dtypes} == set("iu") and np.result_type(*dtypes).kind == "f"
+    return native.holds is not None and {d.kind for d in dtypes} == set("iu") and np.result_type(*dtypes).kind == "f"
 
 
-def compute(b: LoopBuilder, name: str, dtype: str, args: Sequence[Value]) -> Value:
-    """The value of an op computed in a dtype; what is to be chosen by is a truth."""
-    lanes = args[0].type.lanes
-    if name == "where":
-        return b.op("select", cast(b, args[0], "b1"), *(cast(b, x, dtype) for x in args[1:]), type=Type(dtype, lanes))
-    if name in COMPARISONS and {x.type.dtype[0] for x in args} == set("iu") and dtype == dtype_of(LONGEST):
-        return _compare_mixed(b, name, *args)
-    return NATIVE[name].write(b, *(cast(b, x, dtype) for x in args))
+def compute(b: LoopBuilder, op: Op, dtype: str, args: Sequence[Value]) -> Value:
+    """The value of a native op computed in a dtype; what is to be chosen by is a truth."""
+    native = NATIVE[op]
+    if native.chooses:
+        return native.write(b, cast(b, args[0], "b1"), *(cast(b, x, dtype) for x in args[1:]))
+    if native.holds and {x.type.dtype[0] for x in args} == set("iu") and dtype == dtype_of(LONGEST):
+        return _compare_mixed(b, native.write, native.holds, *args)
+    return native.write(b, *(cast(b, x, dtype) for x in args))
+
+
+def _select(b: LoopBuilder, truth: Value, x: Value, y: Value) -> Value:
+    return b.op("select", truth, x, y, type=x.type)
 
 
 def _compare(name: str) -> Write:
     return lambda b, *args: test(b, name, *args)
 
 
-def _compare_mixed(b: LoopBuilder, name: str, x: Value, y: Value) -> Value:
+def _compare_mixed(b: LoopBuilder, write: Write, holds: tuple[bool, bool], x: Value, y: Value) -> Value:
     """A comparison of an int with uint64, in uint64; an int below 0 is less than that, whatever it holds."""
-    unsigned = NATIVE[name].write(b, *(cast(b, operand, dtype_of(LONGEST)) for operand in (x, y)))
-    signed, below = (x, COMPARISONS[name][0]) if x.type.dtype[0] == "i" else (y, COMPARISONS[name][1])
+    unsigned = write(b, *(cast(b, operand, dtype_of(LONGEST)) for operand in (x, y)))
+    signed, below = (x, holds[0]) if x.type.dtype[0] == "i" else (y, holds[1])
     is_below = test(b, "lt", signed, b.constant(0, signed.type))
     return b.op("or", unsigned, is_below) if below else b.op("and", unsigned, b.op("not", is_below))
 
@@ -460,7 +461,12 @@ def _single(write: Write) -> Native:
     return Native(write, FLOATS, single=True)
 
 
-NATIVE: dict[str, Native] = {
+def _comparison(name: str, *, smaller: bool, larger: bool, kinds: str = REALS) -> Native:
+    return Native(_compare(name), kinds, of_operands=True, holds=(smaller, larger))
+
+
+NATIVE: RuleTable[Native] = RuleTable("native functions", otherwise=Native(_same, ""))  # of no kind
+NATIVE.enter({
     "add": Native(operation("add"), REALS),
     "subtract": Native(operation("sub"), REALS),
     "multiply": Native(operation("mul"), REALS),
@@ -484,7 +490,7 @@ NATIVE: dict[str, Native] = {
     "fmin": Native(_number_of("le"), REALS),
     "clip": Native(_clip, REALS),
     "relu": Native(_relu, REALS),
-    "where": Native(operation("select"), ANY),
+    "where": Native(_select, ANY, chooses=True),
     "astype": Native(_same, ANY),
     "exp": _single(exp),
     "tanh": _single(tanh),
@@ -514,13 +520,13 @@ NATIVE: dict[str, Native] = {
     "logical_or": Native(_truth("or"), ANY, of_operands=True),
     "logical_xor": Native(_truth("xor"), ANY, of_operands=True),
     "logical_not": Native(_truth("not"), ANY, of_operands=True),
-    "equal": Native(_compare("eq"), ANY, of_operands=True),
-    "not_equal": Native(_compare("ne"), ANY, of_operands=True),
-    "less": Native(_compare("lt"), REALS, of_operands=True),
-    "less_equal": Native(_compare("le"), REALS, of_operands=True),
-    "greater": Native(_compare("gt"), REALS, of_operands=True),
-    "greater_equal": Native(_compare("ge"), REALS, of_operands=True),
+    "equal": _comparison("eq", smaller=False, larger=False, kinds=ANY),
+    "not_equal": _comparison("ne", smaller=True, larger=True, kinds=ANY),
+    "less": _comparison("lt", smaller=True, larger=False),
+    "less_equal": _comparison("le", smaller=True, larger=False),
+    "greater": _comparison("gt", smaller=False, larger=True),
+    "greater_equal": _comparison("ge", smaller=False, larger=True),
     "isnan": Native(lambda b, x: test(b, "ne", x, x), FLOATS, of_operands=True),
     "isinf": Native(_isinf, FLOATS, of_operands=True),
     "isfinite": Native(_isfinite, FLOATS, of_operands=True),
-}
+})  # fmt: skip

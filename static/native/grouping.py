@@ -21,8 +21,9 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape
 from graphs.ir import INPUT, Graph, Node
-from graphs.ops import movement
+from graphs.ops import movement, reductions
 from static.native import functions
+from static.native.laid import JOINED_BY
 from static.passes.iteration_space import Position, aligned, fused, is_group, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt
@@ -31,7 +32,6 @@ MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes 
 OF_MANY = 32  # of each group where one cannot hold all over a space: shorter ones read and write fewer arrays at a time
 LARGEST_ROW = 1 << 16  # elements of a row whose reductions are read in the group: rows pass through the cache again
 RECENT = 4  # groups of one space that a node is offered to, the latest ones
-REDUCTIONS = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"}
 
 
 def group(graph: Graph) -> Graph:
@@ -69,11 +69,11 @@ def is_computed(node: Node) -> bool:
 
 def is_reduced(node: Node) -> bool:
     """Whether a node is a reduction that is native, in the dtype of its result."""
-    if node.op.name not in REDUCTIONS or node.op.family != "reduction":
+    if node.op not in JOINED_BY:
         return False
     source, target = node.inputs[0].spec.dtype, node.spec.dtype
     are_native = all(d.kind in functions.ANY and d.itemsize in functions.WIDTHS for d in (source, target))
-    if node.op.name == "mean" and (source != target or target.kind != "f"):
+    if node.op is reductions.mean and (source != target or target.kind != "f"):
         return False
     return are_native and not (source.kind == "f" and target.kind in "iu")
 
@@ -109,7 +109,7 @@ class GroupDraft:
         places = [self.positions.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
         if any(place is None for place in places):
             return False
-        if node.op.name in REDUCTIONS and node.op.family == "reduction":
+        if node.op in JOINED_BY:
             return self._admits_reduction(node, places[0])
         return self._admits_value(node, places, shapes)
 
@@ -261,7 +261,7 @@ def stages(body: Graph) -> dict[Node, int]:
     """For each node how many reductions of rows it waits for: one more than what it reads of these."""
     stage: dict[Node, int] = {}
     for node in body.nodes:
-        waits = [stage[s] + (s.op.family == "reduction") for s in node.inputs]
+        waits = [stage[s] + (s.op in JOINED_BY) for s in node.inputs]
         stage[node] = max(waits, default=0)
     return stage
 

@@ -123,7 +123,7 @@ class _GroupLowering:
             self._each(n, lambda n, access: self.b.store(access, self.contexts[0].start(n, 1)))
         self._outer()
         for n in late:
-            if self.recipe.steps[n].name == "mean":
+            if self.recipe.steps[n].taken is not None:
                 self._each(n, lambda n, access: self.b.store(access, self._divided(n, self.b.load(access, 1))))
         return self.b.kernel(takes_turns=True)
 
@@ -157,7 +157,7 @@ class _GroupLowering:
     def _divided(self, n: int, total: Value) -> Value:
         """A mean of a sum; any other reduction is what it is."""
         step = self.recipe.steps[n]
-        if step.name != "mean":
+        if step.taken is None:
             return total
         return self.b.op("div", total, self.b.constant(float(step.taken), total.type))
 
@@ -176,7 +176,7 @@ class _GroupLowering:
         """A step that gives a number a row."""
         step = self.recipe.steps[n]
         args = [context.number(arg, counters) for arg in step.args]
-        self._note(n, functions.compute(self.b, step.name, step.dtype, args), context, counters)
+        self._note(n, functions.compute(self.b, step.op, step.dtype, args), context, counters)
 
     def _note(self, n: int, value: Value, context: KernelContext, counters: Sequence[Index]) -> None:
         """Note a number of this row, and write it where it is a result."""
@@ -386,7 +386,7 @@ class RowLoops:
         step = self.context.steps[n]
         args = [self._argument(arg, chunk, values) for arg in step.args]
         if not step.over:
-            values["step", n] = functions.compute(self.b, step.name, step.dtype, args)
+            values["step", n] = functions.compute(self.b, step.op, step.dtype, args)
             self._write(n, values["step", n], chunk)
             return
         value = ir.cast(self.b, args[0], step.dtype)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs.op import Op
+from graphs.rules import RuleTable
 from static.native.flow import Location, Work
 from static.native.target import NativeError
 
@@ -115,7 +117,9 @@ def runs(space: Sequence[int], split: int | None, arrays: Sequence[Sequence[int]
     return joined, outer if split is not None else len(joined) - 1
 
 
-JOINED_BY = {"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"}
+JOINED_BY: RuleTable[str] = RuleTable("native reductions", otherwise="")
+"""How two parts of a reduction become one, by the names of `ir.JOINS`; nothing of what is no native reduction."""
+JOINED_BY.enter({"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"})
 
 Argument = tuple[Any, ...]
 
@@ -135,19 +139,19 @@ class GroupStep(NamedTuple):
     mean how many numbers it is taken of.
     """
 
-    name: str
+    op: Op
     dtype: str
     gives: str
     args: tuple[Argument, ...]
     stage: int
     row: bool
     over: str = ""
-    taken: int = 0
+    taken: int | None = None
 
     @property
     def join(self) -> str:
-        """How two parts of a reduction become one, by the names of `functions.JOINS`."""
-        return JOINED_BY[self.name]
+        """How two parts of a reduction become one."""
+        return JOINED_BY[self.op]
 
 
 def identity(join: str, dtype: str) -> Any:

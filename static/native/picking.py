@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from graphs.ir import Node
-from graphs.op import Op
-from graphs.ops.indexing import add_along_axis, flat_index, scatter, scatter_add, take, take_along_axis
 from static.native import functions
 from static.native.flow import Work
 from static.native.ir import (
@@ -35,20 +33,20 @@ from static.native.ir import (
 from static.native.laid import ArrayLayout, Extent, LaidArray, broadcast, runs
 from static.native.target import Target
 
-TAKING, ADDING, ALONG = (take, take_along_axis), (scatter_add, add_along_axis), (take_along_axis, add_along_axis)
+Way = Literal["take", "add", "put"]
 WIDE = LANES // 2  # positions that are flattened side by side: int64 takes twice the registers of float32
-PICKING = {op.name for op in (*TAKING, *ADDING, scatter, flat_index)}
 
 
-def is_picked(node: Node) -> bool:
-    """Whether a node picks by positions that int64 holds, elements that can be copied, or numbers that can be added."""
-    if node.op is flat_index:
-        return all(_is_position(source.spec.dtype) for source in node.inputs)
-    if node.op.name not in PICKING:
-        return False
+def is_flattened(node: Node) -> bool:
+    """Whether positions of several axes, which int64 holds, become one."""
+    return all(_is_position(source.spec.dtype) for source in node.inputs)
+
+
+def is_picked(node: Node, *, adds: bool = False) -> bool:
+    """Whether the positions are ones that int64 holds, and the elements can be copied, or added where it `adds`."""
     first, positions, *others = (source.spec.dtype for source in node.inputs)
     dtype = node.spec.dtype
-    kinds = functions.REALS if node.op in ADDING else functions.ANY
+    kinds = functions.REALS if adds else functions.ANY
     is_known = dtype.kind in kinds and dtype.itemsize in functions.WIDTHS
     return is_known and {first, *others} == {dtype} and _is_position(positions)
 
@@ -64,7 +62,7 @@ class Picking(NamedTuple):
     the space.
     """
 
-    way: str
+    way: Way
     sizes: tuple[int, ...]
     size: int
     step: int
@@ -250,14 +248,12 @@ def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers
         b.store(b.access(words, [(cast(b, is_refused, COUNTER.dtype), 1)], 1, 1), said)
 
 
-def picked(op: Op, operands: Sequence[LaidArray], out: LaidArray, axis: int) -> Work:
+def picked(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: int, *, is_along: bool = False) -> Work:
     """The recipe of an op that picks along an axis; what is added to, or written to, is there before."""
-    way = "take" if op in TAKING else "add" if op in ADDING else "put"
     whole, positions = operands[0] if way == "take" else out, operands[1]
     values = out if way == "take" else operands[0 if way == "add" else 2]
     before, after = whole.steps[:axis], whole.steps[axis + 1 :]
     indexed = len(values.shape) - len(before) - len(after)
-    is_along = op in ALONG
     strides = [
         (*before, *[0] * indexed, *after),
         positions.steps if is_along else (*[0] * len(before), *positions.steps, *[0] * len(after)),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphs.ir import Node
+from graphs.op import Op
 from graphs.ops.windows import Window
+from graphs.rules import RuleTable
 from static.native import functions
 from static.native.flow import Work
 from static.native.ir import (
@@ -103,26 +105,26 @@ class _Form(NamedTuple):
     to_elements: bool
 
 
-FORMS: Mapping[str, _Form] = {
+FORMS: RuleTable[_Form] = RuleTable("native windows", otherwise=_Form(_sum, 0, to_elements=False))
+FORMS.enter({
     "window_sum": _Form(_sum, 1, to_elements=False),
     "window_spread": _Form(_sum, 1, to_elements=True),
     "window_max": _Form(_max, 1, to_elements=False),
     "window_argmax": _Form(_argmax, 1, to_elements=False),
     "window_place": _Form(_place, 2, to_elements=True),
     "window_pick": _Form(_pick, 1, to_elements=False),
-}
+})  # fmt: skip
 
 
 def is_pooled(node: Node) -> bool:
     """Whether a node goes over windows of floats that are small enough for their taps to be written out."""
-    if node.op.name not in FORMS or node.op.family != "window":
+    form = FORMS[node.op]
+    if not form.tapped:
         return False
     window: Window = node.attrs["window"]
     (value, *_), made = [source.spec.dtype for source in node.inputs], node.spec.dtype
     floats = value.kind == "f" and value.itemsize >= 4
-    return (
-        floats and made.itemsize in functions.WIDTHS and _written_out(window, FORMS[node.op.name].to_elements) <= MOST
-    )
+    return floats and made.itemsize in functions.WIDTHS and _written_out(window, form.to_elements) <= MOST
 
 
 def _written_out(window: Window, to_elements: bool) -> int:
@@ -147,9 +149,9 @@ class _Cells(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """A recipe: the op's name, the sizes of the axes before the windows', elements, windows, and how arrays lie."""
+    """A recipe: the op, the sizes of the axes before the windows', elements, windows, and how arrays lie."""
 
-    name: str
+    op: Op
     outer: tuple[int, ...]
     elements: tuple[int, ...]
     counts: tuple[int, ...]
@@ -165,7 +167,7 @@ class Pooling(NamedTuple):
     @property
     def extents(self) -> list[Extent]:
         """What is read of operands, tap by tap or beside, and written of the result."""
-        form = FORMS[self.name]
+        form = FORMS[self.op]
         apart, beside = (self.counts, self.elements) if form.to_elements else (self.elements, self.counts)
         sizes = [apart if number < form.tapped else beside for number in range(len(self.operands))]
         read = [
@@ -188,7 +190,7 @@ class Pooling(NamedTuple):
         """The cells of an axis, in runs whose taps are the same."""
         length, stride, before, _, dilation = self.window[axis]
         size, count = self.elements[axis], self.counts[axis]
-        if not FORMS[self.name].to_elements:
+        if not FORMS[self.op].to_elements:
             return _runs(size, stride, [(count, [_Reach(tap, tap * dilation - before) for tap in range(length)])])
         results = []
         for first in range(stride):
@@ -219,7 +221,7 @@ def _runs(size: int, step: int, results: Sequence[tuple[int, Sequence[_Reach]]])
 
 class _PoolingLoops:
     def __init__(self, recipe: Pooling) -> None:
-        self.recipe, self.form = recipe, FORMS[recipe.name]
+        self.recipe, self.form = recipe, FORMS[recipe.op]
         self.b = LoopBuilder([array.dtype for array in (*recipe.operands, recipe.out)])
         *self.operands, self.out = zip(self.b.parameters, (*recipe.operands, recipe.out), strict=True)
         strides = [part[1] for part in recipe.window]
@@ -319,9 +321,9 @@ def pooled(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
     window: Window = node.attrs["window"]
     rank, arrays = len(window), (*operands, out)
     few, many = out.shape[-rank:], operands[0].shape[-rank:]
-    counts, elements = (many, few) if FORMS[node.op.name].to_elements else (few, many)
+    counts, elements = (many, few) if FORMS[node.op].to_elements else (few, many)
     outer = out.shape[:-rank] or (1,)
     strides = [laid.steps if len(laid.steps) > rank else (0, *laid.steps) for laid in arrays]
     layouts = [ArrayLayout(functions.dtype_of(laid.dtype), along) for laid, along in zip(arrays, strides, strict=True)]
-    recipe = Pooling(node.op.name, outer, elements, counts, window, tuple(layouts[:-1]), layouts[-1])
+    recipe = Pooling(node.op, outer, elements, counts, window, tuple(layouts[:-1]), layouts[-1])
     return [(recipe, [laid.place for laid in arrays])] if math.prod(out.shape) else []

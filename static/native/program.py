@@ -11,36 +11,24 @@ address and strides are known when the program is bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graphs.ir import Graph, Node
 from graphs.ops.control import scan_op, switch_op, while_op
-from graphs.ops.convolution import convolution, convolution_input, convolution_weight
-from graphs.ops.linalg import matmul
-from graphs.ops.movement import concat, reshape
-from graphs.ops.slicing import place
-from graphs.spec import TupleSpec
 from static import clock
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule, schedule
 from static.memory.sharing import writer
 from static.native.flow import DECIDING
-from static.native.functions import ANY, WIDTHS, dtype_of
+from static.native.functions import dtype_of
 from static.native.grouping import group
-from static.native.picking import is_picked
-from static.native.pooling import is_pooled
+from static.native.recipes import KERNELS, is_copied
 from static.passes import pipeline
 from static.passes.iteration_space import is_group
 
-BLAS = 1 << 30
-"""Multiplications of a product of matrices from which on NumPy's BLAS is faster, by a tenth and more: 1,024 cubed."""
-
-
 FLOWS = (scan_op, while_op, switch_op)
-CONVOLUTIONS = (convolution, convolution_input, convolution_weight)
 
 
 class Segment(NamedTuple):
@@ -101,12 +89,7 @@ def _is_native_flow(node: Node, inner: Mapping[Graph, Any]) -> bool:
     made: Any = node.spec
     specs = [*(source.spec for source in node.inputs), *made.items]
     can_be_chosen_by = node.op is not switch_op or dtype_of(specs[0].dtype) in DECIDING
-    return can_be_chosen_by and all(map(_is_copied, specs)) and all(_is_whole(inner[graph]) for graph in node.subgraphs)
-
-
-def _is_copied(spec: Any) -> bool:
-    """Whether elements of this dtype can be copied natively."""
-    return not isinstance(spec, TupleSpec) and spec.dtype.kind in ANY and spec.dtype.itemsize in WIDTHS
+    return can_be_chosen_by and all(map(is_copied, specs)) and all(_is_whole(inner[graph]) for graph in node.subgraphs)
 
 
 def _is_whole(program: LoweredGraph) -> bool:
@@ -122,38 +105,7 @@ def _is_whole(program: LoweredGraph) -> bool:
 
 def is_native(node: Node) -> bool:
     """Whether a node that is no view runs as native code."""
-    is_computed = is_group(node) or is_product(node) or is_convolved(node) or is_pooled(node)
-    return is_computed or is_picked(node) or (node.op in (reshape, concat, place) and is_moved(node))
-
-
-def is_moved(node: Node) -> bool:
-    """Whether the elements of a node, and so of what it is made of, can be copied natively."""
-    if node.op is place and not all(isinstance(k, (slice, int)) for k in node.attrs["key"]):
-        return False
-    kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
-    return len(kinds) == 1 and _is_copied(node.spec)
-
-
-def is_product(node: Node) -> bool:
-    """Whether a node is a product of matrices of one floating dtype, and not so large that BLAS is faster."""
-    return node.op is matmul and _is_of_one_float(node) and not _is_for_blas(node)
-
-
-def is_convolved(node: Node) -> bool:
-    """Whether a node is a convolution, or an adjoint of one, of one floating dtype."""
-    return node.op in CONVOLUTIONS and _is_of_one_float(node)
-
-
-def _is_of_one_float(node: Node) -> bool:
-    alike = all(source.spec.dtype == node.spec.dtype and source.spec.ndim for source in node.inputs)
-    return alike and node.spec.dtype.kind == "f" and node.spec.dtype.itemsize >= 4
-
-
-def _is_for_blas(node: Node) -> bool:
-    """Whether the sizes of a product are numbers, and each of its matrices takes many multiplications."""
-    left, right = (source.spec.shape for source in node.inputs)
-    sizes = (*left[-2:], *right[-1:]) if len(left) > 1 and len(right) > 1 else ()
-    return bool(sizes) and all(isinstance(size, int) for size in sizes) and math.prod(sizes) >= BLAS
+    return KERNELS[node.op].admits(node)
 
 
 class _Line(NamedTuple):

@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphs.ir import Graph, Node
-from graphs.ops import reductions
-from graphs.ops.convolution import convolution, convolution_input, convolution_weight
+from graphs.ops import elementwise, reductions
 from graphs.ops.families import refuse_empty
-from graphs.ops.indexing import flat_index, scatter
-from graphs.ops.movement import concat, reshape
-from graphs.ops.slicing import place
-from graphs.spec import TensorSpec
+from graphs.ops.windows import Window
+from graphs.rules import RuleTable
+from graphs.spec import TensorSpec, TupleSpec
 from static.codegen.kernels import resolve
 from static.native import convolutions, functions, grouping, picking, pooling, weight_gradients
 from static.native.flow import Location, Work
 from static.native.groups import Group
-from static.native.laid import ArrayLayout, GroupStep, LaidArray, broadcast, runs
+from static.native.laid import JOINED_BY, ArrayLayout, GroupStep, LaidArray, broadcast, runs
 from static.native.products import Matrix, Product, Turn
 from static.native.target import NativeError
-from static.passes.iteration_space import is_group, is_view
+from static.passes.iteration_space import is_view
 
 
-def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], sizes: Mapping[str, int]) -> Work:
-    """The recipes of a native node, with the places of operands and results."""
-    if is_group(node):
-        return [_group(node, resolve(node.attrs["space"], sizes), operands, results)]
-    if node.op is reshape:
-        return copied(operands[0], results[0].shaped(operands[0].shape))
-    if node.op is concat:
-        return _joined(operands, results[0], node.attrs["axis"])
-    if node.op is place:
-        return _placed(operands[0], results[0], resolve(node.attrs["key"], sizes))
-    if node.op in (convolution, convolution_input, convolution_weight):
-        return _convolution(node, operands, results[0])
-    if node.op.family == "window":
-        return pooling.pooled(node, operands, results[0])
-    if node.op.name in picking.PICKING:
-        return _picked(node, operands, results[0], sizes)
-    return _product(operands, results[0])
+class NativeOp(NamedTuple):
+    """Whether a node that is no view runs as native code, and its recipes with the places of operands and results."""
+
+    admits: Callable[[Node], bool]
+    of: Callable[[Node, Sequence[LaidArray], Sequence[LaidArray], Mapping[str, int]], Work]
 
 
 # Copies --------------------------------------------------------------------------------------------------------------
@@ -58,7 +45,7 @@ def copied(source: LaidArray, target: LaidArray) -> Work:
     axes, first = runs(source.shape, None, [strides for _, strides in arrays])
     read, written = (ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
-    step = GroupStep("positive", read.dtype, read.dtype, (("operand", 0),), 0, False)
+    step = GroupStep(elementwise.positive, read.dtype, read.dtype, (("operand", 0),), 0, False)
     return [(Group(sizes, first, (read,), ((written, 0),), (step,)), [source.place, target.place])]
 
 
@@ -74,7 +61,7 @@ def _placed(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) -> Work:
 def _zeros(target: LaidArray) -> Work:
     """The recipe that fills an array in row-major order."""
     dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
-    step = GroupStep("positive", dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
+    step = GroupStep(elementwise.positive, dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
     return [(Group((size,), 0, (), ((ArrayLayout(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
@@ -118,7 +105,7 @@ def _typed(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]
 
 def _result(out: Node, laid: LaidArray, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
-    if out.op.family != "reduction" or out.attrs["keepdims"]:
+    if out.op not in JOINED_BY or out.attrs["keepdims"]:
         return _typed(laid, space)
     over, steps = grouping.reduced_axes(out, space), iter(laid.steps)
     missing = len(space) - out.inputs[0].spec.ndim
@@ -146,27 +133,21 @@ def _steps(
     for node in number:
         args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
         row = draft.positions[node] != draft.full
-        if node.op.family == "reduction":
-            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if node.op.name == "mean" else 0
+        if node.op in JOINED_BY:
+            is_mean = node.op is reductions.mean
+            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if is_mean else None
             over = "row" if row else "memory"
-            steps.append(GroupStep(node.op.name, gives, gives, args, stage[node], row, over, count))
+            steps.append(GroupStep(node.op, gives, gives, args, stage[node], row, over, count))
         else:
             kind = functions.computed_in(node)
-            steps.append(
-                GroupStep(node.op.name, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row)
-            )
+            steps.append(GroupStep(node.op, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row))
     return tuple(steps)
 
 
 # Convolutions --------------------------------------------------------------------------------------------------------
 
 
-def _convolution(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
-    (x, y), window, groups = operands, node.attrs["window"], node.attrs["groups"]
-    if node.op is convolution:
-        return convolutions.convolved(x, y, out, window, groups)
-    if node.op is convolution_weight:
-        return weight_gradients.weight_gradient(x, y, out, window, groups)
+def _convolved_back(x: LaidArray, y: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
     work = convolutions.convolved_back(x, y, out, window, groups)
     return work if convolutions.is_covered(window) or not math.prod(out.shape) else [*_zeros(out), *work]
 
@@ -174,15 +155,18 @@ def _convolution(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> W
 # Picking -------------------------------------------------------------------------------------------------------------
 
 
-def _picked(node: Node, operands: Sequence[LaidArray], out: LaidArray, sizes: Mapping[str, int]) -> Work:
-    """What is added goes to zeros, and what is written to a copy of the first operand."""
-    if node.op is flat_index:
-        return picking.flattened(operands, out, resolve(node.attrs["sizes"], sizes))
-    work = picking.picked(node.op, operands, out, node.attrs["axis"])
-    if node.op is scatter:
-        return [*copied(operands[0], out), *work]
-    is_empty = not math.prod(out.shape)
-    return [*_zeros(out), *work] if node.op in picking.ADDING and not is_empty else work
+def _picks(way: picking.Way, *, is_along: bool = False) -> NativeOp:
+    """What is added goes to zeros, and what is put to a copy of the first operand."""
+
+    def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], _: Mapping[str, int]) -> Work:
+        (out,) = results
+        work = picking.picked(way, operands, out, node.attrs["axis"], is_along=is_along)
+        if way == "put":
+            return [*copied(operands[0], out), *work]
+        is_empty = not math.prod(out.shape)
+        return [*_zeros(out), *work] if way == "add" and not is_empty else work
+
+    return NativeOp(partial(picking.is_picked, adds=way == "add"), of)
 
 
 # Products ------------------------------------------------------------------------------------------------------------
@@ -222,3 +206,91 @@ def _stack(laid: LaidArray, batch: Sequence[int]) -> tuple[int, ...]:
     """The strides of a stack of matrices, broadcast to all of the batch."""
     own = laid.steps[:-2] if len(laid.shape) > 1 else ()
     return (*[0] * (len(batch) - len(own)), *own)
+
+
+# Which ops are native ------------------------------------------------------------------------------------------------
+
+BLAS = 1 << 30
+"""Multiplications of a product of matrices from which on NumPy's BLAS is faster, by a tenth and more: 1,024 cubed."""
+
+
+def is_copied(spec: Any) -> bool:
+    """Whether elements of this dtype can be copied natively."""
+    return (
+        not isinstance(spec, TupleSpec) and spec.dtype.kind in functions.ANY and spec.dtype.itemsize in functions.WIDTHS
+    )
+
+
+def _is_moved(node: Node) -> bool:
+    """Whether the elements of a node, and so of what it is made of, can be copied natively."""
+    kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
+    return len(kinds) == 1 and is_copied(node.spec)
+
+
+def _is_placed(node: Node) -> bool:
+    return all(isinstance(k, (slice, int)) for k in node.attrs["key"]) and _is_moved(node)
+
+
+def is_product(node: Node) -> bool:
+    """Whether a product of matrices is of one floating dtype, and not so large that BLAS is faster."""
+    return _is_of_one_float(node) and not _is_for_blas(node)
+
+
+def _is_of_one_float(node: Node) -> bool:
+    alike = all(source.spec.dtype == node.spec.dtype and source.spec.ndim for source in node.inputs)
+    return alike and node.spec.dtype.kind == "f" and node.spec.dtype.itemsize >= 4
+
+
+def _is_for_blas(node: Node) -> bool:
+    """Whether the sizes of a product are numbers, and each of its matrices takes many multiplications."""
+    left, right = (source.spec.shape for source in node.inputs)
+    sizes = (*left[-2:], *right[-1:]) if len(left) > 1 and len(right) > 1 else ()
+    return bool(sizes) and all(isinstance(size, int) for size in sizes) and math.prod(sizes) >= BLAS
+
+
+def _convolves(recipe: Callable[[LaidArray, LaidArray, LaidArray, Window, int], Work]) -> NativeOp:
+    return NativeOp(
+        _is_of_one_float,
+        lambda node, operands, results, _: recipe(
+            operands[0], operands[1], results[0], node.attrs["window"], node.attrs["groups"]
+        ),
+    )
+
+
+KERNELS: RuleTable[NativeOp] = RuleTable("native code", otherwise=NativeOp(lambda _: False, lambda *_: []))
+KERNELS.enter({
+    "fused": NativeOp(
+        lambda _: True,
+        lambda node, operands, results, sizes: [
+            _group(node, resolve(node.attrs["space"], sizes), operands, results)
+        ],
+    ),
+    "reshape": NativeOp(
+        _is_moved, lambda _, operands, results, __: copied(operands[0], results[0].shaped(operands[0].shape))
+    ),
+    "concat": NativeOp(
+        _is_moved, lambda node, operands, results, _: _joined(operands, results[0], node.attrs["axis"])
+    ),
+    "place": NativeOp(
+        _is_placed,
+        lambda node, operands, results, sizes: _placed(operands[0], results[0], resolve(node.attrs["key"], sizes)),
+    ),
+    "matmul": NativeOp(is_product, lambda _, operands, results, __: _product(operands, results[0])),
+    "convolution": _convolves(convolutions.convolved),
+    "convolution_input": _convolves(_convolved_back),
+    "convolution_weight": _convolves(weight_gradients.weight_gradient),
+    "take": _picks("take"),
+    "take_along_axis": _picks("take", is_along=True),
+    "scatter_add": _picks("add"),
+    "add_along_axis": _picks("add", is_along=True),
+    "scatter": _picks("put"),
+    "flat_index": NativeOp(
+        picking.is_flattened,
+        lambda node, operands, results, sizes: picking.flattened(
+            operands, results[0], resolve(node.attrs["sizes"], sizes)
+        ),
+    ),
+})  # fmt: skip
+KERNELS.for_op(*pooling.FORMS)(
+    NativeOp(pooling.is_pooled, lambda node, operands, results, _: pooling.pooled(node, operands, results[0]))
+)

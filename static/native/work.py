@@ -80,7 +80,7 @@ class WorkCollector:
         operands = [self.frame.laid(source, start) for source in node.inputs]
         results = [self.frame.laid(out, start) for out in outs]
         for recipe, places in check_bounds(
-            recipes.of(node, operands, results, self.frame.sizes), [*operands, *results]
+            recipes.KERNELS[node.op].of(node, operands, results, self.frame.sizes), [*operands, *results]
         ):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
                 self._turned(node, recipe, places, lasting or _is_fixed)

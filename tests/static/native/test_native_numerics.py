@@ -216,7 +216,7 @@ def test_reductions_of_signed_zeros_infinities_and_nan():
 ENDS = np.float32([0, 0.5, 1, 2, 3, 3.75, 3.9375, 4, 9.01, 10, 87.3, 87.4, 88.72283, 88.72284, 89.41, 89.42, 103.97,
                    104, 126, 127, 128, 149, 150, 400, 709, 1e4, 1e8, 16777216, 1e-7, 1e-8, 3e-39, 1e-45, 1.1754944e-38,
                    1e19, 1.9e19, 1e30, 3.4028235e38, np.inf])  # fmt: skip
-SINGLE = [name for name, native in NATIVE.items() if native.single]
+SINGLE = [op.name for op, native in NATIVE.items() if native.single]
 
 
 @pytest.mark.parametrize("name", SINGLE)
