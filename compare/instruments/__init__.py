@@ -1,1 +1,6 @@
-"""What serves several claims: an instrument is a file or a folder whose `measure` makes a record. None judges."""
+"""What measures. An instrument is a file or a folder whose `measure` makes a record; none judges or draws.
+
+Read `runnables` (what is run: a workload or a function of the user's) and `parity` with `judge` (do all modes agree?),
+then `time` and `memory`. `watch` says where bytes go and what a line costs, `ladder` and `parts` where time goes,
+`lengths` what inputs of varying length cost, `crossover` what chains of ops cost over size and depth.
+"""

@@ -1,1 +1,5 @@
-"""The suite: what a run of our workloads measures, stage by stage, and what is made of its records."""
+"""A run of our own workloads: what it measures, in which order, and what is made of its records.
+
+Read `settings` (presets and cells), then `jobs` (cells become jobs) and `stages` (gate, times, sharper intervals,
+report). `frameworks` adds the jobs of PyTorch, TensorFlow and JAX.
+"""

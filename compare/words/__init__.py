@@ -1,1 +1,1 @@
-"""How numbers and lines read: what every page, table and message is written with."""
+"""How numbers, lines and tables read: what every page, terminal and message is written with."""

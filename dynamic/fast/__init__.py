@@ -1,4 +1,4 @@
-"""The compiled tape: it does what `dynamic/tape.py` and `dynamic/tape.py` say, and calls them where a case is unusual.
+"""The compiled tape: it does what the tape in Python says, and calls them where a case is unusual.
 
     loops.py       the compiled module
     records.py     ops run and recorded

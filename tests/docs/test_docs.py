@@ -17,19 +17,17 @@ import graphs
 from compare import errors
 from compare.claims import CLAIMS
 from compare.cli.command import graphduel
-from docs.website import abilities
+from docs.website import abilities, rooms
 from tests.docs import pages
 from tests.docs.pages import FENCE, PROGRAM, README, ROOT, TUTORIAL, programs, saved
 from tests.helpers.slow import mostly_slow
 
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
 EXTENDING = ROOT / "docs" / "extending.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:[\w.]+/)+[\w.-]*|[\w-]+\.md)`")
-NAME_IN_FILE = re.compile(r"`([\w.]+)` in\s+`([\w/]+)\.py`")
 COMMAND = re.compile(r"^\| `graphduel (\w+)[^`]*` \|(.*)\|([^|]*)\|$", re.MULTILINE)
 CODE = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 
@@ -166,10 +164,21 @@ def test_files_named_are_there(page):
     assert not missing
 
 
-def test_every_name_in_the_architecture_is_defined_in_that_file():
-    named = NAME_IN_FILE.findall(ARCHITECTURE.read_text("utf-8"))
+def test_the_index_of_folders_and_the_paths_of_the_walkthrough_are_up_to_date():
+    for page, text in rooms.pages().items():
+        assert page.read_text("utf-8") == text, "write them by: python -m docs.website.rooms"
+
+
+def test_a_path_follows_its_name_and_a_name_of_several_files_is_refused():
+    assert rooms.located("`Pullback` in\n`graphs/spec.py`") == "`Pullback` in\n`graphs/reverse.py`"
+    with pytest.raises(ValueError, match=r"measure in graphs/spec.py is defined in \d+ files"):
+        rooms.located("`measure` in `graphs/spec.py`")
+
+
+def test_every_name_in_the_walkthrough_is_defined_in_that_file():
+    named = rooms.NAME_IN_FILE.findall(rooms.WALKTHROUGH.read_text("utf-8"))
     assert len(named) > 30
-    for name, path in named:
+    for name, _, path in named:
         value = importlib.import_module(path.removesuffix("/__init__").replace("/", "."))
         for part in name.split("."):
             assert hasattr(value, part), f"{name} in {path}.py"
@@ -210,17 +219,6 @@ def test_ops_said_to_be_missing_are_missing():
     missing = re.findall(r"`(\w+)`", sentence)
     assert missing
     assert not set(missing) & {*graphs.__all__}
-
-
-def test_every_folder_of_the_packages_is_in_the_architecture():
-    text = ARCHITECTURE.read_text("utf-8")
-    folders = [
-        path.parent.relative_to(ROOT)
-        for package in ("graphs", "static", "dynamic", "compare")
-        for path in (ROOT / package).rglob("__init__.py")
-    ]
-    missing = [str(f) for f in folders if f"`{f.as_posix()}/`" not in text and f.name not in ("data", "plots")]
-    assert not missing
 
 
 def test_the_commands_are_those_of_the_tool():

@@ -1,1 +1,1 @@
-"""TensorFlow: the adapter, and its functions by our names."""
+"""TensorFlow: the adapter, a step, and its functions by our names. Read `adapter` first."""
