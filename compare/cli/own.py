@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ import click
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
 from compare.records.device import DEVICES
-from compare.run import ending
 from compare.words.terminal import echo
 
 if TYPE_CHECKING:
@@ -97,9 +96,8 @@ def compare(
     Exit codes: 0 fine, 1 a mode failed or the file is at fault, 2 usage, 3 the times do not tell, 4 a mode disagrees,
     5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
-    from compare.own import several
-    from compare.own.result import Stopped, empty
-    from compare.run import progress
+    from compare.own import journal
+    from compare.own.result import empty
 
     overwrite = overwrite or resume
     if out is not None:
@@ -108,25 +106,35 @@ def compare(
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     questions = _questions(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
-    stop: Stopped | None = None
-    with options.stoppable(ctx, "no process has ended, so that nothing was written"), _failing(gate, function):
-        try:
-            result = several.compared(questions, progress.reporter, partial(echo, err=True), resume=resume)
-        except Stopped as stopped:
-            if stopped.result is None:
-                raise
-            stop, result = stopped, stopped.result
-    is_silent = str(path) == "-"
-    echo(str(result), err=is_silent)
-    if out is not None:
-        echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
-    options.written(path, result.to_dict())
-    if stop:
-        echo("\nStopped; the same command with --resume goes on.", err=True)
-        ctx.exit(ending.exit_code(stop))
-    if any(kept):
-        baseline.ended(result.records, *kept)
-    ctx.exit(result.exit_code if gate is None else _gated(gate, result))
+    notice = partial(echo, err=True)
+    with _failing(gate, function), journal.opened(questions, notice, resume=resume) as folder:
+        result, stop = _measured(questions, folder)
+        is_silent = str(path) == "-"
+        echo(str(result), err=is_silent)
+        if out is not None:
+            echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
+        options.written(path, result.to_dict())
+        if stop:
+            raise stop
+        if any(kept):
+            baseline.ended(result.records, *kept)
+        code = result.exit_code if gate is None else _gated(gate, result)
+    ctx.exit(code)
+
+
+def _measured(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
+    """The result, and what stopped it. Raises Stopped where no process has ended."""
+    from compare.own import several
+    from compare.own.result import Stopped
+    from compare.run import progress
+
+    try:
+        return several.compared(questions, progress.reporter, folder), None
+    except Stopped as stop:
+        if stop.result is None:
+            echo("\nno process has ended, so that nothing was written", err=True)
+            raise
+        return stop.result, stop
 
 
 def _gate(*asked: Any) -> Gate:

@@ -30,6 +30,7 @@ from compare.run import product
 from compare.run.environment import cache_folder
 
 DAYS = 14
+JOURNALS = f"*/{results.RESULTS}"
 FREE = ("processes", "limit", "command", "title", "folder", "numbers")
 """What a comparison may be gone on with another one of."""
 
@@ -42,8 +43,9 @@ def unkept(_: str) -> None:
 
 @contextmanager
 def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
-    """The folder of a comparison, which is gone afterwards, but for one that was stopped.
+    """The folder of a comparison, which is gone when the block ends well; what has ended is kept from any other end.
 
+    So results are saved inside the block. `notice` says that something is kept.
     Without `resume` it is empty, and so it is where the user's files are not what they were; `notice` says that.
     Where another process makes the same comparison, or nothing can be written there, it is a folder that nobody will
     find again. Raises CompareError where that other process would be gone on with.
@@ -67,10 +69,11 @@ def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bo
                 _empty(folder)
         try:
             yield folder
-        except KeyboardInterrupt:
-            raise
         except BaseException:
-            _empty(folder)
+            if any(path.stat().st_size for path in folder.glob(JOURNALS)):
+                notice("what has ended is kept: the same command with --resume goes on")
+            else:
+                _empty(folder)
             raise
         _empty(folder)
     with suppress(OSError):
@@ -120,7 +123,7 @@ def _digest(path: Path) -> str:
 def _reason(folder: Path) -> str:
     """Why nothing in a folder can be gone on with; "" where something can."""
     try:
-        kept = [record for path in folder.glob(f"*/{results.RESULTS}") for record in results.read(path)]
+        kept = [record for path in folder.glob(JOURNALS) for record in results.read(path)]
     except ResultsError as error:
         return str(error)
     looks = of(kept, FunctionLook)

@@ -19,10 +19,10 @@ SCHEMA = 1
 
 
 class Stopped(KeyboardInterrupt):
-    """A comparison was stopped: `result` is what its finished processes say; None where there is none."""
+    """A comparison was stopped: `result` is what its finished processes say, shown too; None where there is none."""
 
     def __init__(self, result: Result | None) -> None:
-        super().__init__()
+        super().__init__(*([str(result)] if result else ()))
         self.result = result
 
 

@@ -113,12 +113,16 @@ def here(
             with suppress(*([] if processes else [InputsError])):
                 source = measure.bundled(workers.folder, subject, dims)
         question = replace(workers.question, processes=(processes or REPEATS) if source else 0)
+        where = WORKERS if source else ALONE if question.adapter.costly else HERE
         first = this.first()
         question = question.with_written(first)
         execute = replace(workers, question=question) if source else this
-        answers = [*first, *stages.timed(question, source, first, execute, reporter)]
-        environment = run_job(Job("environment"), question.limit) if source else measure.here()
-    where = WORKERS if source else ALONE if question.adapter.costly else HERE
+        try:
+            answers = [*first, *stages.timed(question, source, first, execute, reporter)]
+            environment = run_job(Job("environment"), question.limit) if source else measure.here()
+        except KeyboardInterrupt as stop:
+            said = f"after {text.counted(1 + len(workers.answers), 'look')}"
+            raise Stopped(result(question, [*first, *workers.answers], where, measure.here(), said)) from stop
     return result(question, answers, where, environment)
 
 

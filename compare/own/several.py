@@ -13,7 +13,7 @@ from compare.engines import OWN, named, of_imports
 from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.judge import TOLERANCES
-from compare.own import journal, origin, run
+from compare.own import origin, run
 from compare.own.question import SIZE, Question, asked_of
 from compare.own.result import Result, Stopped
 from compare.records.cells import Parity, ParityArm
@@ -74,30 +74,27 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
 def compared(
     asked: Sequence[Question],
     reporter: Callable[[], Reporter],
-    notice: journal.Notice = journal.unkept,
-    *,
-    resume: bool = False,
+    folder: Path,
 ) -> Result:
     """The result of all questions: the first engine's, with the records of the others beside its own.
 
-    With `resume` it goes on with one that was stopped, as `journal.opened` says. An engine that cannot run the file at
+    What has ended in its folder is not asked again, as `journal.opened` says. An engine that cannot run the file at
     all has its modes refused, with the reason. Raises CompareError where the first engine cannot, and Stopped.
     """
     first, *others = asked
-    with journal.opened(asked, notice, resume=resume) as folder:
-        if not others:
-            return _alone(first, reporter(), folder)
-        numbers = folder / "numbers"
-        numbers.mkdir(exist_ok=True)
-        leading = run.compared(replace(first, numbers=str(numbers)), reporter(), folder)
-        records = list(leading.records[1:])
-        for question in others:
-            try:
-                records += _beside(replace(question, numbers=str(numbers)), reporter(), folder)
-            except Stopped as stop:
-                so_far = stop.result.records[1:] if stop.result else ()
-                settings = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the second engine"}
-                raise Stopped(_joined(asked, leading, [*records, *so_far], **settings)) from stop.__cause__
+    if not others:
+        return _alone(first, reporter(), folder)
+    numbers = folder / "numbers"
+    numbers.mkdir(exist_ok=True)
+    leading = run.compared(replace(first, numbers=str(numbers)), reporter(), folder)
+    records = list(leading.records[1:])
+    for question in others:
+        try:
+            records += _beside(replace(question, numbers=str(numbers)), reporter(), folder)
+        except Stopped as stop:
+            so_far = stop.result.records[1:] if stop.result else ()
+            settings = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the second engine"}
+            raise Stopped(_joined(asked, leading, [*records, *so_far], **settings)) from stop.__cause__
     return _joined(asked, leading, records)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compare.engines import heap
-from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
+from compare.errors import CompareError, FunctionError, InputsError, OverrunError, ResultsError, WorkerError, explained
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
@@ -110,11 +110,18 @@ class Workers:
         records: list[Record] = [answer]
         if not isinstance(answer, Failure):
             checked(answer, self.question.function).label = label
-            self.journal.keep(answer)  # one line, so that all of an answer is kept, or nothing
+            self._keep(answer)
             records = unfolded(answer)
         self.answers.extend(records)
         self._tell(job, answer)  # of what is kept
         return records
+
+    def _keep(self, answer: Record) -> None:
+        """One line, so that all of an answer is kept, or nothing; a disk that does not take it costs no answer."""
+        try:
+            self.journal.keep(answer)
+        except (OSError, ResultsError) as error:
+            self.reporter.notice(f"not kept, so that --resume asks again: {error}")
 
     def _tell(self, job: Job, answer: Record) -> None:
         """Say that a job has ended, and how."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,11 +14,13 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from compare.cli import baseline
 from compare.cli.command import graphduel
 from compare.errors import CompareError
 from compare.own import journal, run, several, workers
+from compare.own import page as own_page
 from compare.own.question import asked_of
-from compare.own.result import Stopped
+from compare.own.result import Result, Stopped
 from compare.records import results
 from compare.records.cells import Time
 from compare.records.record import Bare, Environment, of
@@ -33,6 +36,8 @@ JOBS = [(process, arms) for process in range(4) for arms in (("toy-eager", "toy-
 class Asked:
     """Stands for the processes; the one of that number is stopped, or the last is none."""
 
+    stop = KeyboardInterrupt()
+
     def __init__(self, monkeypatch, stopped=None):
         self.jobs, self.stopped = [], stopped
         monkeypatch.setattr(workers, "ask", self)
@@ -40,7 +45,7 @@ class Asked:
 
     def __call__(self, job, limit, heard):
         if len(self.jobs) == self.stopped:
-            raise KeyboardInterrupt
+            raise self.stop
         self.jobs.append((job.process, job.arms))
         answer = answered(job)
         answer.environment = Environment()
@@ -61,7 +66,9 @@ def asked(step, **options):
 
 
 def compared(step, resume=False, told=None, **options):
-    return several.compared(asked(step, **options), Reporter, ([] if told is None else told).append, resume=resume)
+    questions = asked(step, **options)
+    with journal.opened(questions, ([] if told is None else told).append, resume=resume) as folder:
+        return several.compared(questions, Reporter, folder)
 
 
 def stopped(monkeypatch, step, at, **options):
@@ -86,7 +93,9 @@ def normalised(result):
 def test_what_the_journal_holds_is_what_finished_and_the_rest_is_done_later(monkeypatch, step, at):
     result = stopped(monkeypatch, step, at)
     assert (result is None) == (at == 0)
-    assert [(time.process, tuple(time.arms)[-1]) for time in of(results.read(kept(step)), Time)] == [
+    journals = (step.parent / "cache").rglob(results.RESULTS)
+    kept = [time for path in journals for time in of(results.read(path), Time)]
+    assert [(time.process, tuple(time.arms)[-1]) for time in kept] == [
         (process, arms[-1].removeprefix("toy-")) for process, arms in JOBS[:at]
     ]
     if result:
@@ -159,6 +168,65 @@ def test_what_begins_anew_forgets_what_was_kept(monkeypatch, step):
     assert anew.jobs == JOBS
 
 
+def command(step, *more):
+    words = ["compare", f"{step}:loss", "--framework", "toy", "--modes", "jit,slow", "--processes", "3"]
+    return CliRunner().invoke(graphduel, [*words, *more])
+
+
+LATE = {
+    "the environment": (run, "run_job"),
+    "the result": (run, "result"),
+    "the text": (Result, "__repr__"),
+    "the results file": (results, "write_file"),
+    "the page": (own_page, "finish"),
+    "the baseline": (baseline, "ended"),
+}
+"""What comes after the last process of a comparison."""
+
+
+@pytest.mark.diagonal("place", "error")
+@pytest.mark.parametrize("error", [KeyError("late"), OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+@pytest.mark.parametrize("place", LATE)
+def test_what_fails_after_the_last_process_costs_none_of_them(monkeypatch, step, place, error):
+    Asked(monkeypatch)
+    monkeypatch.chdir(step.parent)
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*LATE[place], fail)
+        done = command(step, "--out", "out", "--save-baseline", "one")
+    assert done.exit_code == {KeyError: 1, OSError: 2, KeyboardInterrupt: 130}[type(error)]
+    assert "what has ended is kept: the same command with --resume goes on" in done.stderr
+    rest = Asked(monkeypatch)
+    done = command(step, "--resume")
+    assert (done.exit_code, rest.jobs) == (0, []), done.stderr
+    assert not list((step.parent / "cache").rglob(results.RESULTS))
+
+
+@pytest.mark.parametrize("at", range(len(JOBS)))
+def test_what_fails_in_a_process_costs_no_other(monkeypatch, step, at):
+    asking = Asked(monkeypatch, at)
+    monkeypatch.setattr(Asked, "stop", KeyError("late"))
+    assert isinstance(command(step).exception, KeyError)
+    rest = Asked(monkeypatch)
+    assert command(step, "--resume").exit_code == 0
+    assert asking.jobs + rest.jobs == JOBS
+
+
+def test_a_cache_that_is_full_costs_no_answer(monkeypatch, step):
+    Asked(monkeypatch)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(results, "append", full)
+    done = command(step)
+    assert done.exit_code == 0
+    assert done.stderr.count("not kept, so that --resume asks again: [Errno 28] No space left on device") == len(JOBS)
+
+
 def test_two_at_once_do_not_meet(monkeypatch, step):
     Asked(monkeypatch)
     with journal.opened(asked(step)) as first, journal.opened(asked(step)) as second:
@@ -180,9 +248,8 @@ def test_what_was_left_long_ago_is_removed(monkeypatch, step):
 def test_the_answer_is_printed_written_and_ends_as_a_stopped_command_does(monkeypatch, step):
     Asked(monkeypatch, 5)
     out, answer = step.parent / "out", step.parent / "answer.json"
-    words = ["compare", f"{step}:loss", "--framework", "toy", "--modes", "jit,slow", "--processes", "3"]
-    words += ["--out", str(out), "--json", str(answer)]
-    done = CliRunner().invoke(graphduel, words)
+    words = ["--out", str(out), "--json", str(answer)]
+    done = command(step, *words)
     assert done.exit_code == 130
     assert done.stdout.startswith("Stopped after 5 of 8 processes; missing: times of slow in 2 of 3 processes")
     assert "the same command with --resume goes on" in done.stderr
@@ -190,7 +257,7 @@ def test_the_answer_is_printed_written_and_ends_as_a_stopped_command_does(monkey
     assert "Stopped after 5 of 8" in (out / "report.md").read_text("utf-8")
     assert json.loads(answer.read_text("utf-8"))["records"][0]["settings"]["stopped"].startswith("after 5 of 8")
     rest = Asked(monkeypatch)
-    done = CliRunner().invoke(graphduel, [*words, "--resume"])
+    done = command(step, *words, "--resume")
     assert done.exit_code == 0
     assert rest.jobs == JOBS[5:]
     assert len(of(results.read(out / results.RESULTS), Time)) == 8
