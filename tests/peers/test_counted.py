@@ -119,12 +119,7 @@ def in_tensorflow(program):
 BY_HAND = {"torch": in_torch, "jax": in_jax, "tensorflow": in_tensorflow}
 
 
-OPEN = pytest.mark.xfail(reason="one compilation is counted of two, where the process has compiled it by hand before")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[OPEN] if "size that varies" in name else []) for name in PROGRAMS]
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_counted_is_what_the_framework_counts(name, capsys):
     program = PROGRAMS[name]
     pytest.importorskip(program.framework)

@@ -88,6 +88,10 @@ def inexact(tensor: Any) -> bool:
     return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
+_MARK = "_dynamo_propagated_dynamic_indices"
+"""Where compiled code notes which sizes of a tensor vary; what is compiled later takes them for varying at once."""
+
+
 def kept(value: Any) -> Piece | None:
     """What brings back a tensor with its gradient, or a generator of random numbers; and what a wrapper stands for."""
     import torch
@@ -122,6 +126,7 @@ def _kept_tensor(tensor: Any) -> Piece:
         return now is gradient and is_back() and torch.equal(tensor.detach(), before)
 
     def back() -> None:
+        vars(tensor).pop(_MARK, None)
         with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
             if is_back():
                 tensor.copy_(before)
