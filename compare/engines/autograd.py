@@ -40,15 +40,6 @@ class Autograd(Framework):
         """NumPy's own."""
         return tree
 
-    def doubled(self, tree: Any) -> Any:
-        """See the base."""
-        wide = {"f": np.float64, "c": np.complex128}
-        return optree.tree_map(
-            lambda x: x.astype(wide[x.dtype.kind]) if isinstance(x, np.ndarray) and x.dtype.kind in wide else x,
-            tree,
-            none_is_leaf=True,
-        )
-
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The function, or its value and the gradients of the loss in it.
 

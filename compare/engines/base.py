@@ -22,8 +22,8 @@ import optree
 from compare.engines.debugging import Tools
 from compare.engines.heap import MALLOC, ByteCounter
 from compare.engines.held import Kinds
-from compare.engines.nudge import nudges_of, nudging
-from compare.engines.source import Loader
+from compare.engines.nudge import Change, nudges_of
+from compare.engines.source import Loader, namespace
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
 from compare.engines.switches import PROCESS, Switch, kept
@@ -195,25 +195,24 @@ class Engine(ABC):
     def functions(self) -> dict[str, Function]:
         """The framework's functions by the names that `graphs` has for them."""
 
-    def load(self, module: str) -> ModuleType:
-        """A module over `graphs`, executed once more over this framework's functions."""
-        return self._loader.load(module)
-
-    def rewritten(self, module: str) -> ModuleType:
-        """As `load`, but with control flow by the framework's own ops."""
-        return self.load(module)
+    def load(self, module: str, *, control: bool = False) -> ModuleType:
+        """A module over `graphs`, executed once more over this framework's functions; `control` flow by its own ops."""
+        return self._loader(control=control).load(module)
 
     def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
         """A module that was loaded, with another text, executed over this framework's functions."""
-        return self._loader.edited(module, text)
+        return self._loader().edited(module, text)
+
+    def _loader(self, *, control: bool = False) -> Loader:
+        if control not in self._loaders:
+            name = f"{self.name}_control" if control else self.name
+            functions = {**self.functions(), **(self.control() if control else {})}
+            self._loaders[control] = Loader(name, namespace(name, functions))
+        return self._loaders[control]
 
     @cached_property
-    def _loader(self) -> Loader:
-        return self._made_loader()
-
-    @abstractmethod
-    def _made_loader(self) -> Loader:
-        """What `load` and `edited` execute modules with."""
+    def _loaders(self) -> dict[bool, Loader]:
+        return {}
 
     def workload(self, source: str) -> Workload:
         """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
@@ -364,10 +363,6 @@ class Engine(ABC):
         """The random numbers that a call of an eager step draws, in order, each as the distribution without options."""
         return []
 
-    def gradients_in(self, built: Function) -> str:
-        """What the gradients of a built step are in, once it has run; "" where that is the argument asked for."""
-        return ""
-
     def snapshot(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Snapshot:
         """What brings back all that function and calls hold now."""
         return Snapshot(function, calls, self.kept, self.internals, self.builders)
@@ -380,9 +375,15 @@ class Engine(ABC):
         """Where `add` is told each holder of numbers that is made, as it was made, of what is built as it is called."""
         return nullcontext()
 
-    @abstractmethod
-    def doubled(self, tree: Any) -> Any:
-        """A copy of arguments with every float in float64."""
+    def changed(self, tree: Any, change: Change) -> Any:
+        """A copy of arguments with other floats."""
+        return self.arrays(optree.tree_map(change.function(), self.numpy(tree), none_is_leaf=True))
+
+    def meanwhile(self, holders: Sequence[Any], change: Change) -> AbstractContextManager[None]:
+        """Where what a function holds has other floats, as far as it changes in place, and may have them."""
+        if change.seed is None:
+            return nullcontext()
+        return nudges_of([value for value in holders if isinstance(value, np.ndarray)], change)
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """The dtypes in which a call of an eager step computes, what it is given included, which is all by default."""
@@ -392,22 +393,6 @@ class Engine(ABC):
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
         """Whether a call draws random numbers from what it is given, which in another dtype are others."""
         return False
-
-    def doubles(self, held: Sequence[Any] = ()) -> AbstractContextManager[None]:
-        """Where float64 is allowed, and what a function holds is in it, as far as that changes in place."""
-        return nullcontext()
-
-    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
-        """A copy of arguments with every float moved as rounding moves it (`compare.engines.nudge`)."""
-        nudge = nudging(seed, unit)
-        moved = optree.tree_map(
-            lambda x: nudge(x) if isinstance(x, np.ndarray) else x, self.numpy(tree), none_is_leaf=True
-        )
-        return self.arrays(moved)
-
-    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> AbstractContextManager[None]:
-        """Where what a function holds is moved so, as far as it changes in place."""
-        return nudges_of([value for value in held if isinstance(value, np.ndarray)], seed, unit)
 
     def repeatable(self) -> AbstractContextManager[None]:
         """Where a compiled function draws the random numbers that the eager one draws, if it can."""

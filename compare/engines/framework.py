@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from types import ModuleType
 
 from compare.engines.base import Engine
 from compare.engines.cases import longest
 from compare.engines.framework_tools import FrameworkTools
-from compare.engines.source import Loader, namespace
 from compare.engines.step import Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case
@@ -48,15 +45,3 @@ class Framework(Engine):
     def debugger(self, arm: str, users: Callable[[str], bool]) -> FrameworkTools:
         """See the base."""
         return FrameworkTools(self, arm, users)
-
-    def rewritten(self, module: str) -> ModuleType:
-        """See the base."""
-        return self._rewriting.load(module)
-
-    @cached_property
-    def _rewriting(self) -> Loader:
-        name = f"{self.name}_control"
-        return Loader(name, namespace(name, {**self.functions(), **self.control()}))
-
-    def _made_loader(self) -> Loader:
-        return Loader(self.name, namespace(self.name, self.functions()))

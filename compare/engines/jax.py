@@ -21,7 +21,7 @@ from compare.engines.composed import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
-from compare.engines.nudge import nudging
+from compare.engines.nudge import Change
 from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Context, Function, Observed, StateReader, TrainingFunction, WholeStep
@@ -119,14 +119,17 @@ class Jax(Framework):
         """Arrays of NumPy."""
         return pytrees.plain(tree)
 
-    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
-        """See the base; objects of nnx stay, which `nudges` has changed."""
-        return pytrees.mapped(_moving(seed, unit), tree)
+    def changed(self, tree: Any, change: Change) -> Any:
+        """See the base; objects of nnx stay, which `meanwhile` has changed."""
+        return pytrees.mapped(_function(change), tree)
 
     @contextmanager
-    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> Iterator[None]:
-        """See the base; variables of nnx are the same meanwhile, with other arrays."""
-        with super().nudges(held, seed, unit), nnx.meanwhile(held, _moving(seed, unit)):
+    def meanwhile(self, holders: Sequence[Any], change: Change) -> Iterator[None]:
+        """See the base, with `jax_enable_x64` for float64; variables of nnx are the same, with other arrays."""
+        import jax
+
+        wide = jax.enable_x64(True) if change.seed is None else nullcontext()
+        with wide, super().meanwhile(holders, change), nnx.meanwhile(holders, _function(change)):
             yield
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
@@ -246,18 +249,6 @@ class Jax(Framework):
         waits: Function = jax.block_until_ready
         return waits
 
-    def doubled(self, tree: Any) -> Any:
-        """See the base; objects of nnx stay, which `doubles` has changed."""
-        return pytrees.mapped(_double, tree)
-
-    @contextmanager
-    def doubles(self, held: Sequence[Any] = ()) -> Iterator[None]:
-        """Where `jax_enable_x64` is on; variables of nnx are the same meanwhile, with other arrays."""
-        import jax
-
-        with jax.enable_x64(True), nnx.meanwhile(held, _double):
-            yield
-
     def forget(self) -> None:
         """Every cache in memory, that of primitives as well."""
         import jax
@@ -336,10 +327,13 @@ def _double(leaf: Any) -> Any:
     return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
 
-def _moving(seed: int, unit: float) -> Function:
+def _function(change: Change) -> Function:
+    """What a change makes of a leaf."""
     import jax.numpy as jnp
 
-    nudge = nudging(seed, unit)
+    if change.seed is None:
+        return _double
+    nudge = change.function()
     return lambda leaf: jnp.asarray(nudge(np.asarray(leaf))) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
 
 

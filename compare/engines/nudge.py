@@ -1,9 +1,11 @@
-"""Numbers moved by as much as rounding moves them, so that a gate can tell what rounding alone does to a step."""
+"""Other numbers for a step: in float64, or moved as rounding moves them, so that a gate can tell what that does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,29 +13,55 @@ ULPS = 2
 """Units in the last place by which a number moves: about what other kernels round."""
 
 
-def nudging(seed: int, unit: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
-    """A function that moves each float of an array by ULPS, up or down as the seed says; other arrays stay.
+@dataclass(frozen=True)
+class Change:
+    """What becomes of the floats of a step: float64, or with a `seed` they move as rounding moves them (`nudging`)."""
+
+    seed: int | None = None
+    unit: float = 0.0
+
+    def function(self) -> Callable[[Any], Any]:
+        """A function of an array, whose random signs go on from array to array; what has no floats stays."""
+        return double if self.seed is None else nudging(self.seed, self.unit)
+
+
+DOUBLE = Change()
+
+
+def double(value: Any) -> Any:
+    """An array with its floats in float64, or complex128; what is no array, or has none, stays."""
+    if not _has_floats(value):
+        return value
+    return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+
+def _has_floats(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
+
+
+def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
+    """A function that moves each float of an array by ULPS, up or down as the seed says; all else stays.
 
     Whole numbers stay too: they are counts, labels and masks, and exact. `unit` is the unit in the last place of 1 in
     which a step computes, where that is more than the array's own.
     """
     rng = np.random.default_rng(seed)
 
-    def nudged(array: np.ndarray) -> np.ndarray:
-        if array.dtype.kind not in "fc" and array.dtype.name != "bfloat16":
+    def nudged(array: Any) -> Any:
+        if not _has_floats(array):
             return array
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
         signs = rng.integers(0, 2, array.shape) * 2 - 1
-        moved: np.ndarray = (wide * (1 + signs * ULPS * max(unit, unit_of(array.dtype)))).astype(array.dtype)
+        moved = (wide * (1 + signs * ULPS * max(unit, unit_of(array.dtype)))).astype(array.dtype)
         return np.where(wide == np.rint(wide), array, moved)
 
     return nudged
 
 
 @contextmanager
-def nudges_of(arrays: Iterable[np.ndarray], seed: int, unit: float = 0.0) -> Iterator[None]:
+def nudges_of(arrays: Iterable[np.ndarray], change: Change) -> Iterator[None]:
     """Inside, arrays that may be written are moved so."""
-    nudge, before = nudging(seed, unit), [(array, array.copy()) for array in arrays if array.flags.writeable]
+    nudge, before = change.function(), [(array, array.copy()) for array in arrays if array.flags.writeable]
     try:
         for array, numbers in before:
             np.copyto(array, nudge(numbers))

@@ -134,6 +134,11 @@ class UncompiledStep(Bindable):
     def __init__(self, step: Function, within: Callable[[Sequence[Any]], AbstractContextManager[object]]) -> None:
         self.step, self.within = step, within
 
+    @property
+    def gradients_in(self) -> str:
+        """What the gradients are in, once it has run, where the step says that."""
+        return getattr(self.step, "gradients_in", "")
+
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
         call = bound(self.step, args)

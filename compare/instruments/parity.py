@@ -25,6 +25,7 @@ from compare import engines, steps, workloads
 from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.engines.limit import within
+from compare.engines.nudge import DOUBLE, Change
 from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import thin
@@ -85,7 +86,7 @@ class Expected:
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
-        params, example = engines.named(engines.OWN).nudged(arguments, seed, unit)
+        params, example = engines.named(engines.OWN).changed(arguments, Change(seed, unit))
         return params, example
 
     def is_right_nearby(self, arm: str) -> bool:
@@ -170,8 +171,8 @@ def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -
     """The loss and the gradients of an example in float64, by the dynamic engine; also from other numbers."""
     own = engines.named(engines.OWN)
     numbers = (case.params, case.examples[index]) if example is None else (params, example)
-    with own.doubles():
-        return _given(DYNAMIC, case, index, *own.doubled(numbers))
+    with own.meanwhile((), DOUBLE):
+        return _given(DYNAMIC, case, index, *own.changed(numbers, DOUBLE))
 
 
 def _given(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:

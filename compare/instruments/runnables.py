@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from itertools import zip_longest
 from math import prod
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import optree
 
 from compare.engines.base import Engine
 from compare.engines.cases import signature
+from compare.engines.nudge import DOUBLE, Change
 from compare.engines.state import turns_of
 from compare.engines.step import StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError, NoGradientsError, described, place_of
@@ -273,7 +274,7 @@ class FunctionRunnable(Runnable):
     def _told(self) -> dict[str, Any]:
         dtype = next((each.dtype for each in self.expected.values()), "")
         told = {"random": self.random, "undoubled": self.undoubled, "uncompared": self.uncompared, "dtype": dtype}
-        return {**told, "gradients": self.engine.gradients_in(self._run), "undifferentiated": self.undifferentiated}
+        return {**told, "gradients": getattr(self._run, "gradients_in", ""), "undifferentiated": self.undifferentiated}
 
     @property
     def written(self) -> Callable[..., Any]:
@@ -523,8 +524,9 @@ class FunctionRunnable(Runnable):
                 self.undoubled = "it draws random numbers, which in float64 are others"
                 return nothing
         try:
-            with self._otherwise(self.engine.doubles(self._held)):
-                exact, doubled = self._results(self.engine.doubled), self.engine.doubled
+            with self._otherwise(self.engine.meanwhile(self._held, DOUBLE)):
+                doubled = partial(self.engine.changed, change=DOUBLE)
+                exact = self._results(doubled)
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
                     return nothing
@@ -546,13 +548,12 @@ class FunctionRunnable(Runnable):
     ) -> list[Result]:
         """What eager or another mode gives from numbers nudged by a unit, None for its own; in float64 if `exact`."""
         engine, held = self.engine, self._held
-        nudges = [] if unit is None else [engine.nudges(held, seed, unit)]
+        changes = [*([] if unit is None else [Change(seed, unit)]), *([DOUBLE] if exact else [])]
 
         def made(call: Any) -> Any:
-            moved = call if unit is None else engine.nudged(call, seed, unit)
-            return engine.doubled(moved) if exact else moved
+            return reduce(engine.changed, changes, call)
 
-        with self._otherwise(*nudges, *([engine.doubles(held)] if exact else [])):
+        with self._otherwise(*(engine.meanwhile(held, change) for change in changes)):
             return self._results(made, built)
 
     @contextmanager

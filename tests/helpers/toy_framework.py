@@ -46,10 +46,6 @@ class Toy(Framework):
         """NumPy's."""
         return tree
 
-    def doubled(self, tree: Any) -> Any:
-        """In float64."""
-        return g.tree.tree_map(lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) else x, tree)
-
     def build(self, arm: str, loss: Any, argnum: int | None) -> Any:
         """See the modes."""
         step = dynamic.value_and_grad(loss, argnum or 0)

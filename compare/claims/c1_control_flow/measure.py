@@ -71,7 +71,7 @@ def measure(job: Job) -> Programs:
     engine, arm = engines.compared(job.arm)
     engine.start(0, doubles=True)
     ours = steps.each("ran", programs())
-    forms = zip(ours, programs(engine.load), programs(engine.rewritten), sampled(), strict=True)
+    forms = zip(ours, programs(engine.load), programs(partial(engine.load, control=True)), sampled(), strict=True)
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
     return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-import numpy as np
 import optree
 
 import dynamic
@@ -26,7 +25,7 @@ from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.held import Kinds
-from compare.engines.source import Loader
+from compare.engines.nudge import Change, double
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
@@ -99,7 +98,7 @@ class GraphDuel(Engine):
         public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
         return {**public, **registered()}
 
-    def load(self, module: str) -> ModuleType:
+    def load(self, module: str, *, control: bool = False) -> ModuleType:
         """The module itself: it is over `graphs`."""
         return import_module(module)
 
@@ -111,9 +110,6 @@ class GraphDuel(Engine):
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         exec(compile(text, file, "exec"), after.__dict__)  # noqa: S102  (a module of the harness, with a line changed)
         yield after
-
-    def _made_loader(self) -> Loader:
-        return Loader(self.name, graphs)
 
     def loss(self, arm: str, case: Case) -> Function:
         """The loss as it is for a tape and for conversion, and as a fixed graph takes it for the others."""
@@ -193,17 +189,15 @@ class GraphDuel(Engine):
         """NumPy's own, also where a tensor is left."""
         return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
 
-    def doubled(self, tree: Any) -> Any:
-        """See the base."""
-        return optree.tree_map(
-            lambda x: x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x,
-            tree,
-            none_is_leaf=True,
-        )
+    def changed(self, tree: Any, change: Change) -> Any:
+        """See the base; tensors that are in float64 are so by what they meet."""
+        if change.seed is not None:
+            return super().changed(tree, change)
+        return optree.tree_map(double, tree, none_is_leaf=True)
 
-    def doubles(self, held: Sequence[Any] = ()) -> Any:
+    def meanwhile(self, holders: Sequence[Any], change: Change) -> Any:
         """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
-        return InDoubles()
+        return InDoubles() if change.seed is None else super().meanwhile(holders, change)
 
     def observed(self, step: Function) -> Observed:
         """What a jitted function has compiled, and why."""

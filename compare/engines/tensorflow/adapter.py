@@ -18,6 +18,7 @@ from compare.engines.composed import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
+from compare.engines.nudge import Change
 from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
 from compare.engines.step import (
@@ -207,8 +208,10 @@ class TensorFlow(Framework):
 
         tf.random.set_seed(seed)
 
-    def doubled(self, tree: Any) -> Any:
-        """See the base."""
+    def changed(self, tree: Any, change: Change) -> Any:
+        """See the base; tensors are cast as they are."""
+        if change.seed is not None:
+            return super().changed(tree, change)
         import tensorflow as tf
 
         wide = dict.fromkeys((tf.float16, tf.bfloat16, tf.float32), tf.float64) | {tf.complex64: tf.complex128}
@@ -231,11 +234,6 @@ class TensorFlow(Framework):
         finally:
             op_callbacks.remove_op_callback(note)
         return seen
-
-    def gradients_in(self, built: Function) -> str:
-        """What the step has found."""
-        step = built.step if isinstance(built, UncompiledStep) else built
-        return step.gradients_in if isinstance(step, TapeStep) else ""
 
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""

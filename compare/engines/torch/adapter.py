@@ -16,6 +16,7 @@ from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
+from compare.engines.nudge import Change
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.switches import Switch
@@ -177,10 +178,6 @@ class Torch(Framework):
 
         return drawing.draws(step, call)
 
-    def gradients_in(self, built: Function) -> str:
-        """What the step has found."""
-        return built.gradients_in if isinstance(built, TorchStep) else ""
-
     def reached(self, function: Function) -> Sequence[Any]:
         """Modules and parameters."""
         return holders_in(function)
@@ -225,33 +222,24 @@ class Torch(Framework):
         """As the dispatcher sees them: under autocast the step computes in what none of its arguments is in."""
         return counting.dtypes(step, call)
 
-    def doubled(self, tree: Any) -> Any:
-        """As it is: `doubles` has changed what a call is given, too."""
+    def changed(self, tree: Any, change: Change) -> Any:
+        """As it is: `meanwhile` has changed what a call is given, too."""
         return tree
 
     @contextmanager
-    def doubles(self, held: Sequence[Any] = ()) -> Iterator[None]:
-        """Tensors that a function makes itself are in float64 too, and all that it holds, optimizers' included.
-
-        They are the same objects meanwhile, with other data.
-        """
+    def meanwhile(self, holders: Sequence[Any], change: Change) -> Iterator[None]:
+        """They are the same objects, with other data, optimizers' included; tensors that a function makes follow."""
         import torch
 
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
+        if change.seed is None:
+            torch.set_default_dtype(torch.float64)
+        function = numbers.double if change.seed is None else numbers.moving(change.seed, change.unit)
         try:
-            with numbers.meanwhile(held, numbers.double):
+            with numbers.meanwhile(holders, function):
                 yield
         finally:
             torch.set_default_dtype(before)
-
-    def nudged(self, tree: Any, seed: int, unit: float = 0.0) -> Any:
-        """As it is: `nudges` has changed what a call is given, too."""
-        return tree
-
-    def nudges(self, held: Sequence[Any], seed: int, unit: float = 0.0) -> AbstractContextManager[None]:
-        """They are the same objects meanwhile, with other data."""
-        return numbers.meanwhile(held, numbers.moving(seed, unit))
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ import numpy as np
 
 import dynamic
 from compare import engines
+from compare.engines.nudge import DOUBLE
 from compare.instruments import thin
 from compare.instruments.judge import Result, Standard
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
@@ -112,7 +113,7 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
 
 def reference(inputs: Stream) -> Results:
     """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
-    params = engines.named(engines.OWN).doubled(inputs.params)
+    params = engines.named(engines.OWN).changed(inputs.params, DOUBLE)
     step = dynamic.value_and_grad(inputs.model.loss)
     return [step(params, *example) for example in inputs.examples]
 
