@@ -45,6 +45,8 @@ OWN = "graphduel"
 """The engine that is two: ours."""
 PACKAGES = ("graphs", "dynamic", "static")
 """What a program for our engine imports."""
+COMMON = "numpy"
+"""The package that tells no engine: every one is given its arrays."""
 _OURS = "compare.engines.graphduel.adapter:GraphDuel"
 _FRAMEWORKS = {
     "torch": "compare.engines.torch.adapter:Torch",
@@ -128,7 +130,7 @@ def named(name: str) -> Engine:
 
 def of_imports(text: str) -> str | None:
     """The one framework that a program imports; None where there are none or several, or where it imports ours."""
-    packages = {name.partition(".")[0] for name in _imported(text)}
+    packages = {name.partition(".")[0] for name in _imported(text)} - {COMMON}
     if not packages.isdisjoint(PACKAGES):
         return None
     imported = [name for name in frameworks() if named(name).module in packages]
@@ -177,6 +179,6 @@ def _imported(text: str) -> Iterator[str]:
 
 def of_values(leaves: Iterable[object]) -> str | None:
     """The framework whose arrays or modules are among these values; nothing is imported to find it."""
-    kinds = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__}
+    kinds = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__} - {COMMON}
     owners = (name for name in frameworks() if not kinds.isdisjoint({named(name).module, named(name).arrays_of}))
     return next(owners, None)

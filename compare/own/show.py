@@ -38,23 +38,10 @@ _CELL = "padding:.25em 1.2em .25em 0;white-space:nowrap;border-bottom:1px solid 
 
 def table(result: Measured) -> list[tuple[str, ...]]:
     """A header, and a row for each mode; what no mode has is no column."""
-    verdict = result.verdict
-    warm, first, cached, memory = (
-        contest.values for contest in (verdict.steady, verdict.first, verdict.cached, verdict.memory)
-    )
-    seconds = {**{mode: mean for mode, (mean, _) in verdict.wrong.items()}, **warm}
-    columns: dict[str, Callable[[str], str]] = {
-        "mode": str,
-        "a call": lambda mode: text.seconds(seconds[mode]) if mode in seconds else "",
-        f"÷ {verdict.steady.base}": lambda mode: _of_base(result, mode),
-        "first run": lambda mode: text.seconds(first[mode]) if mode in first else "",
-        "cached": lambda mode: text.seconds(cached[mode]) if mode in cached and mode != verdict.steady.base else "",
-        "compiles": lambda mode: f"{verdict.compiles[mode]:,}" if mode in verdict.compiles else "",
-        "memory": lambda mode: text.size(memory[mode]) if mode in memory else "",
-    }
-    rows = [tuple(cell(mode) for cell in columns.values()) for mode in result.modes]
-    kept = [place for place in range(len(columns)) if not place or any(row[place] for row in rows)]
-    return [tuple(row[place] for place in kept) for row in (tuple(columns), *rows)]
+    header = tuple(title.format(base=result.verdict.steady.base) for title in COLUMNS)
+    rows = [tuple(cell(result, mode) for cell in COLUMNS.values()) for mode in result.modes]
+    kept = [place for place in range(len(header)) if not place or any(row[place] for row in rows)]
+    return [tuple(row[place] for place in kept) for row in (header, *rows)]
 
 
 def heading(result: Measured) -> str:
@@ -242,7 +229,41 @@ def _cell(tag: str, value: str, *, number: bool) -> str:
     return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escaped(value)}</{tag}>'
 
 
+# The columns of the first table -----------------------------------------------------------------------------------
+
+
+def _call(result: Measured, mode: str) -> str:
+    """Also of a mode that is wrong, where it was timed all the same."""
+    wrong = {name: mean for name, (mean, _) in result.verdict.wrong.items()}
+    return _seconds({**wrong, **result.verdict.steady.values}, mode)
+
+
 def _of_base(result: Measured, mode: str) -> str:
     _, of_wrong = result.verdict.wrong.get(mode, (0.0, None))
     ratio = result.verdict.of_base.get(mode) or of_wrong
     return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}" if ratio else ""
+
+
+def _cached(result: Measured, mode: str) -> str:
+    return _seconds(result.verdict.cached.values, mode) if mode != result.verdict.steady.base else ""
+
+
+def _memory(result: Measured, mode: str) -> str:
+    memory = result.verdict.memory.values
+    return text.size(memory[mode]) if mode in memory else ""
+
+
+def _seconds(values: Mapping[str, float], mode: str) -> str:
+    return text.seconds(values[mode]) if mode in values else ""
+
+
+COLUMNS: Mapping[str, Callable[[Measured, str], str]] = {
+    "mode": lambda _, mode: mode,
+    "a call": _call,
+    "÷ {base}": _of_base,
+    "first run": lambda result, mode: _seconds(result.verdict.first.values, mode),
+    "cached": _cached,
+    "compiles": lambda result, mode: f"{result.verdict.compiles[mode]:,}" if mode in result.verdict.compiles else "",
+    "memory": _memory,
+}
+"""What a cell says of a mode, by the title of its column; "" where that is not known."""
