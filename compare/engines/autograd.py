@@ -13,7 +13,6 @@ from compare.engines.composed import composed, looped
 from compare.engines.framework import Framework
 from compare.engines.step import Bindable, BoundCall, Function, loss_in
 from compare.errors import InputsError, NoGradientsError
-from compare.records.device import Device
 
 
 class Autograd(Framework):
@@ -23,10 +22,9 @@ class Autograd(Framework):
     modes = (Mode(""),)
     keeps_effects = True
 
-    def use(self, device: Device) -> None:
-        """The CPU alone. Raises InputsError for another."""
-        if device != "cpu":
-            raise InputsError(f"--device {device}: HIPS autograd runs on the CPU alone; leave --device out")
+    def gpu(self) -> str | None:
+        """See the base."""
+        raise InputsError("--device cuda: HIPS autograd runs on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
         """See the class."""

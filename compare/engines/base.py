@@ -144,12 +144,22 @@ class Engine(ABC):
         """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
         return {}
 
-    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
         """Prepare this process: one thread, the seed, and float64 where a check needs it.
 
         For a function of the user's `doubles` is None: its numbers, and how often they compile, are the user's own.
+        Arrays lie on the `device` from now on. Raises InputsError where it is not there.
         """
         self.listen()
+        if device == "cuda":
+            gpu = self.gpu()
+            if gpu is None:
+                raise InputsError(
+                    f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
+                    "leave --device out"
+                )
+            note(gpu)
+        self.device = device
 
     def listen(self) -> None:
         """Hear of what is compiled in this process, from now on."""
@@ -166,20 +176,11 @@ class Engine(ABC):
             self.reset(seed)
             yield
 
-    def use(self, device: Device) -> None:
-        """Put arrays on that device from now on; comes after `start`. Raises InputsError where it is not there."""
-        if device == "cuda":
-            gpu = self.gpu()
-            if gpu is None:
-                raise InputsError(
-                    f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
-                    "leave --device out"
-                )
-            note(gpu)
-        self.device = device
-
     def gpu(self) -> str | None:
-        """The name of the first GPU that the framework can compute on; None where there is none."""
+        """The name of the first GPU that the framework can compute on; None where there is none.
+
+        Raises InputsError where it computes on the CPU alone.
+        """
         return None
 
     def event_clock(self) -> Callable[[], int]:
@@ -303,12 +304,11 @@ class Engine(ABC):
     def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
         """The best tools of an arm for looking for a fault; `users` says whether a file is the user's."""
 
-    def pieces(self, function: Function) -> Function | None:
-        """A function in pieces around graph breaks, which `observed` counts; None where a framework has none."""
-        return None
+    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
+        """`compiled` but for its kernels, where to make those is a stage of its own, of seconds; else None.
 
-    def captured(self, arm: str, function: Function) -> Function | None:
-        """`compiled` but for its kernels, where to make those is a stage of its own, of seconds; else None."""
+        Unless it must be `whole`, in pieces around graph breaks, which `observed` counts.
+        """
         return None
 
     def control(self) -> dict[str, Function]:

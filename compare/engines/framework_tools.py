@@ -82,7 +82,7 @@ class FrameworkTools(Tools):
         eager = self.engine.arms[0]
         if self.arm == eager:
             return self.engine.build(eager, self._marking(loss), 0)
-        if pieces := self.engine.pieces(loss):
+        if pieces := self.engine.captured(self.arm, loss, whole=False):
             return self.engine.build(eager, pieces, 0)
         return self.engine.build(self.arm, loss, 0)
 

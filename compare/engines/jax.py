@@ -63,11 +63,11 @@ class Jax(Framework):
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
 
-    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
         """See the base; JAX has no seed."""
         import jax
 
-        super().start(seed)
+        super().start(seed, device=device)
         if doubles is not None:
             jax.config.update("jax_enable_x64", doubles)
 

@@ -125,8 +125,7 @@ class Question:
         """
         if self.stands_in:
             stand_in()
-        self.adapter.start(self.seed, doubles=None)
-        self.adapter.use(self.device)
+        self.adapter.start(self.seed, doubles=None, device=self.device)
         return self.adapter
 
     # The jobs -------------------------------------------------------------------------------------------------

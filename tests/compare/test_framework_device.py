@@ -93,9 +93,9 @@ def answered(asked, process=0):
 
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
     with pytest.raises(InputsError, match=r"--device cuda: Toy sees no GPU here; .* or leave --device out"):
-        toy.use("cuda")
+        toy.start(0, device="cuda")
     assert (toy.device, device.noted()) == ("cpu", None)
-    toy.use("cpu")
+    toy.start(0)
     assert (toy.device, device.noted()) == ("cpu", None)
 
 
@@ -212,4 +212,4 @@ def test_variables_for_the_cpu_hide_every_gpu_and_those_for_a_gpu_do_not(monkeyp
     assert tensorflow.environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == "-1"
     assert "CUDA_VISIBLE_DEVICES" not in tensorflow.environment(tmp_path, "cuda")
     with pytest.raises(InputsError, match="HIPS autograd runs on the CPU alone; leave --device out"):
-        frameworks.named("autograd").use("cuda")
+        frameworks.named("autograd").start(0, device="cuda")

@@ -211,7 +211,7 @@ def gpu(toys, monkeypatch):
     monkeypatch.setattr(type(toy), "waits", property(lambda self: lambda result: waited.append(self.device)))
     monkeypatch.setattr(device, "_gpus", [])
     yield waited
-    toy.use("cpu")
+    toy.start(0)
 
 
 def test_on_a_gpu_each_call_is_waited_for_and_timed_on_the_wall(gpu, tmp_path):

@@ -190,7 +190,7 @@ class ProgramTrial:
     def broken(self, expected: Results) -> tuple[int | None, Any]:
         """The graph breaks of the program as it is, and how it fares with them; None where an engine has none."""
         self.engine.forget()  # a framework counts no break of what it has compiled before
-        pieces = self.engine.pieces(self.theirs.plain)
+        pieces = self.engine.captured(self.arm, self.theirs.plain, whole=False)
         if pieces is None:
             return None, None
         version = self.op_by_op(self.theirs, pieces, self.ours.inputs)

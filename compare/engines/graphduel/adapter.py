@@ -88,10 +88,9 @@ class GraphDuel(Engine):
             Switch(dynamic.is_grad_enabled, dynamic.set_grad_enabled),
         ]
 
-    def use(self, device: Device) -> None:
-        """The CPU alone. Raises InputsError for another."""
-        if device != "cpu":
-            raise InputsError(f"--device {device}: our engines run on the CPU alone; leave --device out")
+    def gpu(self) -> str | None:
+        """See the base."""
+        raise InputsError("--device cuda: our engines run on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
         """The op library itself: every op, and what is made of ops."""

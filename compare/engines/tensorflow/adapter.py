@@ -70,11 +70,16 @@ class TensorFlow(Framework):
         hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
         return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
 
-    def start(self, seed: int, *, doubles: bool | None = False) -> None:
-        """One thread, and the seed; functions of ours take NumPy's rules for operators between tensors and numbers."""
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
+        """One thread, and the seed; functions of ours take NumPy's rules for operators between tensors and numbers.
+
+        For the CPU every GPU is hidden, since TensorFlow computes there unasked.
+        """
         import tensorflow as tf
 
-        super().start(seed)
+        super().start(seed, device=device)
+        if device == "cpu" and self.gpu():
+            tf.config.set_visible_devices([], "GPU")
         with suppress(RuntimeError):  # it has computed already, and keeps the threads that it has
             tf.config.threading.set_intra_op_parallelism_threads(1)
             tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -86,14 +91,6 @@ class TensorFlow(Framework):
     def switches(self) -> Sequence[Switch]:
         """What random numbers come from."""
         return switches()
-
-    def use(self, device: Device) -> None:
-        """See the base; for the CPU every GPU is hidden, since TensorFlow computes there unasked."""
-        import tensorflow as tf
-
-        super().use(device)
-        if device == "cpu" and self.gpu():
-            tf.config.set_visible_devices([], "GPU")
 
     def gpu(self) -> str | None:
         """The first physical one."""

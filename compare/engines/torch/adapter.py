@@ -49,11 +49,11 @@ class Torch(Framework):
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
         return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
-    def start(self, seed: int, *, doubles: bool | None = False) -> None:
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
         """One thread, and the seed; what is no user's compiles as often as it has shapes."""
         import torch
 
-        super().start(seed)
+        super().start(seed, device=device)
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         if doubles is not None:
@@ -196,13 +196,9 @@ class Torch(Framework):
         """By `fullgraph=True`, or exported."""
         return dynamo.made(self.mode(arm), function, fullgraph=True)
 
-    def captured(self, arm: str, function: Function) -> Function | None:
+    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
         """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
-        return dynamo.captured(self.mode(arm), function)
-
-    def pieces(self, function: Function) -> Function | None:
-        """By Dynamo, which breaks graphs; without kernels, since breaks do not depend on them."""
-        return dynamo.pieces(function)
+        return dynamo.captured(self.mode(arm), function) if whole else dynamo.pieces(function)
 
     def control(self) -> dict[str, Function]:
         """Higher-order ops, which take tensors only."""

@@ -75,8 +75,8 @@ def measure(job: Job) -> Time:
 def started(job: Job) -> Engine:
     """The engine of a job in this process. Raises InputsError where its device is not there."""
     engine = engines.of_arm(job.arms[0])
-    engine.start(job.seed, doubles=None if models.is_model(job.workload) else False)
-    engine.use(job.asked.get("device", "cpu"))
+    doubles = None if models.is_model(job.workload) else False
+    engine.start(job.seed, doubles=doubles, device=job.asked.get("device", "cpu"))
     return engine
 
 
