@@ -88,10 +88,10 @@ def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job 
     One that raises an error is refused: the others count.
     """
     whole = _named(engine, name, rows)
-    some = 1 if engine.costly else EXAMPLES
+    some = 1 if engine.compiles_slowly else EXAMPLES
     case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
     is_probe = name in probes.ALL
-    plain = [replace(case, argnum=None)] if is_probe and not engine.costly else []
+    plain = [replace(case, argnum=None)] if is_probe and not engine.compiles_slowly else []
     run = is_probe or engine.name != OWN  # others are predicted as a user's function is
     for variant in (case, *plain):
         try:
@@ -138,8 +138,8 @@ def timed(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> Ti
 
     A compiler that is slow is other processes, and the first calls are then timed by the wall's clock.
     """
-    clock = time.perf_counter if engine.costly else time.process_time
-    with nullcontext() if engine.costly else np.errstate(all="ignore"), collected():
+    clock = time.perf_counter if engine.compiles_slowly else time.process_time
+    with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), collected():
         start = clock()
         eager = engine.step(arms[0], case)
         built = clock() - start  # what any step takes to build
@@ -236,9 +236,9 @@ def calibrated(asked: Question, reporter: Reporter) -> Prices:
     """
     started = time.perf_counter()
     engine = asked.adapter
-    names = tuple(probes.FEW if engine.costly else probes.ALL)
-    with workers(asked, len(names) if engine.costly else 1, reporter) as ask:
-        if engine.costly:
+    names = tuple(probes.FEW if engine.compiles_slowly else probes.ALL)
+    with workers(asked, len(names) if engine.compiles_slowly else 1, reporter) as ask:
+        if engine.compiles_slowly:
             programs = [program for _, program in ask.each(names) if isinstance(program, CountedProgram)]
         else:
             programs = ask.look(names, timed=True, budget=BRIEF)

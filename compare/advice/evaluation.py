@@ -82,7 +82,7 @@ class PredictionRow:
 
 def names(engine: Engine, only: str | None = None) -> list[str]:
     """Every workload that the glob matches, at each size that is not too long to compile."""
-    sizes = SIZES[:1] if engine.costly else SIZES
+    sizes = SIZES[:1] if engine.compiles_slowly else SIZES
     whole = (f"{name}/{size}" for name, size in product(workloads.names(), sizes))
     return [name for name in whole if only is None or fnmatchcase(name, only) or fnmatchcase(name.split("/")[0], only)]
 

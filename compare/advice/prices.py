@@ -177,7 +177,7 @@ def kept(
         else:
             say(f"Prices of this machine: {_shown(place)}, {age(place)} old; --calibrate measures them anew.")
             return prices
-    takes = "with a few programs, in minutes" if engine.costly else "on made-up programs, in half a minute"
+    takes = "with a few programs, in minutes" if engine.compiles_slowly else "on made-up programs, in half a minute"
     say(f"Measuring the prices of {arm} on this machine, {takes}, once ...")
     prices = measure()
     save(prices, place)

@@ -64,6 +64,8 @@ class Mode:
     uncounted: bool = False
 
 
+SLOW = 0.1
+"""Seconds of a compilation from which on it is not done for the sake of a better number."""
 LONG = 400
 """Characters of a message of which only the first line is told."""
 
@@ -77,12 +79,13 @@ class Engine(ABC):
     package  what is installed, as a requirement
     arrays_of  the package that defines its arrays, where that is not `module`
     remark   what a reader of its numbers must know
-    costly   whether compiling costs so much that one process is gate, clock and scales at once, and keeps what it made
+    compile_seconds  about what compiling a small step takes
     shares   whether modes can share a process without changing what another one compiles
     keeps_effects  whether a compiled mode does what a function does besides its result on every call as well
     takes_apart    whether a step is shown as a graph, with shape policies and rewrites
     tells_lines    whether the seconds and bytes of a step are told by line of source
-    is_reference   whether other engines are compared with it, so that its own results are checked in other ways
+    is_reference   whether other engines are compared with it, so that its own results are checked in other ways: of a
+                   framework one process is gate, clock and scales at once
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
     draws_otherwise  why compiled code draws other random numbers for a seed than eager does; None where it may not
@@ -101,7 +104,7 @@ class Engine(ABC):
     prefix: str = ""
     arrays_of: str = ""
     remark: str = ""
-    costly: bool = True
+    compile_seconds: float = 1.0
     shares: bool = True
     keeps_effects: bool = False
     takes_apart: bool = False
@@ -126,6 +129,11 @@ class Engine(ABC):
     def mode(self, arm: str) -> Mode:
         """The mode that an arm runs in."""
         return self.modes[self.arms.index(arm)]
+
+    @property
+    def compiles_slowly(self) -> bool:
+        """Whether who needs many programs, or one many times, compiles no more of them than must be."""
+        return self.compile_seconds > SLOW
 
     @property
     def missing(self) -> str | None:

@@ -165,7 +165,7 @@ class WorkloadRunnable(Runnable):
 
     def blames(self, arm: str) -> bool:
         """Where the gate has admitted all arms, an error is no result."""
-        return not self.engine.costly
+        return self.engine.is_reference
 
 
 class FunctionRunnable(Runnable):

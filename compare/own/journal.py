@@ -107,7 +107,7 @@ def _identity(question: Question) -> dict[str, Any]:
     places = [place.rpartition(":")[0] for place in (question.function, question.inputs)]
     return {
         **asked,
-        "apart": question.apart and not question.adapter.costly,
+        "apart": question.apart and question.adapter.is_reference,
         "files": {str(Path(file).absolute()): _digest(Path(file)) for file in places if file},
         "versions": [product.code(), platform.python_version(), version("numpy"), question.adapter.version],
     }

@@ -1,7 +1,7 @@
 """What one process finds of a user's function in an engine: its effects, whether its modes agree, and what each takes.
 
 A worker does this, which alone imports the user's file, or, where no other process can find the function, this process.
-Where compiling is costly one process is gate, clock and scales at once; else each of these is a job of its own.
+In a framework one process is gate, clock and scales at once; in our engine each of these is a job of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from compare.workloads.base import Case
 
 @dataclass
 class Subject:
-    """A function that may be measured, in this process; `case` is what is made of it where compiling is not costly."""
+    """A function that may be measured, in this process; `case` is what is made of it in our engine."""
 
     question: Question
     function: Function
@@ -79,12 +79,12 @@ class Subject:
 def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
     """The function as it is measured. Raises InputsError and EffectsError, and what the function raises.
 
-    Where compiling is costly its first call must stay the first, so that its effects are looked for later.
+    In a framework its first call must stay the first, so that its effects are looked for later.
     """
     count_as_users(function)
     engine, calls = question.adapter, calls_in(inputs, function)
-    subject = Subject(question, function, calls if not engine.costly else [engine.placed(call) for call in calls])
-    if engine.costly:
+    subject = Subject(question, function, calls if engine.is_reference else [engine.placed(call) for call in calls])
+    if not engine.is_reference:
         return subject
     steps.now(f"called {question.name}")
     if not question.stands_in:  # what a step of PyTorch's does besides its result, PyTorch's own worker tells
@@ -118,7 +118,7 @@ def _answer(question: Question, job: Job) -> Record:
     steps.now(f"imported {question.function.rpartition(':')[0]}")
     called = standing.called if question.stands_in else _called
     subject = subject_of(question, *called(question))
-    if subject.engine.costly:
+    if not subject.engine.is_reference:
         gc.freeze()  # what is loaded now is not walked by each collection below
         return times(subject, job)
     assert subject.case is not None  # noqa: S101  (made above)
@@ -321,7 +321,7 @@ class Here:
             return [failure(job, described(error))]
 
     def first(self) -> list[Record]:
-        """What the first worker would find; where compiling is costly that is all. Raises as `subject_of`.
+        """What the first worker would find; in a framework that is all. Raises as `subject_of`.
 
         The state that the arguments hold is as before.
         """

@@ -132,11 +132,11 @@ class Question:
 
     def groups(self, arms: Sequence[str]) -> list[Arms]:
         """The arms that share a process, where they are those that are right."""
-        return groups(self.adapter, arms, alone=self.adapter.costly)
+        return groups(self.adapter, arms, alone=not self.adapter.is_reference)
 
     def first_jobs(self) -> list[Job]:
-        """Those that say what the function is and whether its modes agree; where compiling is costly they count too."""
-        if self.adapter.costly:
+        """Those that say what the function is and whether its modes agree; in a framework they count too."""
+        if not self.adapter.is_reference:
             return [self.time_job(arms, COLD if self.processes else None) for arms in self.groups(self.arms)]
         return [Job(kind_of(FunctionLook), size=self.function, seed=self.seed)]
 
@@ -144,7 +144,7 @@ class Question:
     def starts_cold(self) -> bool:
         """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
         keeps = self.beside or any(self.adapter.mode(arm).keeps for arm in self.arms)
-        return keeps and not self.adapter.costly
+        return keeps and self.adapter.is_reference
 
     def time_job(self, arms: Arms, process: int | None, source: str = "") -> Job:
         """The times of arms in one process, the first of which finds no compiled code; None is one that does all.
@@ -152,7 +152,7 @@ class Question:
         A job whose function lies in a bundle, `source`, is as that of any workload.
         """
         job = self.job_of(kind_of(Time), arms, process, source)
-        if not self.adapter.costly:
+        if self.adapter.is_reference:
             cache = {"cache": "cold" if process == COLD else "warm"} if source and self.starts_cold else {}
             return replace(job, asked=cache)
         budget = Budget(rounds=15, least=5, seconds=self.seconds * len(arms), block_seconds=0.03)

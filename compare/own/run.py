@@ -30,13 +30,13 @@ from compare.words import text
 def compared(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
     """The result of fresh processes: the first look at the function, those that meet an empty cache, and the others.
 
-    Where compiling is costly a mode has a first process of its own. If all of these are ended at their limit, the base
+    In a framework a mode has a first process of its own. If all of these are ended at their limit, the base
     has one alone. No processes are one that measures all. What ended in an earlier start is taken from the journal in
     the folder, where this one keeps what ends.
 
     Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls, and Stopped.
     """
-    where = WORKERS if question.processes else ALONE if question.adapter.costly else HERE
+    where = WORKERS if question.processes else HERE if question.adapter.is_reference else ALONE
     with _workers(question, reporter, folder) as workers:
         try:
             question = _asked(workers)
@@ -50,12 +50,12 @@ def _asked(workers: Workers) -> Question:
     """The question, all of whose jobs are done."""
     question, reporter = workers.question, workers.reporter
     jobs = question.first_jobs()
-    ahead = stages.planned(question, question.arms) if question.adapter.costly else []
+    ahead = [] if question.adapter.is_reference else stages.planned(question, question.arms)
     reporter.pace.expect([*jobs, *ahead])
     reporter.pace.alike = True
     first = [record for job in jobs for record in workers(job)]
     times = of(first, Time)
-    if question.adapter.costly and not any(question.mode(question.base) in time.arms for time in times):
+    if not question.adapter.is_reference and not any(question.mode(question.base) in time.arms for time in times):
         alone = question.time_job((question.base,), jobs[0].process)
         reporter.pace.expect([alone])
         first += workers(alone)
@@ -113,7 +113,7 @@ def here(
             with suppress(*([] if processes else [InputsError])):
                 source = measure.bundled(workers.folder, subject, dims)
         question = replace(workers.question, processes=(processes or REPEATS) if source else 0)
-        where = WORKERS if source else ALONE if question.adapter.costly else HERE
+        where = WORKERS if source else HERE if question.adapter.is_reference else ALONE
         first = this.first()
         question = question.with_written(first)
         execute = replace(workers, question=question) if source else this
@@ -144,7 +144,7 @@ def result(question: Question, answers: Records, where: str, environment: Record
     times = of(answers, Time)
     if lost and not (looks or times):
         raise FunctionError(f"{question.function}: {lost[0].error}")
-    repeats = question.processes or (1 if question.adapter.costly else REPEATS)
+    repeats = question.processes or (REPEATS if question.adapter.is_reference else 1)
     if stopped:
         repeats = len({time.process for time in times if time.cache != "cold"}) or 1
     settings: dict[str, Setting] = {

@@ -46,7 +46,7 @@ def planned(question: Question, arms: Sequence[str], source: str = "") -> list[J
 
 
 def _processes(question: Question, source: str) -> list[int]:
-    repeats = question.processes or (0 if question.adapter.costly else REPEATS)
+    repeats = question.processes or (REPEATS if question.adapter.is_reference else 0)
     return [*([COLD] if source and question.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
 
 
@@ -84,7 +84,7 @@ def timed(
 def admitted(question: Question, answers: Records) -> list[str]:
     """The arms that the gate lets through, and those whose process has told nothing of them."""
     compared = [*of(answers, Parity), *of(answers, Time)]
-    gate = cells.admitted(compared, question.mode(question.base), wrong=question.adapter.costly)
+    gate = cells.admitted(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
     return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
 
 
@@ -103,7 +103,7 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
     compare the base with the first mode that compiles, so that neither is asked for where that was refused; parts are
     those of a step with a gradient.
     """
-    if question.adapter.costly or not right:
+    if not question.adapter.is_reference or not right:
         return []
     arms = tuple(right)
 
@@ -121,7 +121,9 @@ def _further(question: Question, source: str, first: Records, right: Sequence[st
 
 def _first_calls(question: Question, first: Records) -> Iterator[str]:
     """`first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, where that is known."""
-    took = verdict(list(merged(first))).first.values if question.adapter.costly and question.processes else {}
+    if question.adapter.is_reference or not question.processes:
+        return
+    took = verdict(list(merged(first))).first.values
     if len(took) > 1:
         each = ", ".join(f"{mode} {text.seconds(seconds)}" for mode, seconds in took.items())
         yield f"first pass over the calls, with nothing compiled before: {each}"
@@ -129,7 +131,7 @@ def _first_calls(question: Question, first: Records) -> Iterator[str]:
 
 def _so_far(question: Question, answers: Records, done: int, processes: int) -> Iterator[str]:
     """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
-    if not 0 < done < processes or not question.adapter.costly:
+    if not 0 < done < processes or question.adapter.is_reference:
         return
     so_far = verdict(list(merged(answers)))
     for mode, ratio in so_far.of_base.items():

@@ -153,7 +153,7 @@ class Workers:
         self.reporter.hear(told)
         if isinstance(told, FirstCall):
             self.calls.append(told)
-            if told.number == 1 and self.question.adapter.costly and job.process in (COLD, None):
+            if told.number == 1 and not self.question.adapter.is_reference and job.process in (COLD, None):
                 which = "the first call" if told.calls == 1 else f"the first of {told.calls:,} calls"
                 self.reporter.notice(f"{self.question.mode(told.mode)}: {which} took {text.seconds(told.seconds)}")
 
@@ -164,7 +164,7 @@ class Workers:
         """
         question = self.question
         cache = self.folder / (job.arm or ("code" if job.arms else "look"))
-        counts = question.adapter.costly and job.process in (COLD, None) and question.device == "cpu"
+        counts = not question.adapter.is_reference and job.process in (COLD, None) and question.device == "cpu"
         counting = heap.environment(self.folder) if counts else {}
         asked = job.asked if job.source else question.to_dict()
         variables = {**question.adapter.environment(cache, question.device), **counting}
@@ -188,7 +188,8 @@ class Workers:
         stream = [Call(0, call.seconds, True, True) for call in done]
         mode = question.mode(job.arms[-1])
         row = TimeArm(status, reason, whole=False, stream=stream)
-        time = Time(**head, arms={mode: row}, clock=question.clock_name)
+        cache: Any = None if job.process is None else "cold" if job.process == COLD else "warm"
+        time = Time(**head, arms={mode: row}, cache=cache, clock=question.clock_name)
         head.pop("process")
         refused = {mode: ParityArm(status, reason, None, None, TOLERANCES["float32"])}
         time.beside = [to_json(Parity(**head, agree=True, arms=refused, same_graph=None, kernel_calls={}))]

@@ -106,7 +106,7 @@ class ProgramTrial:
             return entry(self.ours, ProgramOutcome("failed", described(error)), unknown, unknown)
         eager = self.op_by_op(self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = self.checked(eager, expected)
-        more = [] if self.engine.costly else further(self.ours)
+        more = [] if self.engine.compiles_slowly else further(self.ours)
         version, as_it_is = self.compiled(self.theirs, self.theirs.plain, self.ours.inputs, expected, more)
         rewritten = as_it_is
         function, idiom = self.ours.plain, None
@@ -125,7 +125,7 @@ class ProgramTrial:
         converted = self.converted(row, expected, more)
         if converted is not None:
             timed["converted"] = converted
-        if not self.engine.costly:
+        if not self.engine.compiles_slowly:
             each = seconds(self.ours, timed)
             row.dynamic_seconds, row.static_seconds = each["dynamic"], each.get("static")
             row.convert_seconds = each.get("converted")
@@ -230,7 +230,7 @@ class ProgramVersion:
     @property
     def compile_seconds(self) -> float:
         """Of the first calls, where compiling is costly, since not every engine says what compiling took."""
-        if self.engine.costly:
+        if self.engine.compiles_slowly:
             return self.first_seconds
         return fsum(compilation.seconds or 0.0 for compilation in self.compilations)
 

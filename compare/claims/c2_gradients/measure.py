@@ -119,7 +119,7 @@ class Sweep:
                 if outcomes[-1].result == "refused" and check.arm == self.engine.arms[0]:
                     break
             else:
-                compiled = self.engine.costly
+                compiled = self.engine.compiles_slowly
         return outcomes
 
     def outcome(self, check: GradientCheck) -> GradientOutcome:
@@ -155,7 +155,7 @@ class Sweep:
         """
         floats = [sample for sample in samples(op) if sample(*sample.arrays).dtype.kind == "f"]
         for sample in floats:
-            every = sample is floats[0] or not self.engine.costly
+            every = sample is floats[0] or not self.engine.compiles_slowly
             for inputs in sample.patterns() if every else [sample.differentiable]:
                 yield SampledCall(self.engine, self.functions, sample, inputs)
 

@@ -44,7 +44,7 @@ def measured(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
     row = TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
     case, source = before(engine, edit), edit.source()
     call, arms = arguments(engine, case), {"dynamic": engine.arms[0], "static": arm}
-    repeats = 1 if engine.costly else 1 + REPEATS
+    repeats = 1 if engine.compiles_slowly else 1 + REPEATS
     seconds: dict[str, list[float]] = {role: [] for role in arms}
     order = orders(tuple(arms), Random(edit.workload))
     for _ in range(repeats):

@@ -68,14 +68,14 @@ def measured(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) ->
     eager, start = engine.arms[0], time.perf_counter()
     tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
     for turn in range(REPEATS):
-        if turn and engine.costly and time.perf_counter() - start > BUDGET:
+        if turn and engine.compiles_slowly and time.perf_counter() - start > BUDGET:
             break
         try:
             tapes.append(trained(engine, eager, edit.plain))
         except UnsupportedError as error:
             return EditRow(edit.name, {}, {}, agree=False, refused={"dynamic": str(error)})
         for way, version in ways(edit).items():
-            if way in refused or (turn and engine.costly):
+            if way in refused or (turn and engine.compiles_slowly):
                 continue
             try:
                 run = trained(engine, arm, version)

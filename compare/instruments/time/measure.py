@@ -62,7 +62,7 @@ def measure(job: Job) -> Time:
         return answer(job, model_of(job, engine), _limits(job))
     case = thin.case_of(job, engine.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
-    if not engine.costly:
+    if engine.is_reference:
         gc.freeze()  # what the harness itself holds is not walked by each collection below
         cache = job.asked.get("cache")
         return Time(**job.head, arms=measure_arms(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
