@@ -22,7 +22,7 @@ import optree
 from compare.engines.debugging import Tools
 from compare.engines.heap import MALLOC, ByteCounter
 from compare.engines.held import Kinds
-from compare.engines.nudge import Change, nudges_of
+from compare.engines.nudge import FloatChange, nudges_of
 from compare.engines.source import Loader, namespace
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
@@ -383,11 +383,11 @@ class Engine(ABC):
         """Where `add` is told each holder of numbers that is made, as it was made, of what is built as it is called."""
         return nullcontext()
 
-    def changed(self, tree: Any, change: Change) -> Any:
+    def changed(self, tree: Any, change: FloatChange) -> Any:
         """A copy of arguments with other floats."""
         return self.arrays(optree.tree_map(change.function(), self.numpy(tree), none_is_leaf=True))
 
-    def meanwhile(self, holders: Sequence[Any], change: Change) -> AbstractContextManager[None]:
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> AbstractContextManager[None]:
         """Where what a function holds has other floats, as far as it changes in place, and may have them."""
         if change.seed is None:
             return nullcontext()

@@ -21,7 +21,7 @@ from compare.engines.composed import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
-from compare.engines.nudge import Change
+from compare.engines.nudge import FloatChange
 from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Context, Function, Observed, StateReader, TrainingFunction, WholeStep
@@ -119,12 +119,12 @@ class Jax(Framework):
         """Arrays of NumPy."""
         return pytrees.plain(tree)
 
-    def changed(self, tree: Any, change: Change) -> Any:
+    def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; objects of nnx stay, which `meanwhile` has changed."""
         return pytrees.mapped(_function(change), tree)
 
     @contextmanager
-    def meanwhile(self, holders: Sequence[Any], change: Change) -> Iterator[None]:
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
         """See the base, with `jax_enable_x64` for float64; variables of nnx are the same, with other arrays."""
         import jax
 
@@ -327,7 +327,7 @@ def _double(leaf: Any) -> Any:
     return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
 
-def _function(change: Change) -> Function:
+def _function(change: FloatChange) -> Function:
     """What a change makes of a leaf."""
     import jax.numpy as jnp
 

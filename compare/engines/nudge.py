@@ -14,7 +14,7 @@ ULPS = 2
 
 
 @dataclass(frozen=True)
-class Change:
+class FloatChange:
     """What becomes of the floats of a step: float64, or with a `seed` they move as rounding moves them (`nudging`)."""
 
     seed: int | None = None
@@ -25,7 +25,7 @@ class Change:
         return double if self.seed is None else nudging(self.seed, self.unit)
 
 
-DOUBLE = Change()
+DOUBLE = FloatChange()
 
 
 def double(value: Any) -> Any:
@@ -59,7 +59,7 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def nudges_of(arrays: Iterable[np.ndarray], change: Change) -> Iterator[None]:
+def nudges_of(arrays: Iterable[np.ndarray], change: FloatChange) -> Iterator[None]:
     """Inside, arrays that may be written are moved so."""
     nudge, before = change.function(), [(array, array.copy()) for array in arrays if array.flags.writeable]
     try:

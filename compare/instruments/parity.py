@@ -25,7 +25,7 @@ from compare import engines, steps, workloads
 from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.engines.limit import within
-from compare.engines.nudge import DOUBLE, Change
+from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.step import Step
 from compare.errors import described
 from compare.instruments import thin
@@ -86,7 +86,7 @@ class Expected:
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
-        params, example = engines.named(engines.OWN).changed(arguments, Change(seed, unit))
+        params, example = engines.named(engines.OWN).changed(arguments, FloatChange(seed, unit))
         return params, example
 
     def is_right_nearby(self, arm: str) -> bool:

@@ -18,7 +18,7 @@ import optree
 
 from compare.engines.base import Engine
 from compare.engines.cases import signature
-from compare.engines.nudge import DOUBLE, Change
+from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.state import turns_of
 from compare.engines.step import StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError, NoGradientsError, described, place_of
@@ -548,7 +548,7 @@ class FunctionRunnable(Runnable):
     ) -> list[Result]:
         """What eager or another mode gives from numbers nudged by a unit, None for its own; in float64 if `exact`."""
         engine, held = self.engine, self._held
-        changes = [*([] if unit is None else [Change(seed, unit)]), *([DOUBLE] if exact else [])]
+        changes = [*([] if unit is None else [FloatChange(seed, unit)]), *([DOUBLE] if exact else [])]
 
         def made(call: Any) -> Any:
             return reduce(engine.changed, changes, call)

@@ -25,7 +25,7 @@ from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.held import Kinds
-from compare.engines.nudge import Change, double
+from compare.engines.nudge import FloatChange, double
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
@@ -188,13 +188,13 @@ class GraphDuel(Engine):
         """NumPy's own, also where a tensor is left."""
         return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
 
-    def changed(self, tree: Any, change: Change) -> Any:
+    def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; tensors that are in float64 are so by what they meet."""
         if change.seed is not None:
             return super().changed(tree, change)
         return optree.tree_map(double, tree, none_is_leaf=True)
 
-    def meanwhile(self, holders: Sequence[Any], change: Change) -> Any:
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Any:
         """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
         return InDoubles() if change.seed is None else super().meanwhile(holders, change)
 

@@ -18,7 +18,7 @@ from compare.engines.composed import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
-from compare.engines.nudge import Change
+from compare.engines.nudge import FloatChange
 from compare.engines.reached import ReachedCode
 from compare.engines.state import Piece
 from compare.engines.step import (
@@ -205,7 +205,7 @@ class TensorFlow(Framework):
 
         tf.random.set_seed(seed)
 
-    def changed(self, tree: Any, change: Change) -> Any:
+    def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; tensors are cast as they are."""
         if change.seed is not None:
             return super().changed(tree, change)

@@ -16,7 +16,7 @@ from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.held import Kinds
-from compare.engines.nudge import Change
+from compare.engines.nudge import FloatChange
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.switches import Switch
@@ -218,12 +218,12 @@ class Torch(Framework):
         """As the dispatcher sees them: under autocast the step computes in what none of its arguments is in."""
         return counting.dtypes(step, call)
 
-    def changed(self, tree: Any, change: Change) -> Any:
+    def changed(self, tree: Any, change: FloatChange) -> Any:
         """As it is: `meanwhile` has changed what a call is given, too."""
         return tree
 
     @contextmanager
-    def meanwhile(self, holders: Sequence[Any], change: Change) -> Iterator[None]:
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
         """They are the same objects, with other data, optimizers' included; tensors that a function makes follow."""
         import torch
 
