@@ -13,6 +13,8 @@ import numpy as np
 
 from graphs import dispatch, promotion
 from graphs.op import Attrs, Op, is_ours
+from graphs.ops.linalg import matmul
+from graphs.ops.neural import linear
 
 
 class UnlikeError(Exception):
@@ -60,7 +62,7 @@ def attributes(op: Op) -> Callable[..., Attrs]:
 
 def has_options(op: Op) -> bool:
     """Whether an op takes more than its inputs."""
-    return op.prepare is not None and op.name not in ("linear", "matmul")
+    return op.prepare is not None and op not in (linear, matmul)
 
 
 def may_remember(op: Op) -> bool:

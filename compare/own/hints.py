@@ -23,6 +23,7 @@ from compare.workloads.base import Case
 from graphs import tree
 from graphs.errors import ControlFlowError, GraphError
 from graphs.ir import Graph, Node
+from graphs.ops.slicing import getitem
 from static.trace.tracing import is_traced
 
 ROWS = 4
@@ -65,7 +66,7 @@ def loops(graph: Graph) -> Iterator[RewriteHint]:
     """A hint for each file whose lines were unrolled: the nodes of each such line."""
     nodes = [node for node in graph.nodes if node.source and not node.is_source]
     rounds = _most(Counter((node.source, node.op.name, _spec(node)) for node in nodes))
-    rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op.name == "getitem"))
+    rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op is getitem))
     read = max(rows.values(), default=0)
     least = min(read - 1, ROUNDS) if read >= ROWS else ROUNDS
     unrolled = [line for line, count in rounds.items() if count >= least]

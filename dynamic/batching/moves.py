@@ -206,4 +206,4 @@ _ALONE = _alone()
 if tapes.is_compiled():
     from dynamic.fast.pullbacks import by_hand
 
-    by_hand |= {gather: _pull_gather, section: _pull_section}
+    by_hand.enter({gather: _pull_gather, section: _pull_section})

@@ -27,6 +27,7 @@ from graphs.ops.linalg import matmul
 from graphs.ops.movement import permute_dims
 from graphs.ops.slicing import getitem
 from graphs.reverse import Ndims, Pullback
+from graphs.rules import RuleTable
 
 Code = Callable[[Node, bool, dict[Any, Any]], None]
 
@@ -46,7 +47,7 @@ class Compiled(Pullback):
 
     def _compile(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = by_hand.get(self.op) or self._foreseen() or by_rules
+        self.apply = by_hand[self.op] or self._foreseen() or by_rules
         self.apply(node, keep, cotangents)
 
     def _foreseen(self) -> Code | None:
@@ -56,7 +57,7 @@ class Compiled(Pullback):
         return _program(self) or _learned(self)
 
 
-by_hand: dict[Op, Code] = {}
+by_hand: RuleTable[Code | None] = RuleTable("pullbacks by hand", otherwise=None)
 """What `apply` is for some ops, where more is known than the rules tell: they say what it computes all the same."""
 
 

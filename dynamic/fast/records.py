@@ -18,21 +18,21 @@ from graphs.ops import elementwise
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 
-OPERATORS: dict[Op, tuple[str, ...]] = {
-    elementwise.abs: ("__abs__",),
-    elementwise.add: ("__add__", "__radd__"),
-    elementwise.divide: ("__truediv__", "__rtruediv__"),
-    elementwise.equal: ("__eq__",),
-    elementwise.greater: ("__gt__",),
-    elementwise.greater_equal: ("__ge__",),
-    elementwise.less: ("__lt__",),
-    elementwise.less_equal: ("__le__",),
-    matmul: ("__matmul__", "__rmatmul__"),
-    elementwise.multiply: ("__mul__", "__rmul__"),
-    elementwise.negative: ("__neg__",),
-    elementwise.not_equal: ("__ne__",),
-    elementwise.subtract: ("__sub__", "__rsub__"),
-}
+OPERATORS: tuple[tuple[Op, tuple[str, ...]], ...] = (
+    (elementwise.abs, ("__abs__",)),
+    (elementwise.add, ("__add__", "__radd__")),
+    (elementwise.divide, ("__truediv__", "__rtruediv__")),
+    (elementwise.equal, ("__eq__",)),
+    (elementwise.greater, ("__gt__",)),
+    (elementwise.greater_equal, ("__ge__",)),
+    (elementwise.less, ("__lt__",)),
+    (elementwise.less_equal, ("__le__",)),
+    (matmul, ("__matmul__", "__rmatmul__")),
+    (elementwise.multiply, ("__mul__", "__rmul__")),
+    (elementwise.negative, ("__neg__",)),
+    (elementwise.not_equal, ("__ne__",)),
+    (elementwise.subtract, ("__sub__", "__rsub__")),
+)
 """The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are
 not; the second name is that of the same with the operands the other way round."""
 
@@ -40,7 +40,7 @@ not; the second name is that of the same with the operands the other way round."
 def operators() -> dict[str, Any]:
     """The methods of a tensor that the compiled tape replaces."""
     methods: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
-    for op, (plain, *reflected) in OPERATORS.items():
+    for op, (plain, *reflected) in OPERATORS:
         general = getattr(Tensor, plain)
         methods[plain] = record(op, general=general, alike=True)
         methods |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}

@@ -134,7 +134,7 @@ def bodies(node: Node) -> Iterator[tuple[str, Graph]]:
 def saved_of(graph: Graph) -> dict[Node, int]:
     """The bytes of each value of the forward pass that the backward pass reads; 0 where a size is symbolic."""
     read = [source for node in graph.nodes if node.is_backward for source in node.inputs if not source.is_backward]
-    sizes = {node: node.spec.nbytes for node in read if node.op.family != "source"}
+    sizes = {node: node.spec.nbytes for node in read if not node.is_source}
     return {node: size if isinstance(size, int) else 0 for node, size in sizes.items()}
 
 
@@ -144,8 +144,8 @@ def _item(node: Node, key: str, box: str, saved: int, is_result: bool) -> Item:
     options = ", ".join(f"{name}={text}" for name, text in node.options.items() if name not in hidden)
     label = node.op.name
     kind: Kind = "backward" if node.is_backward else "forward"
-    if node.op.family == "source":
-        kind, options = ("input" if node.op.name == "input" else "constant"), ""
+    if node.is_source:
+        kind, options = ("input" if node.is_input else "constant"), ""
         label = node.attrs["name"] if kind == "input" else _constant(node)
     size = node.spec.nbytes if isinstance(node.spec.nbytes, int) else 0
     return Item(key, one_line(str(label)), str(node.spec), kind, lines, saved, 1, options, box, is_result, size)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
 from graphs.ops.control import scan_op
-from graphs.ops.movement import concat, permute_dims, reshape
+from graphs.ops.movement import concat, permute_dims, reshape, stop_gradient
 from graphs.spec import TupleSpec
 from static.passes.iteration_space import is_result, is_view
 
@@ -54,7 +54,7 @@ def _keeps_order(node: Node) -> bool:
     if node.op is permute_dims:
         moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
         return moved == sorted(moved)
-    return node.op is reshape or node.op.name == "stop_gradient"
+    return node.op is reshape or node.op is stop_gradient
 
 
 def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node, Node]) -> list[Node]:

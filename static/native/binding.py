@@ -28,7 +28,6 @@ from static.codegen.kernels import Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT
 from static.native import flow, layouts, link, pool
-from static.native import work as control
 from static.native.cores import Cores
 from static.native.flow import Location, Work
 from static.native.program import Segment, inner_of, is_one_segment
@@ -98,7 +97,7 @@ def _made(
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
     number = {node: i for i, node in enumerate((*segment.arguments, *segment.made))}
-    collector = WorkCollector(frame, runs, control.ADDING, cores, Refusals())
+    collector = WorkCollector(frame, runs, cores, Refusals())
 
     def start(root: Node) -> Location:
         return number[root], 0

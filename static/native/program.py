@@ -11,11 +11,12 @@ address and strides are known when the program is bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graphs.ir import Graph, Node
 from graphs.ops.control import scan_op, switch_op, while_op
+from graphs.rules import RuleTable
 from static import clock
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
@@ -28,7 +29,13 @@ from static.native.recipes import KERNELS, is_copied
 from static.passes import pipeline
 from static.passes.iteration_space import is_group
 
-FLOWS = (scan_op, while_op, switch_op)
+_FLOWS: RuleTable[Callable[[Node], bool]] = RuleTable("flows as native code", otherwise=lambda _: False)
+"""Whether a loop or branches may run as native code where all that is in them does: no history grows."""
+_FLOWS.enter({
+    "scan": lambda _: True,
+    "while_loop": lambda node: not node.attrs["save"],
+    "switch": lambda node: dtype_of(node.inputs[0].spec.dtype) in DECIDING,
+})  # fmt: skip
 
 
 class Segment(NamedTuple):
@@ -79,17 +86,16 @@ def is_one_segment(program: LoweredGraph) -> bool:
 
 def inner_of(program: LoweredGraph) -> set[Graph]:
     """The bodies, conditions and branches that run as native code."""
-    return {graph for node in natives(program) if node.op in FLOWS for graph in node.subgraphs}
+    return {graph for node in natives(program) if not is_group(node) for graph in node.subgraphs}
 
 
 def _is_native_flow(node: Node, inner: Mapping[Graph, Any]) -> bool:
     """Whether a loop or branches run as native code: all that is in them does, and no history grows."""
-    if node.op not in FLOWS or (node.op is while_op and node.attrs["save"]):
+    if not _FLOWS[node.op](node):
         return False
     made: Any = node.spec
     specs = [*(source.spec for source in node.inputs), *made.items]
-    can_be_chosen_by = node.op is not switch_op or dtype_of(specs[0].dtype) in DECIDING
-    return can_be_chosen_by and all(map(is_copied, specs)) and all(_is_whole(inner[graph]) for graph in node.subgraphs)
+    return all(map(is_copied, specs)) and all(_is_whole(inner[graph]) for graph in node.subgraphs)
 
 
 def _is_whole(program: LoweredGraph) -> bool:

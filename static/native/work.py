@@ -25,10 +25,10 @@ import numpy as np
 
 from graphs import dispatch
 from graphs.ir import Graph, Node
-from graphs.op import Op
-from graphs.ops.control import part, scan_op, switch_op, while_op
+from graphs.ops.control import part
 from graphs.ops.indexing import outside
 from graphs.ops.linalg import matmul
+from graphs.rules import RuleTable
 from static import memory
 from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph
@@ -50,20 +50,19 @@ Adding = Callable[["WorkCollector", Node, Start], None]
 class WorkCollector:
     """Collects the work of nodes of a frame.
 
-    `runs` holds the frames of loops' bodies, `kept` memory beside, and `holding` what adds nodes that hold graphs.
+    `runs` holds the frames of loops' bodies, and `kept` memory beside.
     """
 
     def __init__(
         self,
         frame: Frame,
         runs: Mapping[Node, Any],
-        holding: Mapping[Op, Adding],
         cores: Cores,
         refusals: Refusals,
         outer: WorkCollector | None = None,
     ) -> None:
         self.cores, self.refusals = cores, refusals
-        self.frame, self.runs, self.holding = frame, runs, holding
+        self.frame, self.runs = frame, runs
         self.work: Work = []
         self.before: Work | None = None  # of a loop: what is done once, and in no step
         self.kept: dict[Any, np.ndarray[Any, Any]] = {} if outer is None else outer.kept
@@ -71,8 +70,9 @@ class WorkCollector:
 
     def add(self, node: Node, start: Start, lasting: Callable[[Node], bool] | None = None) -> None:
         """Add the work of a node. `lasting` tells which roots stay as they are while the segment runs."""
-        if node.op in self.holding:
-            self.holding[node.op](self, node, start)
+        adding = ADDING[node.op]
+        if adding is not None:
+            adding(self, node, start)
             return
         outs = [node]
         if is_group(node):
@@ -96,7 +96,7 @@ class WorkCollector:
     def inside(self, node: Node, graph: Graph, *, again: bool) -> WorkCollector:
         """The worker of a graph that a node holds; of one that runs `again` and again, what can be is done once."""
         frame, runs = self.runs[node][graph]
-        inner = WorkCollector(frame, runs, self.holding, self.cores, self.refusals, self)
+        inner = WorkCollector(frame, runs, self.cores, self.refusals, self)
         inner.before = self.work if again else None
         return inner
 
@@ -321,12 +321,13 @@ def _later(seen: Sequence[Work], number: int) -> Work:
     return further(seen[number % TURNS], seen[number % TURNS + TURNS], number // TURNS)
 
 
-ADDING: Mapping[Op, Adding] = {
-    scan_op: lambda collector, node, start: _Scan(collector, node, start).add(),
-    while_op: lambda collector, node, start: _While(collector, node, start).add(),
-    switch_op: lambda collector, node, start: _Switch(collector, node, start).add(),
-}
+ADDING: RuleTable[Adding | None] = RuleTable("native control flow", otherwise=None)
 """What adds a node that holds graphs."""
+ADDING.enter({
+    "scan": lambda collector, node, start: _Scan(collector, node, start).add(),
+    "while_loop": lambda collector, node, start: _While(collector, node, start).add(),
+    "switch": lambda collector, node, start: _Switch(collector, node, start).add(),
+})  # fmt: skip
 
 
 class Frame:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Op
 from graphs.ops import movement, reductions
 from graphs.ops.control import outputs_of
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec, TupleSpec
 
 CACHE_BYTES = 6 << 20  # of all that a group reads, holds and writes: less stays in the caches without blocks
@@ -89,19 +90,38 @@ def is_result(node: Node) -> bool:
     return node.op is result
 
 
-REDUCTIONS = (reductions.sum, reductions.mean, reductions.max, reductions.min, reductions.any, reductions.all)
-_SUMS = (reductions.sum, reductions.mean)
-_VIEWS = (movement.reshape, movement.broadcast_to)
+class InSpace(NamedTuple):
+    """What an op is to an iteration space; one that is nothing of this stays outside of groups.
+
+    view        the same numbers at the same place in the space
+    pointwise   it works element by element
+    reduces     blocks can do the reduction, and where it `adds` up, also parts of it
+    """
+
+    view: bool = False
+    pointwise: bool = False
+    reduces: bool = False
+    adds: bool = False
+
+
+_IN_SPACE: RuleTable[InSpace] = RuleTable(
+    "iteration space", otherwise=InSpace(), families={"elementwise": InSpace(pointwise=True)}
+)
+_IN_SPACE.for_op("reshape", "broadcast_to", "stop_gradient")(InSpace(view=True))
+_IN_SPACE.for_op("astype")(InSpace(pointwise=True))
+_IN_SPACE.for_op("sum", "mean")(InSpace(reduces=True, adds=True))
+_IN_SPACE.for_op("max", "min", "any", "all")(InSpace(reduces=True))
 
 
 def is_view(node: Node) -> bool:
     """Whether a node of a body is another name for its input: the same numbers at the same place in the space."""
-    return node.op in _VIEWS or node.op.name == "stop_gradient"
+    return _IN_SPACE[node.op].view
 
 
 def is_fusible(node: Node) -> bool:
     """Whether the op works element by element, or is a reduction that blocks can do."""
-    return node.op.family == "elementwise" or node.op is movement.astype or node.op in REDUCTIONS
+    role = _IN_SPACE[node.op]
+    return role.pointwise or role.reduces
 
 
 @functools.lru_cache(maxsize=4096)  # a graph has few shapes, and asks for each node
@@ -131,7 +151,7 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
     """
     shapes = [aligned(source.spec.shape, space) for source in node.inputs]
     places = [group.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
-    if node.op in REDUCTIONS:
+    if _IN_SPACE[node.op].reduces:
         return _reduced(node, places[0], shapes[0], space)
     whole = aligned(node.spec.shape, space)
     if whole is None or any(place is None for place in places):
@@ -150,7 +170,7 @@ def _reduced(node: Node, place: Position | None, shape: Position | None, space: 
     missing = len(space) - len(node.inputs[0].spec.shape)
     over = {axis + missing for axis in node.attrs["axis"]}
     kept = tuple(varies and axis not in over for axis, varies in enumerate(place))
-    return kept if kept[first_axis(space)] or (node.op in _SUMS and _is_plain(node)) else None
+    return kept if kept[first_axis(space)] or (_IN_SPACE[node.op].adds and _is_plain(node)) else None
 
 
 def _is_plain(node: Node) -> bool:

@@ -417,7 +417,7 @@ def _ruled_rule(call: OpCall) -> list[Any]:
     return [*([None] * rule.values), *rule(call.inputs, call.out, call.cotangents), *(None for _ in rule.symbols)]
 
 
-joint_rules.update(
+joint_rules.enter(
     {
         switch_op: _switch_rule,
         scan_op: _scan_rule,

@@ -21,14 +21,14 @@ from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import GradientLine, Graph, Node
-from graphs.op import Attrs, Op
+from graphs.op import Attrs
 from graphs.ops.control import switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
-from graphs.ops.movement import concat
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.slicing import cut
 from graphs.reverse import pullback
+from graphs.rules import RuleTable
 from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.control import Tracer, choice
@@ -260,10 +260,11 @@ class _Pull(NamedTuple):
     def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
         """Each input that wants a cotangent, with its contribution."""
         *inputs, out = [Symbol(self.builder, self.computed.get(value, value)) for value in (*node.inputs, node)]
-        if node.op in joint_rules:
+        joint = joint_rules[node.op]
+        if joint is not None:
             wanted = [source in self.active for source in node.inputs]
             parts = self.reached.of_parts(node)
-            contributions = joint_rules[node.op](OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
+            contributions = joint(OpCall(node.attrs, inputs, out, cotangent, wanted, parts))
             for source, g in zip(node.inputs, contributions, strict=True):
                 if source in self.active and g is not None and not (isinstance(g, Cotangent) and g.value is None):
                     yield source, g
@@ -291,9 +292,10 @@ class OpCall(NamedTuple):
 # Ops with one rule for all inputs, which gives a value, a Cotangent or None for each: those that hold subgraphs
 # (`static/trace/control_gradients.py`), and concat (`static/trace/differentiate.py`).
 JointRule = Callable[[OpCall], Iterable[Any]]
-joint_rules: dict[Op, JointRule] = {}
+joint_rules: RuleTable[JointRule | None] = RuleTable("joint gradients", otherwise=None)
 
 
+@joint_rules.for_op("concat")
 def _pull(call: OpCall) -> Iterator[Any]:
     """For each input the cotangent that the rule of the op gives; made when it is asked for, as there."""
     axis = call.attrs["axis"]
@@ -302,9 +304,6 @@ def _pull(call: OpCall) -> Iterator[Any]:
         stop = start + x.shape[axis]
         yield reverse.conform(cut(call.cotangents, axis, start, stop), x.shape, x.dtype) if wanted else None
         start = stop
-
-
-joint_rules[concat] = _pull
 
 
 class Partial:

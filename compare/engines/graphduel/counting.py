@@ -23,11 +23,12 @@ from graphs import tree
 from graphs.cost import node_cost
 from graphs.errors import ControlFlowError
 from graphs.ir import Graph, Node
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static import memory
 from static.codegen import groups
 from static.passes import pipeline
-from static.passes.iteration_space import is_group, is_result, result
+from static.passes.iteration_space import is_group, is_result
 from static.trace.tracing import trace_function
 
 TURNS = 10.0
@@ -45,7 +46,6 @@ _CONVERTED = (
     "the function branches on values: static takes it with convert=True, and this prediction takes the longest of its "
     f"branches in both engines, and {TURNS:.0f} turns of a loop whose length only a run knows"
 )
-_LOOPS = ("scan", "while_loop", "while_loop_gradient")
 
 
 def counts(
@@ -126,27 +126,53 @@ def _fused(node: Node) -> Terms:
 
 def _kernel(node: Node) -> Terms:
     """The kernel of a node, called once: by its family, and by what it computes."""
-    op, family = node.op, node.op.family
-    if family == "source" or op is result or op.view:
-        return {}
-    flops: Any = node_cost(node).flops
-    if op.name == "matmul":
-        sizes = [size_of(source) / 4 for source in node.inputs]
-        if _is_vector(node):
-            return {"product kernels": 1.0, "elements of products with vectors": max(sizes)}
-        shape: Any = node.spec.shape
-        each = {"products": float(max(1, math.prod(shape[:-2]))), "flops of products": float(flops)}
-        return {"product kernels": 1.0, **each, "elements of products": sum(sizes)}
-    if op.name.startswith("convolution"):
-        return {"convolution kernels": 1.0, "flops of convolutions": float(flops)}
-    if family == "elementwise" and type(node.spec) is TensorSpec:
-        work = {"elements": float(math.prod(node.spec.shape)), "elementwise flops": float(flops)}
-        return {"elementwise kernels": 1.0, **work, "short rows": _rows(node)}
-    if family == "reduction":
-        return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
-    moved = size_of(node) if op.gathers else max(map(size_of, (node, *node.inputs)))
-    kind = "scattering" if op.name.startswith("scatter") else family
-    return {f"{kind} kernels": 1.0, "elements that others move": moved / 4}
+    return {} if node.is_source or is_result(node) or node.op.view else _KERNELS[node.op](node)
+
+
+def _moved(node: Node) -> Terms:
+    moved = size_of(node) if node.op.gathers else max(map(size_of, (node, *node.inputs)))
+    return {f"{node.op.family} kernels": 1.0, "elements that others move": moved / 4}
+
+
+def _elementwise(node: Node) -> Terms:
+    if type(node.spec) is not TensorSpec:
+        return _moved(node)
+    work = {"elements": float(math.prod(node.spec.shape)), "elementwise flops": _flops(node)}
+    return {"elementwise kernels": 1.0, **work, "short rows": _rows(node)}
+
+
+def _reduction(node: Node) -> Terms:
+    return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
+
+
+def _flops(node: Node) -> float:
+    flops: Any = node_cost(node).flops  # a number, as sizes are
+    return float(flops)
+
+
+_KERNELS: RuleTable[Callable[[Node], Terms]] = RuleTable(
+    "counted kernels", otherwise=_moved, families={"elementwise": _elementwise, "reduction": _reduction}
+)
+
+
+@_KERNELS.for_op("matmul")
+def _product(node: Node) -> Terms:
+    sizes = [size_of(source) / 4 for source in node.inputs]
+    if _is_vector(node):
+        return {"product kernels": 1.0, "elements of products with vectors": max(sizes)}
+    shape: Any = node.spec.shape
+    each = {"products": float(max(1, math.prod(shape[:-2]))), "flops of products": _flops(node)}
+    return {"product kernels": 1.0, **each, "elements of products": sum(sizes)}
+
+
+@_KERNELS.for_op("convolution", "convolution_input", "convolution_weight")
+def _convolution(node: Node) -> Terms:
+    return {"convolution kernels": 1.0, "flops of convolutions": _flops(node)}
+
+
+@_KERNELS.for_op("scatter", "scatter_add")
+def _scattered(node: Node) -> Terms:
+    return {"scattering kernels": 1.0, "elements that others move": max(map(size_of, (node, *node.inputs))) / 4}
 
 
 def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
@@ -173,7 +199,7 @@ def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, f
     """Every node inside control flow, and how often gradients compute it again: once for each node around it."""
     for node in graph.calls:
         if _is_control(node):
-            condition = node.subgraphs[0] if node.op.name == "while_loop" else None  # it has no gradient
+            condition = node.attrs.get("condition")  # it has no gradient
             for inner, turns in _turns(node, trips):
                 if inner is not condition:
                     yield from ((part, turns * more) for part, more in _again(inner, trips, depth + 1))
@@ -182,13 +208,13 @@ def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, f
 
 
 def _is_control(node: Node) -> bool:
-    return node.op.family == "control" and bool(node.subgraphs) and not is_group(node)
+    return bool(node.subgraphs) and not is_group(node)
 
 
 def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
     if "branches" in node.attrs:
         return [(max(node.subgraphs, key=len), 1.0)]
-    turns = node.attrs.get("length", trips if node.op.name in _LOOPS else 1)
+    turns = node.attrs.get("length", trips)
     return [(inner, float(turns)) for inner in node.subgraphs]
 
 
@@ -203,7 +229,7 @@ def _trips(traced: Graph, eager: Graph) -> float:
 def _loops(graph: Graph) -> Iterator[Graph]:
     """The graphs that loops of unknown length run, at any depth."""
     for node in graph.nodes:
-        if node.op.name.startswith("while_loop"):
+        if "condition" in node.attrs or "step" in node.attrs:
             yield from node.subgraphs
         else:
             yield from (loop for inner in node.subgraphs for loop in _loops(inner))

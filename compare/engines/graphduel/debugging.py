@@ -29,6 +29,7 @@ from graphs import dispatch, tree
 from graphs.analysis import unreached
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
+from graphs.ops.movement import identity
 
 _NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves
 _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
@@ -98,7 +99,7 @@ class _Log:
         self.phase: Phase = "forward"
 
     def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
-        if op.name != "identity":  # what only marks a value, and is in no graph
+        if op is not identity:  # what only marks a value, and is in no graph
             _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the training
             self.events.append(Event(op.name, line, np.array(out)))
 
@@ -246,7 +247,7 @@ def _compiled(training: Training, phases: _TracePhases) -> static.Executable:
 def _traced_before(error: Exception) -> list[Event]:
     """The specs that a failed trace had reached."""
     nodes = [node for node in static.debug.traced_before(error) if node.op.family not in _NO_VALUE]
-    return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op.name != "identity"]
+    return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
 
 
 def ended(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:

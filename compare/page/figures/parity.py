@@ -61,7 +61,7 @@ def _named(graph: Any) -> Any:
     named = graph.to_networkx()
     for number, node in enumerate(graph.nodes):
         value = node.attrs.get("value")
-        if node.op.name == "constant" and np.size(value) == 1:
+        if node.is_constant and np.size(value) == 1:
             named.nodes[number]["name"] = f"constant {np.asarray(value).item()}"
     return named
 

@@ -48,27 +48,19 @@ UFUNCS: dict[str, Function] = {
 }
 
 
-_JOINED: dict[Function, Function] = {
-    ops.sum: ops.add,
-    ops.prod: ops.multiply,
-    ops.max: ops.maximum,
-    ops.min: ops.minimum,
-}
-
-
-def _accumulating(function: Function) -> Function:
+def _accumulating(function: Function, join: Function) -> Function:
     """A sum or product, of the elements that `where` selects, and of `initial`."""
 
     def call(
         a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
     ) -> Array:
         result = function(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-        return result if initial is None else _JOINED[function](result, initial)
+        return result if initial is None else join(result, initial)
 
     return call
 
 
-def _extremum(function: Function) -> Function:
+def _extremum(function: Function, join: Function) -> Function:
     """The same of a maximum or minimum, which has no value for no elements: `where` needs `initial`."""
 
     def call(a: Array, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
@@ -76,7 +68,7 @@ def _extremum(function: Function) -> Function:
             raise TypeError("where needs initial, since it may select nothing")
         chosen = a if where is None else ops.where(where, a, initial)
         result = function(chosen, axis=axis, keepdims=keepdims)
-        return result if initial is None else _JOINED[function](result, initial)
+        return result if initial is None else join(result, initial)
 
     return call
 
@@ -197,11 +189,11 @@ _SAME = """
 
 FUNCTIONS: dict[Function, Function] = {
     **{getattr(np, name): getattr(ops, name) for name in _SAME.split()},
-    np.sum: _accumulating(ops.sum),
-    np.prod: _accumulating(ops.prod),
+    np.sum: _accumulating(ops.sum, ops.add),
+    np.prod: _accumulating(ops.prod, ops.multiply),
     np.mean: _mean,
-    **dict.fromkeys((np.max, np.amax), _extremum(ops.max)),
-    **dict.fromkeys((np.min, np.amin), _extremum(ops.min)),
+    **dict.fromkeys((np.max, np.amax), _extremum(ops.max, ops.maximum)),
+    **dict.fromkeys((np.min, np.amin), _extremum(ops.min, ops.minimum)),
     np.cumsum: _running(ops.cumulative_sum),
     np.cumprod: _running(ops.cumulative_prod),
     np.var: _spread(ops.var),
