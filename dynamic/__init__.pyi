@@ -248,7 +248,7 @@ from graphs.ops.sorting import (
     unique_values as unique_values,
 )
 from graphs.ops.special import (
-    erfcinv as erfcinv, erfcx as erfcx,
+    entr as entr, erfcinv as erfcinv, erfcx as erfcx,
 )
 
 Entry = Node
@@ -424,9 +424,9 @@ __all__ = [
     'cumulative_prod', 'cumulative_sum', 'default_generator', 'deg2rad', 'det', 'detach', 'detect_anomaly', 'device',
     'diag', 'diag_embed', 'diagflat', 'diagonal', 'diagonal_scatter', 'diff', 'digamma', 'dist', 'div', 'divide', 'dot',
     'double', 'dsplit', 'dstack', 'dtype', 'e', 'einsum', 'elementwise_grad', 'elu', 'empty', 'empty_like',
-    'enable_grad', 'eq', 'equal', 'erf', 'erfc', 'erfcinv', 'erfcx', 'erfinv', 'exp', 'exp2', 'expand', 'expand_as',
-    'expand_dims', 'expm1', 'extreme_along_axis', 'eye', 'finfo', 'fix', 'flat_index', 'flatten', 'flip', 'fliplr',
-    'flipud', 'float16', 'float32', 'float64', 'float_power', 'floor', 'floor_divide', 'fmax', 'fmin', 'fmod',
+    'enable_grad', 'entr', 'eq', 'equal', 'erf', 'erfc', 'erfcinv', 'erfcx', 'erfinv', 'exp', 'exp2', 'expand',
+    'expand_as', 'expand_dims', 'expm1', 'extreme_along_axis', 'eye', 'finfo', 'fix', 'flat_index', 'flatten', 'flip',
+    'fliplr', 'flipud', 'float16', 'float32', 'float64', 'float_power', 'floor', 'floor_divide', 'fmax', 'fmin', 'fmod',
     'fold_in', 'fori_loop', 'frac', 'frexp', 'from_dlpack', 'from_numpy', 'full', 'full_like', 'gammainc', 'gammaincc',
     'gammaln', 'gather', 'gcd', 'ge', 'gelu', 'ger', 'get_default_device', 'get_default_dtype', 'get_rng_state',
     'getitem', 'grad', 'grad_of', 'gradient', 'greater', 'greater_equal', 'gt', 'half', 'heaviside', 'hessian',

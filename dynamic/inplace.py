@@ -12,7 +12,7 @@ import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -180,13 +180,51 @@ def adopt(tensor: Held, node: Any, *, changed: bool) -> None:
     tensor._edge = node
 
 
+def _passing() -> int:
+    """How often an operator counts an operand that Python alone holds, as the view in `x[0] += y`; 0 if as others."""
+    counts: list[int] = []
+
+    class Counted:
+        def __getitem__(self, key: int) -> Counted:
+            return Counted()
+
+        def __setitem__(self, key: int, value: Counted) -> None:
+            pass
+
+        def __iadd__(self, other: int) -> Self:
+            counts.append(sys.getrefcount(self))
+            return self
+
+    named = Counted()
+    named[0] += 1
+    named += 1
+    passing, seen = counts
+    return passing if passing < seen else 0
+
+
+_PASSING = _passing()
+
+
+def augmented(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
+    """An operator such as `+=`. Of a view with a history, which Python puts back where it was, the result is new."""
+
+    @functools.wraps(in_place)
+    def called(self: Any, other: Any) -> Any:
+        is_put_back = sys.getrefcount(self) <= _PASSING and is_view(self._data) and grad_mode.is_grad_enabled()
+        if is_put_back and (self._edge is not None or getattr(other, "requires_grad", False)):
+            return getattr(self, plain)(other)
+        return in_place(self, other)
+
+    return called
+
+
 def _refuse(tensor: Held, result: Held) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"
         raise InplaceError(located(f"in-place change of a leaf that requires a gradient; {remedy}"))
     if result._edge is not None and is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
         raise InplaceError(
-            located("in-place change of a view that is part of a graph; change the whole tensor, or use where")
+            located("in-place change of a view that is part of a graph; write x[...] = or x[...] +=, or use where")
         )
 
 

@@ -295,6 +295,9 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         self._assign(ops.setitem(self, value, _as_pytorch_reads(key)))
 
 
+for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
+    setattr(Tensor, _name, inplace.augmented(vars(TorchMethods)[_name], _name.replace("__i", "__")))
+
 parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 """The tensors that are parameters of modules, by their ids: a copy of one is one, too."""
 

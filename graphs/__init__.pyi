@@ -149,7 +149,7 @@ from graphs.ops.sorting import (
     unique_inverse as unique_inverse, unique_values as unique_values,
 )
 from graphs.ops.special import (
-    erf as erf, erfc as erfc, erfcinv as erfcinv, erfcx as erfcx, erfinv as erfinv,
+    entr as entr, erf as erf, erfc as erfc, erfcinv as erfcinv, erfcx as erfcx, erfinv as erfinv,
 )
 from graphs.spec import (
     TensorSpec as TensorSpec,
@@ -243,15 +243,15 @@ __all__ = [
     'conv_transpose2d', 'conv_transpose3d', 'convolution', 'convolution_input', 'convolution_weight', 'copysign', 'cos',
     'cosh', 'count_nonzero', 'cross', 'cross_entropy', 'cummax', 'cummin', 'cumulative_argmax', 'cumulative_argmin',
     'cumulative_prod', 'cumulative_sum', 'custom_op', 'diag', 'diagonal', 'diff', 'digamma', 'dim', 'divide', 'dot',
-    'dropout', 'e', 'einsum', 'elu', 'embedding', 'empty', 'empty_like', 'equal', 'erf', 'erfc', 'erfcinv', 'erfcx',
-    'erfinv', 'errors', 'exp', 'expand_dims', 'expm1', 'extreme_along_axis', 'eye', 'finfo', 'flat_index', 'flatten',
-    'flip', 'fliplr', 'flipud', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmax', 'fmin', 'fold_in',
-    'fori_loop', 'from_dlpack', 'full', 'full_like', 'gammainc', 'gammaincc', 'gammaln', 'gcd', 'gelu', 'getitem',
-    'gradient', 'greater', 'greater_equal', 'group_norm', 'hstack', 'huber_loss', 'hypot', 'i0', 'i0e', 'i1', 'i1e',
-    'identity', 'iinfo', 'index', 'inf', 'inner', 'instance_norm', 'int16', 'int32', 'int64', 'int8', 'interpolate',
-    'isdtype', 'isfinite', 'isinf', 'isnan', 'isomorphic', 'kl_div', 'kron', 'l1_loss', 'layer_norm', 'lcm',
-    'leaky_relu', 'less', 'less_equal', 'linalg', 'linear', 'linear_recurrence', 'linspace', 'log', 'log10', 'log1p',
-    'log2', 'log_softmax', 'log_softmax_gradient', 'logaddexp', 'logcumsumexp', 'logical_and', 'logical_not',
+    'dropout', 'e', 'einsum', 'elu', 'embedding', 'empty', 'empty_like', 'entr', 'equal', 'erf', 'erfc', 'erfcinv',
+    'erfcx', 'erfinv', 'errors', 'exp', 'expand_dims', 'expm1', 'extreme_along_axis', 'eye', 'finfo', 'flat_index',
+    'flatten', 'flip', 'fliplr', 'flipud', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmax', 'fmin',
+    'fold_in', 'fori_loop', 'from_dlpack', 'full', 'full_like', 'gammainc', 'gammaincc', 'gammaln', 'gcd', 'gelu',
+    'getitem', 'gradient', 'greater', 'greater_equal', 'group_norm', 'hstack', 'huber_loss', 'hypot', 'i0', 'i0e', 'i1',
+    'i1e', 'identity', 'iinfo', 'index', 'inf', 'inner', 'instance_norm', 'int16', 'int32', 'int64', 'int8',
+    'interpolate', 'isdtype', 'isfinite', 'isinf', 'isnan', 'isomorphic', 'kl_div', 'kron', 'l1_loss', 'layer_norm',
+    'lcm', 'leaky_relu', 'less', 'less_equal', 'linalg', 'linear', 'linear_recurrence', 'linspace', 'log', 'log10',
+    'log1p', 'log2', 'log_softmax', 'log_softmax_gradient', 'logaddexp', 'logcumsumexp', 'logical_and', 'logical_not',
     'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'max_pool1d', 'max_pool2d',
     'max_pool3d', 'maximum', 'mean', 'meshgrid', 'min', 'minimum', 'moveaxis', 'mse_loss', 'multiply', 'nan',
     'nan_to_num', 'negative', 'newaxis', 'nextafter', 'nll_loss', 'nonzero', 'normal', 'not_equal', 'one_hot', 'ones',

@@ -10,7 +10,7 @@ from graphs.op import Array
 from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, i0, i0e, i1, i1e, polygamma, stdtr
 from graphs.ops.gamma import zeta as hurwitz_zeta
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, shape_of
-from graphs.ops.special import erf, erfc, erfcinv, erfcx, erfinv
+from graphs.ops.special import entr, erf, erfc, erfcinv, erfcx, erfinv
 
 __all__ = [
     "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
@@ -68,14 +68,6 @@ def _unless(x: Array, y: Array, pole: float, other: float) -> Array:
     return ops.where(
         ops.logical_and(ops.equal(x, 0), ops.logical_not(ops.logical_or(is_number, ops.isnan(y)))), other, y
     )
-
-
-def entr(x: Array) -> Array:
-    """-x * log(x); 0 at 0, where its slope is infinite, and -inf below."""
-    at_0 = ops.equal(x, 0)
-    values = ops.multiply(ops.negative(x), ops.log(ops.where(ops.greater(x, 0), x, 1.0)))
-    steep = ops.sqrt(ops.where(at_0, x, 1.0))  # 0 at 0 too, and as steep
-    return ops.where(ops.less(x, 0), -math.inf, ops.where(at_0, steep, values))
 
 
 # Gamma and beta -----------------------------------------------------------------------------------------------------

@@ -15,14 +15,17 @@ A few examples are unfolded at a time, so that a copy is still in the cache of a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.op import Array
+from graphs.op import Array, Kernel
+from graphs.ops.shapes import SINGLE, is_half
+from graphs.ops.sums import rounded
 from graphs.ops.windows import Window, counts, taps
 
 UNFOLDED = 1 << 20
@@ -37,6 +40,20 @@ TURNED_WINDOWS = 1 << 9
 Part = tuple[int, int, int, int, int]
 
 
+def _in_single(kernel: Kernel) -> Kernel:
+    """A kernel that adds float16 up in float32."""
+
+    @functools.wraps(kernel)
+    def wider(x: Array, y: Array, *, out: Array = None, **options: Any) -> Array:
+        dtype = np.result_type(x, y)
+        if not is_half(dtype):
+            return kernel(x, y, out=out, **options)
+        return rounded(kernel(x.astype(SINGLE), y.astype(SINGLE), **options), dtype, out)
+
+    return wider
+
+
+@_in_single
 def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
     """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
     windows, features = counts(x.shape[2:], window), weight.shape[0] // groups
@@ -61,6 +78,7 @@ def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Ar
     return out
 
 
+@_in_single
 def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: Array = None) -> Array:
     """x and g [N, F, *counts] -> [F, C / groups, *window]: the adjoint of convolution in the weight."""
     if out is None:
@@ -84,6 +102,7 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
     return out
 
 
+@_in_single
 def convolution_input(
     g: Array, weight: Array, *, sizes: tuple[int, ...], window: Window, groups: int, out: Array = None
 ) -> Array:

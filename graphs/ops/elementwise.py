@@ -90,6 +90,15 @@ remainder: Op = elementwise(
     infix=" % ",
     doc="x - y * floor(x / y), with the sign of y.",
 )
+
+
+def fmod(x: Array, y: Array) -> Array:
+    """What a division rounded to 0 leaves, with the sign of x: exact."""
+    below = less(x, 0)
+    rest = remainder(where(below, negative(x), x), abs(y))
+    return where(below, negative(rest), rest)
+
+
 positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
 negative: Op = elementwise(
     "negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats",

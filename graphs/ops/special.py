@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from graphs.op import Array, Kernel, Op, TorchName
-from graphs.ops.elementwise import exp, multiply, negative, square, subtract
+from graphs.ops.elementwise import add, exp, log, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 from graphs.ops.gamma import in_doubles
+from graphs.ops.sums import rounded
 
-__all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv"]
+__all__ = ["entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv"]
 
 
 Block = Callable[[Array], Array]
@@ -175,6 +176,22 @@ erfcx: Op = elementwise(
     doc="exp(x * x) * erfc(x), which decays as 1 / x.",
 )
 
+
+def _entropy(x: Array, out: Array = None) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = -x * np.log(x)
+    values = np.where(x > 0, values, np.where(x < 0, -np.inf, np.where(x == 0, 0, x)))
+    return rounded(values, np.result_type(x, 0.5), out)
+
+
+entr: Op = elementwise(
+    "entr",
+    _entropy,
+    lambda g, x: negative(multiply(g, add(log(x), 1))),
+    dtype=lambda x: np.result_type(x, 0.5),
+    flops=20,
+    doc="-x * log(x); 0 at 0, where its slope is infinite, and -inf below, where it has none.",
+)
 
 _WINITZKI = 0.147
 _STEPS = 4

@@ -61,7 +61,7 @@ def _shifts(values: Values, shape: Sizes) -> Array:
 
 
 _DOMAINS: dict[str, tuple[Domain, ...]] = {
-    **dict.fromkeys(("log", "log2", "log10", "sqrt"), (Values.positive,)),
+    **dict.fromkeys(("entr", "log", "log2", "log10", "sqrt"), (Values.positive,)),
     **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), (Values.unit,)),
     "acosh": (_above_one,),
     "betainc": (_counts, _counts, _shares),

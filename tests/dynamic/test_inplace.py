@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
+from dynamic import inplace
 from graphs.errors import DTypeError, GraphError, InplaceError, ShapeError
+from tests.helpers.together import together
 
 
 def leaf(*values: float) -> dynamic.Tensor:
@@ -328,3 +330,51 @@ def test_a_transform_differentiates_in_its_argument_as_it_was_given() -> None:
     assert value.item() == 40
     assert gradient.tolist() == [8, 24]  # of 4 x^2
     assert x.tolist() == [1, 3]
+
+
+def _twice(y, x):
+    y[..., -1] += 1
+    y[..., -1] *= 3
+
+
+def _row_by_row(y, x):
+    y[0, :] += y[1, :]
+
+
+def _from_before(y, x):
+    before = y[:, 1:] - y[:, :-1]
+    y[:, 0] -= 2
+    y[:, 1] /= before[:, 0]
+
+
+def _filled(y, x):
+    sums = dynamic.zeros(2, 2, dtype=dynamic.float64)
+    sums[:, 0] += x[:, 1]
+    sums[1] -= x[0]
+    y[...] = sums
+
+
+@pytest.mark.skipif(not inplace._PASSING, reason="this Python does not tell who holds an operand")
+@together("change,expected", [(_twice, [[8, 180], [24, 324]]), (_row_by_row, [[32, 48], [56, 80]]),
+                              (_from_before, [[8, -4], [48, -24]]), (_filled, [[-6, 8], [0, 6]])])  # fmt: skip
+def test_what_python_puts_back_into_a_tensor_of_a_graph_may_be_changed_in_place(change, expected):
+    """The gradients are PyTorch's, of the sum of squares."""
+    x = dynamic.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=dynamic.float64, requires_grad=True)
+    y = x * 2
+    change(y, x)
+    (y * y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected)
+
+
+def test_a_view_that_has_a_name_is_no_such():
+    y = dynamic.tensor([1.0, 2.0], requires_grad=True) * 2
+    view = y[1:]
+    with pytest.raises(InplaceError, match=r"write x\[...\] ="):
+        view += 1
+
+
+@together("other", [None, "text"])
+def test_a_tensor_differs_from_what_is_no_number(other):
+    x = dynamic.ones(2, requires_grad=True)
+    assert (x == other) is False
+    assert (x != other) is True

@@ -315,6 +315,9 @@ def test_what_no_number_of_steps_reaches_is_nan(engine):
 AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "log_ndtr at 0": (special.log_ndtr, 0.0, math.log(0.5), math.sqrt(2 / math.pi)),
     "entr at 0": (special.entr, 0.0, 0.0, math.inf),
+    "entr at infinity": (special.entr, math.inf, -math.inf, -math.inf),
+    "entr below 0": (special.entr, -1.0, -math.inf, math.nan),
+    "entr of NaN": (special.entr, math.nan, math.nan, math.nan),
     "xlogy of 0": (lambda x: special.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
     "xlogy of 0 and 0": (lambda x: special.xlogy(x, 0.0), 0.0, 0.0, 0.0),
     "xlogy of 0 and infinity": (lambda x: special.xlogy(x, np.inf), 0.0, 0.0, 0.0),
@@ -324,6 +327,11 @@ AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "xlog1py of 0 and -1": (lambda x: special.xlog1py(x, -1.0), 0.0, 0.0, 0.0),
     "xlog1py of 0 and NaN": (lambda x: special.xlog1py(x, np.nan), 0.0, math.nan, math.nan),
     "torch.xlogy of 0": (lambda x: dynamic.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
+    "torch.xlog1py of 0": (lambda x: dynamic.special.xlog1py(x, 1.0), 0.0, 0.0, math.log(2)),
+    "fmod of an exact rest": (lambda x: dynamic.fmod(x, 0.2163), -3.8949, -3.8949 % -0.2163, 1.0),
+    "fmod at 0": (lambda x: dynamic.fmod(x, 3.0), 0.0, 0.0, 1.0),
+    "fmod of infinity": (lambda x: dynamic.fmod(x, math.inf), math.inf, math.nan, 1.0),
+    "fmod by infinity": (lambda x: dynamic.fmod(x, -math.inf), -3.0, -3.0, 1.0),
 }
 
 

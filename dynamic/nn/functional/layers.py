@@ -14,7 +14,7 @@ import numpy as np
 
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, refuse, replaced
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, replaced
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
@@ -52,6 +52,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     return product if bias is None else ops.add(product, bias)
 
 
+@in_single
 def scaled_dot_product_attention(
     query: Array,
     key: Array,

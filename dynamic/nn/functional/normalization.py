@@ -10,7 +10,7 @@ import numpy as np
 from dynamic.checkpoint import one_op
 from dynamic.grad_mode import no_grad
 from dynamic.inplace import assign, is_view
-from dynamic.nn.functional.common import Array, check_dtypes
+from dynamic.nn.functional.common import Array, check_dtypes, in_single
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import GraphError, OptionError, ShapeError, located
@@ -95,6 +95,7 @@ def _no_tensor(running: Array) -> Any:
     return running
 
 
+@in_single
 def layer_norm(
     input: Array,
     normalized_shape: Sequence[int],
@@ -109,6 +110,7 @@ def layer_norm(
     return _affine(ops.multiply(centred, inverse_root_mean_square(centred, axes, eps)), weight, bias)
 
 
+@in_single
 def rms_norm(
     input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
 ) -> Array:
@@ -130,6 +132,7 @@ def _affine(x: Array, weight: Array | None, bias: Array | None) -> Array:
     return scaled if bias is None else ops.add(scaled, bias)
 
 
+@in_single
 def group_norm(
     input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
@@ -165,7 +168,7 @@ def instance_norm(
         mean, variance = (ops.mean(f(input, axis=axes), axis=0) for f in (ops.mean, ops.var))
         _move("instance_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("instance_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
-    return _owning(ops.instance_norm(input, weight, bias, eps=eps))
+    return _owning(in_single(ops.instance_norm)(input, weight, bias, eps=eps))
 
 
 def _owning(result: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from graphs import ops
 from graphs.frontends.numpy import arranging, linalg, statistics
 from graphs.op import Array, Op
+from graphs.ops.elementwise import fmod
 from graphs.ops.shapes import as_operand, dtype_of, positive_axis
 
 Function = Callable[..., Any]
@@ -34,7 +35,7 @@ UFUNCS: dict[str, Function] = {
     "exp2": lambda x: ops.pow(2.0, x),
     "fabs": ops.abs,
     "float_power": lambda x, y: ops.pow(*[ops.astype(as_operand(part), np.float64) for part in (x, y)]),
-    "fmod": lambda x, y: ops.subtract(x, ops.multiply(ops.trunc(ops.divide(x, y)), y)),
+    "fmod": fmod,
     "heaviside": lambda x, y: ops.where(
         ops.equal(x, 0), y, ops.where(ops.isnan(x), x, ops.astype(ops.greater(x, 0), dtype_of(x)))
     ),

@@ -18,6 +18,7 @@ from graphs.frontends.torch.names import name
 from graphs.frontends.torch.pointwise import of_op
 from graphs.frontends.torch.promotion import check_tensor, floated, is_weak, number, promoted, result_dtype
 from graphs.frontends.torch.words import cast, floats, refuse, values_of
+from graphs.ops.elementwise import fmod as exact
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 
@@ -120,10 +121,8 @@ def fmod(input: Any, other: Any) -> Any:
     """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
     left, right = _divided(input, other)
     dtype = result_dtype((input, other))
-    endless = ops.isinf(right)
-    divisor = cast(ops.where(endless, 1, right), dtype) if dtype.kind == "f" else right
-    rest = ops.subtract(left, ops.multiply(divisor, cast(ops.trunc(ops.divide(left, divisor)), dtype)))
-    return ops.where(endless, left, rest) if dtype.kind == "f" else rest
+    left, right = [cast(ops.asarray(x), dtype) if is_weak(x) else x for x in (left, right)]
+    return ops.remainder(left, right) if dtype.kind in "bu" else exact(left, right)
 
 
 @name(in_place=True)
@@ -152,8 +151,13 @@ def xlogy(input: Any, other: Any) -> Any:
     """`input * log(other)`; 0 where `input` is 0 and `other` is a number."""
     from graphs import special
 
+    return special.xlogy(*alike(input, other))
+
+
+def alike(input: Any, other: Any) -> list[Any]:
+    """Both as tensors of the dtype of floats that they are together."""
     dtype = dtype_of(true_divide(input, other))
-    return special.xlogy(*[np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)])
+    return [np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)]
 
 
 @name(in_place=True)

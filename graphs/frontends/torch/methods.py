@@ -56,6 +56,15 @@ def polygamma(input: Any, n: int) -> Any:
     return pointwise.polygamma(n, input)
 
 
+def unlike_others(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison as an operator: None and text are no numbers, and differ from every tensor."""
+
+    def called(input: Any, other: Any) -> Any:
+        return NotImplemented if other is None or isinstance(other, str) else function(input, other)
+
+    return called
+
+
 def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of two operands with these the other way round."""
 
@@ -92,8 +101,8 @@ class TorchMethods(Methods, Conversions):
     __and__ = __rand__ = of_op(ops.bitwise_and)
     __or__ = __ror__ = of_op(ops.bitwise_or)
     __xor__ = __rxor__ = of_op(ops.bitwise_xor)
-    __eq__ = of_op(ops.equal)
-    __ne__ = of_op(ops.not_equal)
+    __eq__ = unlike_others(of_op(ops.equal))
+    __ne__ = unlike_others(of_op(ops.not_equal))
     __lt__ = of_op(ops.less)
     __le__ = of_op(ops.less_equal)
     __gt__ = of_op(ops.greater)

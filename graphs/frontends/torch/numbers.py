@@ -126,7 +126,7 @@ def angle(input: Any) -> Any:
     """0 for numbers from 0 on, pi below, NaN for NaN."""
     x = floats(input)
     turned = ops.where(ops.less(x, 0), cast(np.asarray(math.pi), dtype_of(x)), ops.multiply(ops.sign(x), 0))
-    return ops.where(ops.isnan(x), x, turned)
+    return ops.where(ops.isnan(x), ops.stop_gradient(x), turned)
 
 
 @name()

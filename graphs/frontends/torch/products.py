@@ -280,10 +280,10 @@ def corrcoef(input: Any) -> Any:
 @name("trapz")
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
     """The area under a line through points."""
-    moved = ops.moveaxis(floats(y), dim, -1)
+    moved = ops.moveaxis(floats(y) if x is None else y, dim, -1)
     pairs = ops.add(moved[..., 1:], moved[..., :-1])
     step = dx if x is None else ops.diff(x if ndim_of(x) == 1 else ops.moveaxis(x, dim, -1))
-    return reductions.sum(mul(mul(pairs, step), 0.5), -1)
+    return mul(reductions.sum(mul(pairs, step), -1), 0.5)
 
 
 @name()

@@ -8,9 +8,9 @@ from typing import Any
 from graphs import ops
 from graphs import special as functions
 from graphs.frontends.torch import arithmetic, numbers, pointwise, reductions
+from graphs.frontends.torch.arithmetic import alike
 from graphs.frontends.torch.guard import guard
 from graphs.frontends.torch.pointwise import of_op
-from graphs.frontends.torch.promotion import floated
 from graphs.frontends.torch.words import floats
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 of_floats = functools.partial(of_op, takes="floats")
-erf, erfc, erfinv, erfcx = map(of_floats, (ops.erf, ops.erfc, ops.erfinv, ops.erfcx))
+entr, erf, erfc, erfinv, erfcx = map(of_floats, (ops.entr, ops.erf, ops.erfc, ops.erfinv, ops.erfcx))
 exp2, expm1, log1p = pointwise.exp2, of_floats(ops.expm1), of_floats(ops.log1p)
 gammaln = of_floats(ops.gammaln)
 digamma = psi = pointwise.digamma
@@ -36,11 +36,6 @@ logsumexp, xlogy = reductions.logsumexp, arithmetic.xlogy
 def __getattr__(name: str) -> Any:
     """Raises AttributeError with what to use instead."""
     raise AttributeError(f"special has no {name!r}; call scipy.special on x.detach().numpy(), without a gradient")
-
-
-def entr(input: Any) -> Any:
-    """-x * log(x); 0 at 0, and -inf below."""
-    return functions.entr(floats(input))
 
 
 def ndtr(input: Any) -> Any:
@@ -60,10 +55,7 @@ def ndtri(input: Any) -> Any:
 
 def xlog1py(input: Any, other: Any) -> Any:
     """`input * log1p(other)`, and 0 where `input` is 0."""
-    left, right = floated(input, other)
-    none = ops.equal(left, 0)
-    product = ops.multiply(left, ops.log1p(ops.where(none, 0, right)))
-    return ops.where(ops.logical_and(none, ops.isnan(right)), right, product)
+    return functions.xlog1py(*alike(input, other))
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.peers.opdb.comparing import ANSWERED, EFFECT, GRADIENT, HISTORY, RAW, VALUE, Verdict
 
-KINDS_AT_MOST = 26
+KINDS_AT_MOST = 28
 
 
 class Kind(NamedTuple):
@@ -28,9 +28,14 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("which of equal elements is found is free", "topk|kthvalue|mode", (VALUE,), r"(int\d+|bool)\[.* -> item 1: "),
-    Kind("equal elements are in any order unless stable", "sort", (VALUE,), r"bool\[8000\] -> item 1: "),
-    Kind("equal elements are in any order unless stable", "argsort", (VALUE,), r"bool\[8000\] -> "),
+    Kind(
+        "which of equal elements is found is free",
+        "topk|kthvalue|mode",
+        (VALUE,),
+        r"(int\d+|bool|float16)\[.* -> item 1: ",
+    ),
+    Kind("equal elements are in any order unless stable", "sort", (VALUE,), r"\[8000\] -> item 1: "),
+    Kind("equal elements are in any order unless stable", "argsort", (VALUE,), r"\[8000\] -> "),
     Kind(
         "the gradient of a step is 0; PyTorch lets that of logical_and_ and its like pass, though not that of gt_",
         "logical_(not|and|or|xor)",
@@ -102,7 +107,38 @@ KINDS = (
         (RAW,),
         r"PairwiseDistance\(\).* must be Tensor, not Tensor",
     ),
-    Kind("an int is rounded already", "round", (ANSWERED,), r"special\.round.*not implemented for '(Long|Int)'"),
+    Kind(
+        "an int is rounded already",
+        "round",
+        (ANSWERED,),
+        r"special\.round.*not implemented for '(Long|Int|Short|Char|Byte)'",
+    ),
+    Kind(
+        "a method of a number is its function",
+        ".*",
+        (ANSWERED,),
+        r"\((\w+, )?method, .*TypeError: descriptor '\w+' for 'torch\._C\.TensorBase' objects doesn't apply",
+    ),
+    Kind(
+        "a number less a tensor is a difference; PyTorch turns it round", "__rsub__", (GRADIENT,), r", \d+\): [\d.]+, "
+    ),
+    Kind("a shape that no view has is a copy, as of reshape", "view(_as)?", (ANSWERED,), "view size is not compatible"),
+    Kind("a pole is infinite; PyTorch gives a large number", r"(special\.)?polygamma", (VALUE,), "inf.* for .*e\\+"),
+    Kind("a pole is infinite; PyTorch gives a large number", "digamma", (GRADIENT,), "inf.* for .*e\\+"),
+    Kind(
+        "far below 0 the slope is -x; PyTorch has a constant there",
+        r"special\.log_ndtr",
+        (GRADIENT,),
+        r"float64\[100\]",
+    ),
+    Kind("there is no slope at NaN", "abs", (GRADIENT,), "-> leaf 0: .*nan"),
+    Kind(
+        "a target of at most 0 has a gradient; PyTorch's is NaN",
+        r"nn\.functional\.poisson_nll_loss",
+        (GRADIENT,),
+        "full=True",
+    ),
+    Kind("float64 is rounded once; PyTorch goes by float32", "half", (GRADIENT,), "float64"),
 )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphs import linalg, ops
 from graphs.frontends.onnx.table import translates
+from graphs.ops.elementwise import fmod as truncated
 from graphs.ops.movement import cast
 from graphs.ops.shapes import dtype_of, highest, lowest, shape_of
 
@@ -90,8 +91,7 @@ def remainder(x: Any, y: Any, *, fmod: bool = False) -> Any:
         return ops.remainder(x, y)
     if dtype_of(x).kind == "u":
         return ops.remainder(x, y)
-    size = ops.remainder(ops.abs(x), ops.abs(y))
-    return ops.where(ops.less(x, 0), ops.negative(size), size)
+    return truncated(x, y)
 
 
 @translates("Pow")
