@@ -19,7 +19,7 @@ from graphs.errors import (
     NotDifferentiableError as NotDifferentiableError, OutOfRangeError as OutOfRangeError, ShapeError as ShapeError,
     ShapeLimitError as ShapeLimitError, ShapeLimitWarning as ShapeLimitWarning, VerificationError as VerificationError,
 )
-from graphs.frontends.numpy.names import (
+from graphs.frontends.numpy.protocol import (
     array as array,
 )
 from graphs.ir import (

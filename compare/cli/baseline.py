@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.records.record import Records

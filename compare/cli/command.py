@@ -24,10 +24,10 @@ from compare.cli.plan import plan
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
-from compare.records.device import DEVICES
+from compare.records.machines import DEVICES
 from compare.records.record import MODELS
 from compare.run import ending
-from compare.words.terminal import echo, wrapped
+from compare.words.text import echo, wrapped
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict

@@ -10,7 +10,7 @@ import click
 
 from compare.cli import options
 from compare.errors import CompareError
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.page.beside import RunColumn

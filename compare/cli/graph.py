@@ -9,7 +9,7 @@ import click
 
 from compare.cli import options
 from compare.cli.own import warn
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from graphs.drawing import GraphDrawing

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from compare.cli import complete
 from compare.run import ending
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 Command = Callable[..., Any]
 WIDTH = 100

@@ -14,8 +14,8 @@ import click
 
 from compare.cli import baseline, complete, options
 from compare.cli.options import Seconds
-from compare.records.device import DEVICES
-from compare.words.terminal import echo
+from compare.records.machines import DEVICES
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.gate.ending import Gate

@@ -15,7 +15,7 @@ from compare.cli import complete, options
 from compare.cli.options import Seconds
 from compare.cli.own import warn
 from compare.errors import InputsError
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 MOST_BUFFERS = 30
 """Buffers that a terminal shows: the largest."""

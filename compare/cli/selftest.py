@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli import options
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.records.trials import Selftest

@@ -11,7 +11,7 @@ import click
 from compare.cli import options
 from compare.cli.options import say
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.instruments.lengths.probe import TraceSample

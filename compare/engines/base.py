@@ -28,7 +28,7 @@ from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
 from compare.engines.switches import PROCESS, Switch, kept
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
-from compare.records.device import Device, note
+from compare.records.machines import Device, note_gpu
 from compare.records.work import CallCounts, RanOp, counted
 from compare.workloads.base import Case, Workload
 
@@ -166,7 +166,7 @@ class Engine(ABC):
                     f"--device cuda: {self.title} sees no GPU here; install its build for CUDA where there is one, or "
                     "leave --device out"
                 )
-            note(gpu)
+            note_gpu(gpu)
         self.device = device
 
     def listen(self) -> None:

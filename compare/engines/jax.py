@@ -27,7 +27,7 @@ from compare.engines.state import Piece
 from compare.engines.step import Compilation, Context, Function, Observed, StateReader, TrainingFunction, WholeStep
 from compare.engines.switches import Switch
 from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, asked
-from compare.records.device import Device
+from compare.records.machines import Device
 from compare.records.record import WRITTEN
 from compare.records.work import RanOp
 

@@ -1,4 +1,9 @@
-"""From a function and its inputs to a case: what is differentiated, and which axes vary."""
+"""From a function and its inputs to a case: what is differentiated, and which axes vary.
+
+Containers of a class of its own among the arguments of a function: to our engines they are dicts of their parts.
+
+The function is given its own class again, with what the engine has put in the parts.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,10 @@ import numpy as np
 
 import static
 from compare import engines
-from compare.engines.containers import apart
+from compare.engines.containers import CallContainers, apart, is_container
 from compare.engines.graphduel.functions import transformed
 from compare.errors import InputsError
-from compare.own import containers, modules
+from compare.own import modules
 from compare.own.origin import Inputs
 from compare.own.question import calls_in
 from compare.words import text
@@ -55,7 +60,7 @@ def case_of(
     `output_of` is as for `differentiates`.
     """
     calls = calls_in(inputs, f)
-    f, brought = containers.over_dicts(*modules.functional(f, calls))
+    f, brought = over_dicts(*modules.functional(f, calls))
     examples = checked(Inputs.like(calls, brought), f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
@@ -210,3 +215,24 @@ def _named_sizes(example: Example, dims: Dims | None) -> dict[str, int]:
         for name, size in zip(names, array.shape, strict=False)
         if name is not None
     }
+
+
+Function = Callable[..., Any]
+
+
+def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
+    """The function over dicts and its calls; as they are where no argument holds such a container."""
+    calls = list(inputs)
+    if not any(map(is_container, tree.leaves(calls))):
+        return f, calls
+    brought = CallContainers(calls)
+
+    @static.plain  # not converted: it writes into what it makes
+    def restored(args: Sequence[Any]) -> Sequence[Any]:
+        return brought(args)
+
+    @functools.wraps(f)
+    def over(*args: Any) -> Any:
+        return f(*restored(args))
+
+    return over, brought.plain

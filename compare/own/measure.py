@@ -35,7 +35,7 @@ from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import Bare, Record, Setting, kind_of
 from compare.records.results import to_json, unfolded, valid
-from compare.run import environment, layout
+from compare.run import environment
 from compare.run.progress import Reporter
 from compare.run.worker import failure, handler
 from compare.workloads.base import Case
@@ -310,7 +310,7 @@ class Here:
         case = self.subject.case
         assert case is not None  # noqa: S101  (only what has a case has jobs)
         try:
-            layout.moved(job)
+            environment.moved(job)
             with pinned(), silenced():
                 record = valid(handler(replace(job, source=bundle.live(case)))())
             if isinstance(record, Memory):

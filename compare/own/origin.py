@@ -1,6 +1,8 @@
 """Where a function is defined, so that a fresh worker finds it: a module that can be imported, or a file by its path.
 
 Only a file that the user has named, or a module that is imported already, is ever run.
+
+An ONNX file in the place of a Python file: a module with its model, and calls made from what the model takes.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from compare.errors import InputsError
-from compare.own import onnx_file
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
+from graphs.errors import GraphError
+from graphs.spec import TensorSpec
 
 INPUTS = ("inputs", "batches")
 """The names looked for beside a function where no other place is named for its calls."""
@@ -246,8 +251,8 @@ def import_file(path: Path) -> ModuleType:
         return loaded
     if not where.is_file():
         raise InputsError(f"there is no file {path}; write FILE.py:function")
-    if where.suffix == onnx_file.SUFFIX:
-        return sys.modules.setdefault(name, onnx_file.module_of(where, name))
+    if where.suffix == SUFFIX:
+        return sys.modules.setdefault(name, onnx_module(where, name))
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
         raise InputsError(f"{path} is no Python file; its name ends in .py")
@@ -300,3 +305,34 @@ def _package(where: Path) -> tuple[Path, str]:
 
 def _is_own(value: Any, module: ModuleType) -> bool:
     return getattr(value, "__module__", module.__name__) == module.__name__ and not isinstance(value, ModuleType)
+
+
+SUFFIX, MODEL = ".onnx", "model"
+OPEN_SIZE = 8
+"""What a size is that the model leaves open."""
+
+
+def onnx_module(path: Path, name: str) -> ModuleType:
+    """The module of that name. Raises InputsError where the model cannot be read, or takes what is no tensor."""
+    try:
+        from graphs.onnx import load
+
+        model = load(path)
+    except (ImportError, GraphError) as error:
+        raise InputsError(f"{path.name}: {error}") from None
+    model.__module__, model.__qualname__ = name, MODEL  # by which a worker finds it
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    rng = np.random.default_rng(0)
+    call = tuple(_made(rng, label, spec) for label, spec in model.inputs.items())
+    vars(module).update({MODEL: model, "inputs": [call]})
+    return module
+
+
+def _made(rng: np.random.Generator, label: str, spec: TensorSpec | None) -> Any:
+    """Normal numbers, zeros and ones, or bools: small integers are places that most tables have."""
+    if spec is None:
+        raise InputsError(f"the input {label} of the model is no tensor; write a function in Python that calls it")
+    shape = [size if isinstance(size, int) else OPEN_SIZE for size in spec.shape]
+    values = rng.standard_normal(shape) if spec.is_float else rng.integers(0, 2, shape)
+    return np.asarray(values).astype(spec.dtype)

@@ -14,8 +14,8 @@ from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import ClockName, clock_name
 from compare.own.origin import Inputs, batches_of, takes_nothing, takes_one
 from compare.records.cells import Time
-from compare.records.device import Device
 from compare.records.job import Budget, Job
+from compare.records.machines import Device
 from compare.records.own import FunctionLook
 from compare.records.record import Records, kind_of, of
 from compare.workloads import nearest

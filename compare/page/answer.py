@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Verdict
 from compare.claims.crossover import CostPlace
-from compare.page import model, sparkline, verdicts
+from compare.page import sparkline, verdicts
+from compare.page import summary as model
 from compare.page.blocks import Block, Calculator, ClaimRow, Claims, Picture, Section, Table, section
 from compare.page.summary import Ratio, Summary
 from compare.records.record import Cell, grouped

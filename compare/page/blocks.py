@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compare.page.model import CostModel
+    from compare.page.summary import CostModel
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Environment(Struct):
     """What it takes to judge a number (`compare.run.environment`); null where the system does not tell.
 
     `power` is "mains" or "battery"; null also where there is no battery. `layout` are the bytes by which a worker's
-    heap and environment were moved (`compare.run.layout`).
+    heap and environment were moved (`compare.run.environment`).
     """
 
     cpu: str | None = None

@@ -32,7 +32,7 @@ from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import parsed
-from compare.run import layout, product, start
+from compare.run import environment, product, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.worker import failure
 
@@ -100,7 +100,7 @@ def worker_environment(job: Job) -> dict[str, str]:
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, "1"),
         "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
-        **layout.variable(job),
+        **environment.layout_variable(job),
         **job.variables,
     }
 

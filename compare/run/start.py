@@ -1,7 +1,7 @@
 """How a worker starts, by `python -P .../compare/run/start.py`: nothing in the current folder is imported.
 
 Before anything else it takes a block of memory, so that what follows lies where it lies by chance
-(`compare.run.layout`).
+(`compare.run.environment`).
 
 `-P` keeps the current folder, and the folder of this file, off the path. The four packages are then looked for beside
 the one that this file is in, and nowhere else: whatever else is on the path cannot hide them.

@@ -24,12 +24,12 @@ from typing import Any
 
 from compare import steps
 from compare.errors import described
-from compare.records import device
+from compare.records import machines
 from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.records.record import Failure, Record
 from compare.records.results import encoded, valid
-from compare.run import environment, layout, product
+from compare.run import environment, product
 
 
 def main() -> None:
@@ -70,13 +70,13 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         steps.now(steps.BEGAN)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
-        layout.moved(job)
+        environment.moved(job)
         record = valid(measure())
     except MemoryError as error:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
         record = failure(job, described(error))
-    there.gpu = device.noted()
+    there.gpu = machines.gpu_in_use()
     record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
     return record
 

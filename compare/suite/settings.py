@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compare.records.device import Device
 from compare.records.job import Budget, Job
+from compare.records.machines import Device
 from compare.records.record import MODELS, Cell
 from compare.workloads import models
 

@@ -1,7 +1,17 @@
-"""Numbers as a reader wants them: three significant digits, a unit with a prefix, never a bare exponent."""
+"""Numbers as a reader wants them: three significant digits, a unit with a prefix, never a bare exponent.
+
+What is printed on a terminal: text alone, whatever names a results file or a function of the user's brings along.
+"""
+
+from __future__ import annotations
 
 import math
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
+
+import click
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -86,3 +96,19 @@ def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
 def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """The largest unit of which there is one or more, as three digits say it: 0.9996 s is 1 s and not 1,000 ms."""
     return next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1), units[-1])
+
+
+def wrapped(text: str) -> str:
+    """The text with its lines broken between words where stderr is a terminal, and as it is elsewhere."""
+    if not sys.stderr.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """A line of plain text on stdout, or on stderr."""
+    from graphs.plain import plain  # which loads NumPy: help prints without it
+
+    click.echo(plain(text), err=err)

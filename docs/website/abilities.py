@@ -12,7 +12,7 @@ from pathlib import Path
 from compare import engines
 from compare.cli.own import compare
 from compare.engines import Engine
-from compare.words.terminal import echo
+from compare.words.text import echo
 
 Able = Callable[[Engine], bool]
 

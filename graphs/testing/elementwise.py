@@ -1,4 +1,7 @@
-"""Samples of elementwise ops: every broadcasting pattern, inside the domain of each input."""
+"""Samples of elementwise ops: every broadcasting pattern, inside the domain of each input.
+
+Samples of the ops that show values and stop at them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Case, Sizes, Values
+from graphs.testing.sample import Array, Case, Maker, Sizes, Values, calls
 
 Domain = Callable[[Values, Sizes], Array]
 
@@ -113,3 +116,16 @@ def _special(op: Op, values: Values) -> Iterator[Case]:
         yield "signed-zeros", (np.array([0.0, -0.0, np.inf, -np.inf]),), {}
     if op.name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"):
         yield "bools", tuple(values.bools((2, 3)) for _ in range(op.arity or 1)), {}
+
+
+_PRINTED: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "size-1": (1,), "empty": (0,)}
+
+
+def _seen(**options: Any) -> Maker:
+    labels = {title: (title, shape) for title, shape in _PRINTED.items()}
+    return calls(labels, lambda v, title, s: ((v.real(s),), {"label": title, "line": "model.py:1", **options}))
+
+
+EFFECTS = {name: _seen() for name in ("print", "observe")}
+EFFECTS["require"] = _seen(error=None)
+EFFECTS["breakpoint"] = _seen(when=lambda value: value.size, hook=len)

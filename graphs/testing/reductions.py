@@ -1,6 +1,8 @@
 """Samples of reductions and scans: axes, keepdims, 0-d and zero-size.
 
 Samples of sorting and searching: any axis, both directions, ties, empty and size-1 axes.
+
+Samples of softmax and its relatives: one axis and several, ties, a single class, nothing but the classes.
 """
 
 from __future__ import annotations
@@ -128,3 +130,34 @@ def _searchsorted(op: Op, values: Values) -> Iterator[Case]:
 
 
 SORTING: dict[str, Maker] = {"sort": _SORT, "argsort": _SORT, "searchsorted": _searchsorted}
+
+
+_SOFTMAX_AXES: dict[str, tuple[Sizes, dict[str, Any]]] = {
+    "vector": ((4,), {}),
+    "last": ((2, 3), {}),
+    "first": ((3, 2), {"axis": 0}),
+    "middle": ((2, 3, 4), {"axis": -2}),
+    "two": ((2, 3, 4), {"axis": (0, 2)}),
+    "all": ((2, 3), {"axis": None}),
+    "none": ((2, 3), {"axis": ()}),
+    "one-class": ((3, 1), {}),
+    "no-row": ((0, 3), {}),
+}
+_LABELLED: dict[str, tuple[Sizes, int]] = {
+    "rows": ((4,), 3),
+    "one": ((), 3),
+    "two-axes": ((2, 3), 4),
+    "one-class": ((3,), 1),
+}
+
+_ALONG = joined(
+    calls(_SOFTMAX_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *case: ((v.ints(*case).astype(float),), {}))
+)
+_GRADIENT = calls(_SOFTMAX_AXES, lambda v, shape, options: ((v.real(shape), v.real(shape)), options))
+SOFTMAX: dict[str, Maker] = {
+    "softmax": _ALONG,
+    "log_softmax": _ALONG,
+    "softmax_gradient": _GRADIENT,
+    "log_softmax_gradient": _GRADIENT,
+    "nll_loss": calls(_LABELLED, lambda v, shape, n: ((v.real((*shape, n)), v.ints(shape, 0, n)), {})),
+}

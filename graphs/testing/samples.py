@@ -14,14 +14,11 @@ from graphs import op as registry
 from graphs import ops
 from graphs.errors import GraphError
 from graphs.testing import movement, reductions
-from graphs.testing.effects import EFFECTS
-from graphs.testing.elementwise import elementwise
-from graphs.testing.linalg import LINALG
-from graphs.testing.movement import INDEXING
+from graphs.testing.elementwise import EFFECTS, elementwise
+from graphs.testing.movement import INDEXING, LINALG
 from graphs.testing.neural import NEURAL
-from graphs.testing.reductions import SORTING
+from graphs.testing.reductions import SOFTMAX, SORTING
 from graphs.testing.sample import Given, Maker, Sample, Values
-from graphs.testing.softmax import SOFTMAX
 
 _MAKERS: dict[str, Maker] = {
     **EFFECTS,

@@ -40,7 +40,7 @@ def defined(module: str) -> dict[str, str]:
 def of_graphs() -> str:
     """The stub of `graphs`: its own names, what it loads later, and NumPy's for all others."""
     own = _declared("graphs") | {name: _import("graphs", name) for name in importlib.import_module("graphs")._LATER}
-    own["array"] = _import("graphs.frontends.numpy.names", "array")
+    own["array"] = _import("graphs.frontends.numpy.protocol", "array")
     numpy = [name for name in np.__all__ if name not in own and not name.startswith("_")]
     return _page("graphs", own | {name: _import("numpy", name) for name in numpy}, f" with NumPy {_version()}")
 

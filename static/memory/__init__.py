@@ -6,9 +6,8 @@ and searched: small instances to the end (`exact`), others by beams over skyline
 allows (`search`).
 """
 
-from static.memory.arena import allocate, begin_at
 from static.memory.heuristics import MANY, Buffer, Plan, best_fit, greedy_by_size, max_live
-from static.memory.planner import ALIGNMENT, plan
+from static.memory.planner import ALIGNMENT, allocate, begin_at, plan
 
 __all__ = [
     "ALIGNMENT",

@@ -29,7 +29,7 @@ from graphs.ops.movement import astype, reshape
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
-from static.trace import weak
+from static.trace import symbol as weak
 from static.trace.symbol import Symbol, callee
 from static.trace.tracing import CHOICE, current, is_traced, node_of, reading_all, tracing
 

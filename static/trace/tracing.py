@@ -28,7 +28,7 @@ from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
 from static.rebuild import replaced
-from static.trace import weak
+from static.trace import symbol as weak
 from static.trace.chance import Streams
 from static.trace.symbol import ArraySymbol, Symbol, overwriters
 

@@ -17,7 +17,7 @@ from compare import page as report
 from compare.cli.command import SHOWN, graphduel
 from compare.records import results
 from compare.suite import stages as runs
-from compare.words import terminal
+from compare.words import text as terminal
 from dynamic import tapes
 from graphs.plain import plain
 from tests.helpers.fake_run import Machine, parity_with, raw

@@ -17,7 +17,7 @@ from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
 from compare.own.question import asked_of
 from compare.own.show import HERE
-from compare.records import device
+from compare.records import machines
 from compare.records.cells import Memory, Time
 from compare.records.record import Environment, of
 from compare.records.results import unfolded
@@ -78,7 +78,7 @@ COMMAND = ["compare", FUNCTION, "--inputs", CALLS, "--framework", "toy", "--proc
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    monkeypatch.setattr(device, "_gpus", [])
+    monkeypatch.setattr(machines, "_gpus", [])
     frameworks.named.cache_clear()
     yield frameworks.named("toy")
     frameworks.named.cache_clear()
@@ -94,9 +94,9 @@ def answered(asked, process=0):
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
     with pytest.raises(InputsError, match=r"--device cuda: Toy sees no GPU here; .* or leave --device out"):
         toy.start(0, device="cuda")
-    assert (toy.device, device.noted()) == ("cpu", None)
+    assert (toy.device, machines.gpu_in_use()) == ("cpu", None)
     toy.start(0)
-    assert (toy.device, device.noted()) == ("cpu", None)
+    assert (toy.device, machines.gpu_in_use()) == ("cpu", None)
 
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
@@ -111,7 +111,7 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
 
 def test_the_clock_of_a_gpu_is_its_events_or_on_the_wall(toy, monkeypatch):
     def clocks():
-        return {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in device.DEVICES}
+        return {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in machines.DEVICES}
 
     assert clocks() == {"cpu": NAME, "cuda": "wall"}
     monkeypatch.setattr(toy, "has_events", True)

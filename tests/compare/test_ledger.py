@@ -9,8 +9,7 @@ import dynamic
 import graphs as g
 from compare.engines.graphduel.functions import transformed
 from compare.instruments.watch import graph, tape
-from compare.instruments.watch.attribution import attributed, counts, most_live
-from compare.instruments.watch.ledger import disagreements, measure_arm
+from compare.instruments.watch.ledger import attributed, counts, disagreements, measure_arm, most_live
 from compare.instruments.watch.readings import Reading, Timeline, moment, thinned
 from compare.instruments.watch.tape import watched
 from compare.page.figures import ledger as figure

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.instruments.time import steady
-from compare.instruments.time.rounds import Rounds
-from compare.instruments.time.steady import steady_from
+from compare.instruments.time import rounds as steady
+from compare.instruments.time.rounds import Rounds, steady_from
 
 
 def series(levels, noise=0.01, seed=0):

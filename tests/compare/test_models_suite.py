@@ -19,7 +19,7 @@ from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown
-from compare.records import device, results
+from compare.records import machines, results
 from compare.records.cells import Call, Memory, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget
 from compare.records.record import Cell, Run, of
@@ -209,7 +209,7 @@ def gpu(toys, monkeypatch):
     toy, waited = engines.named("toy"), []
     monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
     monkeypatch.setattr(type(toy), "waits", property(lambda self: lambda result: waited.append(self.device)))
-    monkeypatch.setattr(device, "_gpus", [])
+    monkeypatch.setattr(machines, "_gpus", [])
     yield waited
     toy.start(0)
 

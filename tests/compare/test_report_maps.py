@@ -11,7 +11,8 @@ from compare.claims import crossover as crossover_claim
 from compare.claims import judge
 from compare.claims.crossover import Course, MapPlace
 from compare.errors import ResultsError
-from compare.page import answer, assemble, html, model
+from compare.page import answer, assemble, html
+from compare.page import summary as model
 from compare.page.figures import crossover, decision
 from compare.page.figures import lengths as strategies
 from compare.page.plots import Drawn, style

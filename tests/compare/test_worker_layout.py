@@ -15,7 +15,7 @@ from compare.records.job import Job, seeded
 from compare.records.kinds import KINDS
 from compare.records.record import Failure
 from compare.records.results import to_json
-from compare.run import layout, processes, worker
+from compare.run import environment, processes, worker
 from compare.run.start import LAYOUT
 from static import memory
 from static.memory import ALIGNMENT
@@ -29,14 +29,14 @@ JOB = Job("time", "tiny", "small", 0, seed=7)
 def in_place():
     yield
     memory.begin_at(0)
-    layout._kept.clear()
+    environment._kept.clear()
 
 
 def test_a_file_whose_name_is_no_text_has_an_order_and_a_layout_too():
     latin = os.fsdecode(b"caf\xe9.py:loss")
     job = replace(JOB, size=latin)
     assert job.random().random() == job.random().random() != JOB.random().random()
-    assert layout.variable(job)[LAYOUT]
+    assert environment.layout_variable(job)[LAYOUT]
     assert seeded("tiny").random() == Random("tiny").random()  # all other orders are what they were
 
 
@@ -56,18 +56,20 @@ def test_a_clock_that_goes_backwards_is_named_and_no_file_is(monkeypatch, beside
 
 
 def test_a_job_has_the_same_layout_in_every_run_and_each_job_another():
-    drawn = [layout.variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)]
-    assert drawn == [layout.variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)]
+    drawn = [environment.layout_variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)]
+    assert drawn == [
+        environment.layout_variable(replace(JOB, process=n, seed=s))[LAYOUT] for n in range(8) for s in range(8)
+    ]
     heaps, fillers = zip(*(one.split(":") for one in drawn), strict=True)
     assert len(set(heaps)) > 60
     assert len(set(map(len, fillers))) > 60
-    assert all(0 <= int(heap) < layout.MOST_HEAP for heap in heaps)
-    assert all(len(filler) < layout.PAGE for filler in fillers)
+    assert all(0 <= int(heap) < environment.MOST_HEAP for heap in heaps)
+    assert all(len(filler) < environment.PAGE for filler in fillers)
 
 
 def test_a_worker_starts_with_its_layout_and_tells_it():
     job = Job("environment", process=3)
-    heap, _, filler = layout.variable(job)[LAYOUT].partition(":")
+    heap, _, filler = environment.layout_variable(job)[LAYOUT].partition(":")
     assert processes.worker_environment(job)[LAYOUT] == f"{heap}:{filler}"
     assert processes.ask(job, 60).environment.layout == (int(heap), len(filler))
 
@@ -86,7 +88,7 @@ def test_arenas_begin_at_offsets_of_their_own_on_cache_lines_and_give_the_same()
     f = static.value_and_grad(lambda x: g.mean(g.exp(x) * g.tanh(x * 2)))
     plain = static.compile(f, x)(x)
     for process in range(6):
-        layout.moved(replace(JOB, process=process))
+        environment.moved(replace(JOB, process=process))
         places.add(_offset())
         arena = memory.allocate(100)
         assert arena.ctypes.data % ALIGNMENT == 0
@@ -94,7 +96,7 @@ def test_arenas_begin_at_offsets_of_their_own_on_cache_lines_and_give_the_same()
         for one, other in zip(static.compile(f, x)(x), plain, strict=True):
             np.testing.assert_array_equal(one, other)
     assert len(places) > 3
-    assert all(0 <= place < layout.PAGE and place % ALIGNMENT == 0 for place in places)
+    assert all(0 <= place < environment.PAGE and place % ALIGNMENT == 0 for place in places)
 
 
 def test_an_arena_begins_on_a_cache_line():
@@ -112,7 +114,7 @@ def test_where_bytes_are_counted_arenas_are_as_they_are():
     counted = [name for name, kind in KINDS.items() if kind.counts]
     assert {*counted} == {"memory", "selftest memory", "crossover memory", "ledger", "ladder"}
     for kind in counted:
-        layout.moved(replace(JOB, kind=kind))
+        environment.moved(replace(JOB, kind=kind))
         assert _offset() == 0
 
 

@@ -30,7 +30,7 @@ from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
 from compare.errors import InputsError, UnsupportedError
-from compare.records.device import Device
+from compare.records.machines import Device
 from compare.records.work import CallCounts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError

@@ -39,7 +39,7 @@ from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import is_trained, kept, making, state_reader, switches
 from compare.engines.uncompiled import Substitution, UncompiledFunction, UncompiledStep, asked
 from compare.errors import NoGradientsError, without_folders
-from compare.records.device import Device
+from compare.records.machines import Device
 from compare.records.record import WRITTEN
 from compare.words import text
 

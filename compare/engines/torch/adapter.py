@@ -27,7 +27,7 @@ from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped, trainable
 from compare.engines.torch.switches import switches
 from compare.engines.torch.training import holders_in, trains
-from compare.records.device import Device
+from compare.records.machines import Device
 from compare.records.work import RanOp
 
 EAGER = Mode("eager")

@@ -8,7 +8,7 @@ import numpy as np
 
 from compare.engines.composed import looped
 from compare.engines.step import Function
-from compare.records.device import Device
+from compare.records.machines import Device
 
 
 def functions(device: Device) -> dict[str, Function]:

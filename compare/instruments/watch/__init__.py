@@ -4,7 +4,7 @@ The ledger has each byte of a step in a class, over time, and says why the engin
 timeline (`compare.instruments.watch.tape` for the dynamic engine, `compare.instruments.watch.graph` for the static one)
 knows every array by what it is for; tracemalloc and the operating system say whether it knows all of them
 (`compare.instruments.watch.ledger`). What separates the engines are deterministic counts that differ in one
-thing (`compare.instruments.watch.attribution`).
+thing (`compare.instruments.watch.ledger`).
 
 parameters   what a step is given; the same arrays in both engines
 structure    the graph or the tape as Python objects, with generated code; of NumPy data, the constants of a graph

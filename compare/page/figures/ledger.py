@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from compare.instruments.watch import ARMS
-from compare.instruments.watch.attribution import attributed
+from compare.instruments.watch.ledger import attributed
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary

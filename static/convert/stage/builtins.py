@@ -1,6 +1,8 @@
 """Python's own functions on values that only the run knows. Each is that function where all values are known.
 
 `sorted`, `list.sort` and `heapq` where only the run knows the order: items are stacked, and taken in that order.
+
+Functions of Python's that look at the frame of their caller: a converted function has other frames and variables.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from graphs.ops.elementwise import trunc
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, reshape, stack, stop_gradient
 from graphs.ops.sorting import argsort
-from static.convert.stage import frames, raising
+from static.convert.stage import raising
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import Contents, born, check_not_frozen, check_takes, is_conditional, journal, made
@@ -46,6 +48,61 @@ from static.convert.stage.streams import (
 from static.convert.stage.trees import Merged, StructureError, leaves, typed
 from static.convert.stage.unknown import chosen, is_number, is_symbol, refuse, truth, weak
 from static.trace.symbol import Symbol
+
+
+def _of_objects(name: str) -> Callable[..., Any]:
+    """`vars` or `dir`, of an object alone."""
+    plain = getattr(builtins, name)
+
+    def of_object(*args: Any) -> Any:
+        if not args:
+            refuse(f"{name}() shows variables, which a converted function keeps elsewhere; name those that you need")
+        return plain(*args)
+
+    return of_object
+
+
+def _of_text(name: str) -> Callable[..., Any]:
+    """`eval` or `exec`, of a text that names only what it is handed."""
+    plain = getattr(builtins, name)
+
+    def of_text(source: Any, *namespaces: Any, **options: Any) -> Any:
+        if not namespaces and "globals" not in options:
+            refuse(
+                f"{name}() reads variables that a converted function keeps elsewhere; write the code itself, or hand "
+                f"{name}() a dict of what it reads"
+            )
+        if is_conditional():
+            refuse(
+                f"{name}() runs where only the run knows whether it is reached, and may change anything; call it before"
+            )
+        return plain(source, *namespaces, **options)
+
+    return of_text
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def of_frame(*_: Any, **__: Any) -> Any:
+        refuse(
+            f"{name}() looks into the frame of a function, which is another once it is converted; pass what you need"
+        )
+
+    return of_frame
+
+
+OF_FRAMES: dict[Any, Callable[..., Any]] = {
+    vars: _of_objects("vars"),
+    dir: _of_objects("dir"),
+    eval: _of_text("eval"),
+    exec: _of_text("exec"),
+    locals: _refused("locals"),
+    globals: _refused("another name of globals"),
+    sys._getframe: _refused("sys._getframe"),
+    inspect.currentframe: _refused("inspect.currentframe"),
+    inspect.stack: _refused("inspect.stack"),
+}
+"""What is called in their place. `globals()` by its own name is left as it stands: it says the same everywhere."""
+
 
 Key = Callable[[Any], Any]
 
@@ -379,7 +436,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     repr: text_of(repr),
     format: text_of(format),
     sys.exit: raising.exits,
-    **frames.REPLACED,
+    **OF_FRAMES,
 }
 """What is called in place of a function of Python's."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from static.convert.stage import branches, unknown, writing
+from static.convert.stage import branches, places, unknown
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import Missing, held_by, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_changing, check_quiet, check_read, check_write
@@ -82,7 +82,7 @@ def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
         call(setter)(held, owner, value)
     else:
         _check_attributes(owner, name)
-        writing.set_attribute(owner, name, value)
+        places.set_attribute(owner, name, value)
 
 
 def delete_attribute(owner: Any, name: str) -> None:
@@ -95,7 +95,7 @@ def delete_attribute(owner: Any, name: str) -> None:
         call(held.fdel)(owner)
     else:
         _check_attributes(owner, name)
-        writing.delete_attribute(owner, name)
+        places.delete_attribute(owner, name)
 
 
 def _check_attributes(owner: Any, name: str) -> None:
@@ -160,12 +160,12 @@ def _of_a_module(module: ModuleType, name: str) -> Any:
 
 def item(container: Any, key: Any) -> Any:
     """`container[key]`."""
-    return _item(writing.item, container, key)
+    return _item(places.item, container, key)
 
 
 def tried_item(container: Any, key: Any) -> Any:
     """`container[key]` where an IndexError would be caught."""
-    return _item(writing.tried_item, container, key)
+    return _item(places.tried_item, container, key)
 
 
 def _item(plain: Callable[[Any, Any], Any], container: Any, key: Any) -> Any:
@@ -189,7 +189,7 @@ def _missing(container: dict[Any, Any], key: Any) -> Any:
         return call(method)(container, key)
     if isinstance(container, defaultdict) and container.default_factory is not None:
         new = call(container.default_factory)()
-        writing.set_item(container, key, made(new))
+        places.set_item(container, key, made(new))
         return new
     return container[key]
 
@@ -202,7 +202,7 @@ def set_item(container: Any, key: Any, value: Any) -> None:
         return
     _check_key(key)
     check_write(container, key)
-    writing.set_item(container, key, value)
+    places.set_item(container, key, value)
 
 
 def delete_item(container: Any, key: Any) -> None:
@@ -213,7 +213,7 @@ def delete_item(container: Any, key: Any) -> None:
         return
     _check_key(key)
     check_write(container, key)
-    writing.delete_item(container, key)
+    places.delete_item(container, key)
 
 
 def _check_key(key: Any) -> None:

@@ -17,7 +17,6 @@ from static.convert.stage import (
     raising,
     streams,
     unknown,
-    writing,
 )
 from static.convert.stage.builtins import REPLACED, shown
 from static.convert.stage.effects import check_quiet, check_read
@@ -103,7 +102,7 @@ def class_body(name: str) -> None:
 vars(calls.OPERATORS).update(
     any_of=implicit.any_of,
     asserted=asserted,
-    assigned=writing.assigned,
+    assigned=places.assigned,
     attribute=implicit.attribute,
     arithmetic=arithmetic.arithmetic,
     augmented=arithmetic.augmented,
@@ -135,8 +134,8 @@ vars(calls.OPERATORS).update(
     not_contained=comparing.not_contained,
     not_equal=comparing.not_equal,
     not_same=unknown.not_same,
-    outer=writing.outer,
-    owned=writing.owned,
+    outer=places.outer,
+    owned=places.owned,
     raised=raising.raised,
     read=unknown.read,
     returned=unknown.returned,
@@ -161,7 +160,7 @@ calls.IMPLICIT.update(
         delattr: implicit.delete_attribute,
         object.__getattribute__: implicit.attribute_plainly,
         object.__setattr__: implicit.set_attribute_plainly,
-        object.__delattr__: writing.delete_attribute,
+        object.__delattr__: places.delete_attribute,
         getattr: implicit.attribute_or,
         hasattr: implicit.has_attribute,
         len: implicit.length,
