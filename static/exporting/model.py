@@ -9,7 +9,7 @@ from onnx import helper
 from graphs import tree
 from static.exporting import arrays, control, elementwise, windows  # noqa: F401  (they fill the table)
 from static.exporting.types import OPSET
-from static.exporting.writer import OnnxWriter, value_of
+from static.exporting.writer import UNDRAWN, OnnxWriter, UnwritableError, value_of
 from static.trace.tracing import Traced
 
 _IR_VERSION = 9  # of the file: the first that has this opset
@@ -19,7 +19,7 @@ def model_of(traced: Traced) -> onnx.ModelProto:
     """The model of a graph: inputs are named as the leaves of the arguments, outputs as those of the result.
 
     What the function reads besides its arguments is a constant, as it is now.
-    Raises UnwritableError naming an op that ONNX has not, and its line.
+    Raises UnwritableError naming an op that ONNX has not, and its line, or for random numbers.
     """
     graph = traced.graph
     count = len(graph.inputs) - len(traced.reads)
@@ -27,6 +27,10 @@ def model_of(traced: Traced) -> onnx.ModelProto:
     writer = OnnxWriter(graph)
     names = [node.attrs["name"] for node in inputs]
     taken = [writer.takes(name, node.spec) for name, node in zip(names, inputs, strict=True)]
+    if any(getattr(source, "drawn", False) for source in traced.reads):
+        raise UnwritableError(
+            f"{graph.name} draws random numbers, which each run of a model would have again; {UNDRAWN}"
+        )
     constants = [writer.constant(np.asarray(source.captured_array())) for source in traced.reads]
     results = writer.write(graph, [*names, *constants])
     outputs = [name if name not in writer.dtypes else writer.name(name) for name in _output_names(traced)]

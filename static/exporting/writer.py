@@ -32,7 +32,12 @@ class UnwritableError(GraphError):
 
 
 def _absent(w: OnnxWriter, node: Node, *names: Names) -> Names:
+    if node.op.family == "random":
+        raise Refusal(f"ONNX draws by no key; {UNDRAWN}")
     raise Refusal("ONNX has no such op; leave it out of what is exported, or write it with other ops")
+
+
+UNDRAWN = "call eval() on a model, and pass random numbers as an argument"
 
 
 RULES: RuleTable[Rule] = RuleTable("ONNX", otherwise=_absent)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dynamic as torch
 import graphs as g
 import static
 from compare import workloads
@@ -348,6 +349,20 @@ def test_an_executable_writes_a_file(tmp_path) -> None:
     x = np.arange(3, dtype=np.float32)
     static.compile(g.exp, x).to_onnx(path)
     close(by_onnxruntime(path.read_bytes(), [x]), [np.exp(x)])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x + torch.randn(2, 3),
+        lambda x: torch.bernoulli(torch.full((2, 3), 0.5)) * x,
+        torch.nn.functional.dropout,
+    ],
+    ids=["randn", "bernoulli", "dropout"],
+)
+def test_random_numbers_are_not_written_as_constants(draw):
+    with pytest.raises(UnwritableError, match=r"draws .*call eval\(\) on a model, and pass random numbers"):
+        static.export(draw, torch.ones(2, 3))
 
 
 def test_an_op_that_onnx_has_not_is_refused_by_name_and_line() -> None:
