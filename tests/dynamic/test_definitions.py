@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import dynamic
+import graphs as g
 from dynamic.nn import functional
 from graphs.errors import ArgumentError
 from graphs.frontends.torch import names
 from graphs.frontends.torch.methods import TorchMethods
+from graphs.frontends.torch.pointwise import of_op
 from graphs.op import registered
 from static.trace.symbol import ArraySymbol, Symbol
 from tests.peers.torch_table import DEFINITIONS, definitions
@@ -74,6 +76,21 @@ def test_a_definition_is_a_function_a_method_and_a_change_in_place_under_each_of
     out = dynamic.zeros(2)
     assert names.functions["twice"](x, out=out) is out
     assert out.tolist() == [2, 4]
+
+
+def test_a_name_is_defined_once_and_by_a_word_that_is_there():
+    def exp(input):
+        return input
+
+    for enter in (names.name(), names.name("clip"), names.method()):
+        with pytest.raises(ValueError, match=r"PyTorch's name '(exp|clip)' is defined already"):
+            enter(exp)
+    assert names.functions["exp"] is not exp
+    for op, takes in ((g.exp, "flots"), (g.exp, "promoted"), (g.add, "numbers"), (g.where, "any")):
+        with pytest.raises(
+            ValueError, match=rf"^{op.name}: an op of {op.arity} operands takes one of .*, not '{takes}'"
+        ):
+            of_op(op, takes)
 
 
 def test_a_tensor_and_a_symbol_have_each_definition():

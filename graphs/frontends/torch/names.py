@@ -11,7 +11,7 @@ is PyTorch's function itself says so in a field: `TorchName` in `graphs/op.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from graphs.frontends.torch.guard import Function, guarded
@@ -32,6 +32,8 @@ class Methods:
 def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
     """Enter the function below under its name and others; a first parameter called `input` makes it a method as well.
 
+    Raises ValueError for a name that is there.
+
     `in_place` makes the form `x.NAME_()`, which gives x the values and the history of the result; "shape" makes one
     that gives x the shape of the result, which looks at the same memory.
     """
@@ -39,6 +41,7 @@ def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
     def enter(function: F) -> F:
         is_method = inspect.unwrap(function).__code__.co_varnames[:1] == ("input",)
         for called in (function.__name__, *aliases):
+            _check_new(called, functions)
             functions[called] = public = _public(function, called, "graphs.frontends.torch.functions")
             if is_method:
                 _add(called, public, in_place)
@@ -65,7 +68,13 @@ def _public(function: Function, called: str, module: str) -> Function:
     return made
 
 
+def _check_new(called: str, space: Mapping[str, object]) -> None:
+    if called in space:
+        raise ValueError(f"PyTorch's name {called!r} is defined already; define it once")
+
+
 def _add(called: str, function: Function, in_place: InPlace) -> None:
+    _check_new(called, vars(Methods))
     setattr(Methods, called, function)
     if in_place:
         setattr(Methods, f"{called}_", _changing(function, is_shape=in_place == "shape"))

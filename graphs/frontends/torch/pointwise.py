@@ -23,16 +23,22 @@ OPS: dict[str, Op] = {}
 
 
 def of_op(op: Op, takes: str = "") -> Function:
-    """PyTorch's function of an op of one tensor, or of two tensors or numbers; `takes` where no `op.torch` says it."""
+    """PyTorch's function of an op of one tensor, or of two tensors or numbers; `takes` where no `op.torch` says it.
+
+    Raises ValueError for other ops, and for a word that says nothing of so many operands.
+    """
     takes = takes or (op.torch.takes if op.torch else "any")
-    function = _of_two(op, _OF_TWO[takes]) if op.arity == 2 else _OF_ONE[takes](op)
+    makers = {1: _OF_ONE, 2: _OF_TWO}.get(op.arity or 0, {})
+    if takes not in makers:
+        raise ValueError(f"{op.name}: an op of {op.arity} operands takes one of {[*makers]}, not {takes!r}")
+    function = makers[takes](op)
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.__doc__
     return function
 
 
-def _of_two(op: Op, promote: Callable[..., Sequence[Any]]) -> Function:
-    return lambda input, other: op(*promote(input, other))
+def _of_two(promote: Callable[..., Sequence[Any]]) -> Callable[[Op], Function]:
+    return lambda op: lambda input, other: op(*promote(input, other))
 
 
 _OF_ONE: dict[str, Callable[[Op], Function]] = {
@@ -41,9 +47,10 @@ _OF_ONE: dict[str, Callable[[Op], Function]] = {
     "numbers": lambda op: lambda input: op(refused_bools(input, op.name)),
     "truths": lambda op: lambda input: op(truth(input)),
 }
-_OF_TWO = {
+_PROMOTED = {
     "promoted": promoted, "floats": floated, "compared": compared, "bits": bits, "truths": truths, "ints": whole,
 }  # fmt: skip
+_OF_TWO = {takes: _of_two(promote) for takes, promote in _PROMOTED.items()}
 """What becomes of operands first, by the word in `TorchName.takes`."""
 
 
