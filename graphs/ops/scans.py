@@ -197,6 +197,7 @@ def cummin(x: Array, /, axis: int = -1) -> Extremes:
 # logcumsumexp -----------------------------------------------------------------------------------------------------
 
 _float = ufunc_dtype(np.logaddexp)
+_WIDE = np.dtype(np.float32)  # in which half floats are summed
 
 
 def _prepare_log(x: Array, /, axis: int = -1) -> Prepared:
@@ -217,9 +218,9 @@ def _logcumsumexp_rule(g: Array, x: Array, out: Array, axis: int) -> Array:
     That is exp(x[i] - out[i]) * r[i], where r[i] = g[i] + exp(out[i] - out[i + 1]) * r[i + 1].
     """
     if is_half(dtype_of(x)):
-        wide = astype(x, np.float32)
+        wide = astype(x, _WIDE)
         sums = logcumsumexp(wide, axis=axis)
-        return astype(_logcumsumexp_rule(astype(g, np.float32), wide, sums, axis), dtype_of(x))
+        return astype(_logcumsumexp_rule(astype(g, _WIDE), wide, sums, axis), dtype_of(x))
     nothing = equal(out, -math.inf)  # less itself it would be NaN, and its exponential is 0
     after = where(nothing, 0, out)
     before = but_last(pad(out, in_front(len(x.shape), axis), -math.inf), axis)
