@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
+from graphs.rules import RuleTable
 from graphs.testing.sample import Array, Case, Maker, Sizes, Values, calls
 
 Domain = Callable[[Values, Sizes], Array]
@@ -63,7 +64,8 @@ def _shifts(values: Values, shape: Sizes) -> Array:
     return values.ints(shape, 0, 8)
 
 
-_DOMAINS: dict[str, tuple[Domain, ...]] = {
+_DOMAINS: RuleTable[tuple[Domain, ...]] = RuleTable("domains of samples", otherwise=())
+_DOMAINS.enter({
     **dict.fromkeys(("entr", "log", "log2", "log10", "sqrt"), (Values.positive,)),
     **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), (Values.unit,)),
     "acosh": (_above_one,),
@@ -83,39 +85,55 @@ _DOMAINS: dict[str, tuple[Domain, ...]] = {
     "bitwise_invert": (Values.ints,),
     **{f"logical_{name}": (Values.bools, Values.bools) for name in ("and", "or", "xor")},
     "logical_not": (Values.bools,),
-}
-_COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-_TESTS = {"isnan", "isinf", "isfinite"}
+})  # fmt: skip
 
 
 def elementwise(op: Op, values: Values) -> Iterator[Case]:
     """Each broadcasting pattern of the op's number of inputs, and what is special about some ops."""
     count = op.arity or 1
-    domains = _DOMAINS.get(op.name, (Values.real,) * count)
+    domains = _DOMAINS[op] or (Values.real,) * count
     for title, shapes in _SHAPES[count].items():
         yield title, tuple(domain(values, shape) for domain, shape in zip(domains, shapes, strict=True)), {}
     first = domains[0](values, (3, 2)).T
     others = [domain(values, (2, 3)) for domain in domains[1:]]
     yield "not-contiguous", (first, *others), {}
-    yield from _special(op, values)
+    yield from _MORE[op](op, values)
 
 
-def _special(op: Op, values: Values) -> Iterator[Case]:
-    if op.name in _COMPARISONS:
-        yield "ties", (values.ints((4, 5), 0, 2), values.ints((5,), 0, 2)), {}
-    if op.name in _TESTS:
-        yield "not-finite", (np.array([np.nan, np.inf, -np.inf, 0.0]),), {}
-    if op.name == "pow":
-        yield "negative-base", (values.real((2, 3)), values.ints((3,), 0, 4)), {}
-    if op.name == "clip":
-        low, high = np.array([-1.05, 0.05, 1.55]), np.array([[0.55], [1.05]])
-        yield "inside-and-out", (values.real((4, 2, 3)), low, high), {}
-        yield "from-below", (values.real((2, 3)),), {"min": np.array(-0.55)}
-        yield "from-above", (values.real((2, 3)), None, np.array(0.45)), {}
-    if op.name == "signbit":
-        yield "signed-zeros", (np.array([0.0, -0.0, np.inf, -np.inf]),), {}
-    if op.name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"):
-        yield "bools", tuple(values.bools((2, 3)) for _ in range(op.arity or 1)), {}
+_MORE: RuleTable[Maker] = RuleTable("further samples of elementwise ops", otherwise=lambda *_: iter(()))
+
+
+@_MORE.for_op("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def _ties(_: Op, values: Values) -> Iterator[Case]:
+    yield "ties", (values.ints((4, 5), 0, 2), values.ints((5,), 0, 2)), {}
+
+
+@_MORE.for_op("isnan", "isinf", "isfinite")
+def _not_finite(_: Op, __: Values) -> Iterator[Case]:
+    yield "not-finite", (np.array([np.nan, np.inf, -np.inf, 0.0]),), {}
+
+
+@_MORE.for_op("pow")
+def _negative_base(_: Op, values: Values) -> Iterator[Case]:
+    yield "negative-base", (values.real((2, 3)), values.ints((3,), 0, 4)), {}
+
+
+@_MORE.for_op("clip")
+def _limits(_: Op, values: Values) -> Iterator[Case]:
+    low, high = np.array([-1.05, 0.05, 1.55]), np.array([[0.55], [1.05]])
+    yield "inside-and-out", (values.real((4, 2, 3)), low, high), {}
+    yield "from-below", (values.real((2, 3)),), {"min": np.array(-0.55)}
+    yield "from-above", (values.real((2, 3)), None, np.array(0.45)), {}
+
+
+@_MORE.for_op("signbit")
+def _signed_zeros(_: Op, __: Values) -> Iterator[Case]:
+    yield "signed-zeros", (np.array([0.0, -0.0, np.inf, -np.inf]),), {}
+
+
+@_MORE.for_op("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert")
+def _of_bools(op: Op, values: Values) -> Iterator[Case]:
+    yield "bools", tuple(values.bools((2, 3)) for _ in range(op.arity or 1)), {}
 
 
 _PRINTED: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "size-1": (1,), "empty": (0,)}

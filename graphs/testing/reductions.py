@@ -8,6 +8,7 @@ Samples of softmax and its relatives: one axis and several, ties, a single class
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,23 +33,28 @@ _SEVERAL: Cases = {
     "none": ((2, 3), {"axis": ()}),
     "0-d": ((), {}),
 }
-_NO_VALUE_OF_NOTHING = {"max", "min", "mean"}
 
 
-def over_axes(op: Op, values: Values) -> Iterator[Case]:
-    """Reductions over any axes."""
-    make = values.bools if op.name in ("any", "all") else values.real
+def over_axes(op: Op, values: Values, *, of_bools: bool = False, of_nothing: bool = True) -> Iterator[Case]:
+    """Reductions over any axes; those `of_nothing` have a value for no elements."""
+    make = values.bools if of_bools else values.real
     cases = {**_AXES, **_SEVERAL}
-    if op.name not in _NO_VALUE_OF_NOTHING:
+    if of_nothing:
         cases["reduced-empty"] = ((0, 3), {"axis": 0})
     yield from calls(cases, lambda v, shape, options: ((make(shape),), options))(op, values)
-    if op.name in ("sum", "prod"):
-        yield "in-float64", (values.real((2, 3)),), {"axis": 0, "dtype": np.float64}
-        yield "in-int8", (values.ints((2, 3)),), {"dtype": np.int8}
-    if op.name == "prod":
-        yield "one-zero-a-row", (_with_zeros(values, (3, 4), [(0, 1), (2, 3)]),), {"axis": 1}
-        yield "two-zeros-a-row", (_with_zeros(values, (2, 4), [(0, 1), (0, 3), (1, 0)]),), {"axis": -1}
-        yield "zeros-over-two-axes", (_with_zeros(values, (2, 3, 2), [(0, 1, 1), (1, 0, 0)]),), {"axis": (0, 2)}
+
+
+def _sum(op: Op, values: Values) -> Iterator[Case]:
+    yield from over_axes(op, values)
+    yield "in-float64", (values.real((2, 3)),), {"axis": 0, "dtype": np.float64}
+    yield "in-int8", (values.ints((2, 3)),), {"dtype": np.int8}
+
+
+def _prod(op: Op, values: Values) -> Iterator[Case]:
+    yield from _sum(op, values)
+    yield "one-zero-a-row", (_with_zeros(values, (3, 4), [(0, 1), (2, 3)]),), {"axis": 1}
+    yield "two-zeros-a-row", (_with_zeros(values, (2, 4), [(0, 1), (0, 3), (1, 0)]),), {"axis": -1}
+    yield "zeros-over-two-axes", (_with_zeros(values, (2, 3, 2), [(0, 1, 1), (1, 0, 0)]),), {"axis": (0, 2)}
 
 
 def _with_zeros(values: Values, shape: Sizes, places: list[Sizes]) -> Array:
@@ -98,6 +104,10 @@ def _ties(shape: Sizes, high: int, dtype: type, **options: Any) -> Maker:
 _ONE_AXIS = joined(calls({**_AXES, "0-d": ((), {})}, real), _ties((3, 6), 3, int, axis=1))
 _EXTREMES = joined(calls(_RUNNING, real), _ties((3, 5), 2, float))
 REDUCTIONS: dict[str, Maker] = {
+    "sum": _sum,
+    "prod": _prod,
+    **dict.fromkeys(("any", "all"), partial(over_axes, of_bools=True)),
+    **dict.fromkeys(("max", "min", "mean"), partial(over_axes, of_nothing=False)),
     **dict.fromkeys(("argmax", "argmin"), _ONE_AXIS),
     **dict.fromkeys(("cumulative_sum", "cumulative_prod"), _scan),
     **dict.fromkeys(("cumulative_argmax", "cumulative_argmin", "logcumsumexp"), _EXTREMES),

@@ -13,6 +13,7 @@ import numpy as np
 from graphs import op as registry
 from graphs import ops
 from graphs.errors import GraphError
+from graphs.rules import RuleTable
 from graphs.testing import movement, reductions
 from graphs.testing.elementwise import EFFECTS, elementwise
 from graphs.testing.movement import INDEXING, LINALG
@@ -20,16 +21,11 @@ from graphs.testing.neural import NEURAL
 from graphs.testing.reductions import SOFTMAX, SORTING
 from graphs.testing.sample import Given, Maker, Sample, Values
 
-_MAKERS: dict[str, Maker] = {
-    **EFFECTS,
-    **movement.MOVEMENT,
-    **reductions.REDUCTIONS,
-    **INDEXING,
-    **LINALG,
-    **SORTING,
-    **NEURAL,
-    **SOFTMAX,
-}
+_MAKERS: RuleTable[Maker | None] = RuleTable(
+    "samples", otherwise=None, families={"elementwise": elementwise, "reduction": reductions.over_axes}
+)
+for _makers in (EFFECTS, movement.MOVEMENT, reductions.REDUCTIONS, INDEXING, LINALG, SORTING, NEURAL, SOFTMAX):
+    _MAKERS.enter(_makers)
 
 
 def samples(op_name: str) -> list[Sample]:
@@ -39,13 +35,10 @@ def samples(op_name: str) -> list[Sample]:
     Raises GraphError when the op is unknown or has no samples.
     """
     op = registry.get(op_name)
-    maker = _MAKERS.get(op_name) or _FAMILIES.get(op.family)
+    maker = _MAKERS[op]
     if maker is None:
         raise GraphError(f"op {op_name!r} has no samples; add some to graphs/testing")
     return [Sample(op, title, args, attrs) for title, args, attrs in maker(op, Values(op_name))]
-
-
-_FAMILIES: dict[str, Maker] = {"elementwise": elementwise, "reduction": reductions.over_axes}
 
 
 Make = Callable[[Values], Given]

@@ -15,9 +15,10 @@ from graphs import dims
 from graphs.dims import Dim
 from graphs.ir import Graph, Node
 from graphs.ops import reductions
-from graphs.ops.linalg import SMALL, matmul, may_turn
+from graphs.ops.linalg import SMALL, may_turn
 from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
+from static.passes.rewrite import is_product
 
 NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
 
@@ -53,7 +54,7 @@ def kernel(node: Node, out: bool = True) -> Any:
         return reductions.reducer(CALLS[node.op].reducer or np.add, node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
         return CALLS[node.op].method
-    return _product(node) if node.op is matmul else node.op.kernel
+    return _product(node) if is_product(node) else node.op.kernel
 
 
 def _product(node: Node) -> Any:
@@ -72,7 +73,7 @@ def _is_method(node: Node, out: bool) -> bool:
 
 def is_dot(node: Node) -> bool:
     """Whether a product is one of two matrices in one call of BLAS, for which `dot` may be called."""
-    if node.op is not matmul:
+    if not is_product(node):
         return False
     return all(
         s.ndim == 2 and s.dtype == node.spec.dtype and s.dtype.char in "fd" for s in (i.spec for i in node.inputs)
@@ -108,7 +109,7 @@ def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callabl
         return f"{name}({operands[0]}, {attr(CALLS[node.op].attribute)})"
     arguments = list(operands)
     if out:
-        positional = not CALLS[node.op].by_keyword and (isinstance(kernel(node), np.ufunc) or node.op is matmul)
+        positional = not CALLS[node.op].by_keyword and (isinstance(kernel(node), np.ufunc) or is_product(node))
         arguments.append(out if positional else f"out={out}")
     arguments += [f"{key}={attr(key)}" for key in node.attrs]
     return f"{name}({', '.join(arguments)})"

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.ir import Graph, Node
-from graphs.ops.control import scan_op, switch_op, while_op
-from graphs.ops.linalg import matmul
-from graphs.ops.movement import broadcast_to, permute_dims
+from graphs.ops.control import switch_op, while_op
+from graphs.ops.movement import broadcast_to
 from graphs.spec import TupleSpec
 from static import clock
 from static.codegen import groups, kernels
@@ -32,6 +31,8 @@ from static.codegen.results import LARGE
 from static.memory.schedule import Schedule
 from static.memory.sharing import writer
 from static.passes.iteration_space import is_group, is_result
+from static.passes.loops import is_scan
+from static.passes.rewrite import is_product, is_turned
 
 LISTING_WIDTH = 60  # comments of longer statements stand right behind them
 Slot = tuple[str, Node, str, Any]  # parameter name, node, what of the node it holds, and of an attribute its name
@@ -110,7 +111,7 @@ class Writer:
         self._callers: dict[int, tuple[Any, Node]] = {}  # each kernel by its id, and the first node that calls it
         self._writers: dict[tuple[Any, ...], Node] = {}  # for each place in the arena, the first node that writes there
         self.results: dict[Node, list[Node]] = {}
-        self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if node.op is scan_op}
+        self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if is_scan(node)}
         for node in schedule.order:
             if is_result(node):
                 self.results.setdefault(node.inputs[0], []).append(node)
@@ -200,11 +201,11 @@ class Writer:
     def _reads_rows(self, node: Node) -> bool:
         """Whether a kernel's own result is in row-major order, since its operands are or for any operands."""
         rows = (self.owner[source] is source or source in self.whole for source in node.inputs)
-        return (node.op is matmul and node.spec.ndim < 3) or all(rows)
+        return (is_product(node) and node.spec.ndim < 3) or all(rows)
 
     def _stacks(self, node: Node) -> str:
         """Where a scan puts what it stacks: the places in the arena, None for what it shall allocate."""
-        if node.op is not scan_op:
+        if not is_scan(node):
             return ""
         planned = {part.attrs["number"]: self._name(part) for part in self.parts[node] if part in self.in_arena}
         carry = node.attrs["carry"]
@@ -292,6 +293,6 @@ class Writer:
 
 def _is_transpose(node: Node) -> bool:
     """Whether a node is the attribute `T` of an argument, which is surely an array: written where it is read."""
-    if node.op is not permute_dims or not node.inputs[0].is_input:
+    if not is_turned(node) or not node.inputs[0].is_input:
         return False
     return bool(node.attrs["axes"] == tuple(reversed(range(node.spec.ndim))))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
-from graphs.ops.control import scan_op
 from graphs.ops.movement import concat, permute_dims, reshape, stop_gradient
 from graphs.spec import TupleSpec
 from static.passes.iteration_space import is_result, is_view
+from static.passes.loops import is_scan
 
 
 class BufferPlace(NamedTuple):
@@ -46,7 +46,7 @@ def views(nodes: Sequence[Node]) -> Views:
 def _is_stack(node: Node) -> bool:
     """Whether this is what a scan has stacked: memory of its own, that the scan writes into."""
     loop = node.inputs[0] if node.is_part else node
-    return loop.op is scan_op and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
+    return is_scan(loop) and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
 
 
 def _keeps_order(node: Node) -> bool:

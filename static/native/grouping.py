@@ -24,7 +24,7 @@ from graphs.ir import INPUT, Graph, Node
 from graphs.ops import movement, reductions
 from static.native import functions
 from static.native.laid import JOINED_BY
-from static.passes.iteration_space import Position, aligned, fused, is_group, is_result, is_view, result
+from static.passes.iteration_space import Position, aligned, fused, is_group, is_pointwise, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt
 
@@ -63,8 +63,7 @@ def ungrouped(graph: Graph) -> Graph:
 
 def is_computed(node: Node) -> bool:
     """Whether a node is elementwise and native."""
-    elementwise = node.op.family == "elementwise" or node.op is movement.astype
-    return elementwise and functions.computed_in(node) is not None
+    return is_pointwise(node) and functions.computed_in(node) is not None
 
 
 def is_reduced(node: Node) -> bool:

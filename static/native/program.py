@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graphs.ir import Graph, Node
-from graphs.ops.control import scan_op, switch_op, while_op
+from graphs.ops.control import switch_op, while_op
 from graphs.rules import RuleTable
 from static import clock
 from static.codegen.lowering import LoweredGraph, Writer
@@ -28,6 +28,7 @@ from static.native.grouping import group
 from static.native.recipes import KERNELS, is_copied
 from static.passes import pipeline
 from static.passes.iteration_space import is_group
+from static.passes.loops import is_scan
 
 _FLOWS: RuleTable[Callable[[Node], bool]] = RuleTable("flows as native code", otherwise=lambda _: False)
 """Whether a loop or branches may run as native code where all that is in them does: no history grows."""
@@ -132,7 +133,7 @@ class _SegmentWriter(Writer):
         self.native, self.is_outermost = set(_natives(planned, inner)), is_outermost
         self.parts |= {node: [] for node in self.native if node.op in (while_op, switch_op)}
         for node in planned.order:
-            if node.is_part and node.inputs[0] in self.native and node.inputs[0].op is not scan_op:
+            if node.is_part and node.inputs[0] in self.native and not is_scan(node.inputs[0]):
                 self.parts[node.inputs[0]].append(node)
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
         self.spoken = self._spoken()

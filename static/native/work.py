@@ -27,7 +27,6 @@ from graphs import dispatch
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
 from graphs.ops.indexing import outside
-from graphs.ops.linalg import matmul
 from graphs.rules import RuleTable
 from static import memory
 from static.codegen.kernels import resolve
@@ -42,6 +41,7 @@ from static.native.products import Product
 from static.native.program import natives
 from static.native.target import NativeError
 from static.passes.iteration_space import is_group, result
+from static.passes.rewrite import is_product
 
 Start = Callable[[Node], Location]
 Adding = Callable[["WorkCollector", Node, Start], None]
@@ -336,7 +336,7 @@ class Frame:
     def __init__(self, program: LoweredGraph, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> None:
         self.program, self.values, self.sizes = program, values, sizes
         self.owner = program.schedule.owner
-        self.right = Counter(node.inputs[1] for node in program.schedule.order if node.op is matmul)
+        self.right = Counter(node.inputs[1] for node in program.schedule.order if is_product(node))
         self.results: dict[Node, list[Node]] = {}
         for node in program.schedule.order:
             if node.op in (result, part):

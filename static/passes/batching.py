@@ -19,13 +19,13 @@ from typing import NamedTuple
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Graph, Node
-from graphs.ops import elementwise, movement, reductions
+from graphs.ops import elementwise, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from graphs.rules import RuleTable
 from static.passes.loops import Scan, State, pick, scans_of
 from static.passes.products import nbytes, rows_of, terms
-from static.passes.rewrite import Rules, Uses, count_uses, rewrite
+from static.passes.rewrite import Rules, Uses, count_uses, is_product, is_sum, is_turned, rewrite
 from static.passes.simplification import remove_dead_code
 from static.passes.views import permuted, reshaped
 from static.rebuild import replaced
@@ -132,15 +132,15 @@ def _can_wait(term: Node, uses: Uses) -> bool:
     """Whether the sum of a term over all steps is one product or one sum."""
     if uses[term] != 1:
         return False
-    if term.op is matmul:
+    if is_product(term):
         x, y = term.inputs
-        return x.op is movement.permute_dims and x.spec.ndim == y.spec.ndim == 2
-    return term.op is reductions.sum and term.spec.dtype == term.inputs[0].spec.dtype
+        return is_turned(x) and x.spec.ndim == y.spec.ndim == 2
+    return is_sum(term) and term.spec.dtype == term.inputs[0].spec.dtype
 
 
 def _stacks(scan: Scan, batched: Batched, term: Node) -> list[Finish]:
     """For each operand of a term, what gives its values in all steps, of which some become outputs of the scan."""
-    operands = [term.inputs[0].inputs[0], term.inputs[1]] if term.op is matmul else [term.inputs[0]]
+    operands = [term.inputs[0].inputs[0], term.inputs[1]] if is_product(term) else [term.inputs[0]]
     return [_stack(scan, batched, operand) for operand in operands]
 
 
@@ -173,7 +173,7 @@ def _finisher(state: State, added: Sequence[Node], stacks: Sequence[Sequence[Fin
 
 def _over_steps(term: Node, operands: Sequence[Node]) -> Node:
     """The sum of a term over all steps, of the values of its operands in all steps."""
-    if term.op is matmul:
+    if is_product(term):
         x, y = map(rows_of, operands)
         return Node.of(matmul, [permuted(x, (1, 0)), y], {}, term.source)
     shape: Shape = term.spec.shape

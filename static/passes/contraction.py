@@ -21,7 +21,7 @@ from graphs.dims import Size
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
-from static.passes.rewrite import Uses, call, count_uses, number, rewrite
+from static.passes.rewrite import Uses, call, count_uses, is_product, is_sum, is_turned, number, rewrite
 from static.passes.views import reshaped
 
 LARGEST = 1 << 18  # elements of what is summed
@@ -53,7 +53,7 @@ def _contracted(node: Node, uses: Uses, weights: _Weights) -> Node | None:
         return None
     x, axis = node.inputs[0], node.attrs["axis"]
     count: Any = dims.product(x.spec.shape[a] for a in axis)
-    weight = 1 if node.op is reductions.sum else 1 / count
+    weight = 1 if is_sum(node) else 1 / count
     if len(axis) == x.spec.ndim:
         return _of_all(node, x, uses, count, weight)
     if _is_strided(x):
@@ -103,7 +103,7 @@ def _straightened(graph: Graph) -> Graph:
     copies: dict[Node, Node] = {}
 
     def rule(node: Node) -> Node | None:
-        if node.op is not matmul or node.inputs[1] not in often:
+        if not is_product(node) or node.inputs[1] not in often:
             return None
         w = node.inputs[1]
         if w not in copies:
@@ -117,6 +117,6 @@ def _often_read(graph: Graph) -> set[Node]:
     """The transposed matrices that many products read as their second operand."""
     reads: dict[Node, int] = {}
     for node in graph.nodes:
-        if node.op is matmul and node.inputs[1].op is movement.permute_dims and node.inputs[1].spec.ndim == 2:
+        if is_product(node) and is_turned(node.inputs[1]) and node.inputs[1].spec.ndim == 2:
             reads[node.inputs[1]] = reads.get(node.inputs[1], 0) + 1
     return {node for node, count in reads.items() if count >= OFTEN}

@@ -118,6 +118,11 @@ def is_view(node: Node) -> bool:
     return _IN_SPACE[node.op].view
 
 
+def is_pointwise(node: Node) -> bool:
+    """Whether the op works element by element."""
+    return _IN_SPACE[node.op].pointwise
+
+
 def is_fusible(node: Node) -> bool:
     """Whether the op works element by element, or is a reduction that blocks can do."""
     role = _IN_SPACE[node.op]

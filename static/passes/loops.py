@@ -11,11 +11,12 @@ A scan taken apart: its states, sequences, captured values and outputs as lists,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphs.ir import INPUT, Graph, Node, ancestors
-from graphs.ops.control import part, scan_op, stacked, while_gradient_op, while_op
+from graphs.ops.control import part, scan_op, stacked
+from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.passes.rewrite import count_uses
 from static.rebuild import collected, rebuilt, replaced
@@ -25,18 +26,28 @@ from static.rebuild import collected, rebuilt, replaced
 
 def hoist_invariants(graph: Graph) -> Graph:
     """The graph with what is the same in every step of a loop computed before the loop."""
-    instead = {node: _hoisted(node) for node in graph.nodes if node.op in (scan_op, while_op, while_gradient_op)}
+    instead = {node: _HOISTS[node.op](node) for node in graph.nodes if node.op in _HOISTS}
     return replaced(graph, {node: new for node, new in instead.items() if new is not node})
 
 
-def _hoisted(node: Node) -> Node:
+_HOISTS: RuleTable[Callable[[Node], Node]] = RuleTable("hoisting", otherwise=lambda node: node)
+
+
+@_HOISTS.for_op("scan")
+def _of_scan(node: Node) -> Node:
     attrs = node.attrs
-    if node.op is scan_op:
-        makes_a_step = isinstance(attrs["length"], int) and attrs["length"] > 0
-        return _out_of_bodies(node, {"body": makes_a_step}, len(node.inputs) - attrs["carry"] - attrs["xs"])
-    if node.op is while_op:
-        return _out_of_bodies(node, {"condition": True, "body": False}, len(node.inputs) - attrs["carry"])
-    return _out_of_bodies(node, {"step": False}, len(node.inputs) - 1 - attrs["carry"])
+    makes_a_step = isinstance(attrs["length"], int) and attrs["length"] > 0
+    return _out_of_bodies(node, {"body": makes_a_step}, len(node.inputs) - attrs["carry"] - attrs["xs"])
+
+
+@_HOISTS.for_op("while_loop")
+def _of_while(node: Node) -> Node:
+    return _out_of_bodies(node, {"condition": True, "body": False}, len(node.inputs) - node.attrs["carry"])
+
+
+@_HOISTS.for_op("while_loop_gradient")
+def _of_while_gradient(node: Node) -> Node:
+    return _out_of_bodies(node, {"step": False}, len(node.inputs) - 1 - node.attrs["carry"])
 
 
 def _out_of_bodies(node: Node, runs: Mapping[str, bool], captured: int) -> Node:
@@ -229,9 +240,14 @@ def pick(scan: Node, number: int, source: str) -> Node:
     return Node.of(part, [scan], {"number": number}, source)
 
 
+def is_scan(node: Node) -> bool:
+    """Whether a node is a loop of a known number of steps."""
+    return node.op is scan_op
+
+
 def scans_of(graph: Graph) -> list[Scan]:
     """The scans of a graph without effects in them whose results are only picked."""
-    parts: dict[Node, list[Node]] = {n: [] for n in graph.nodes if n.op is scan_op and not n.has_effect}
+    parts: dict[Node, list[Node]] = {n: [] for n in graph.nodes if is_scan(n) and not n.has_effect}
     for node in graph.nodes if parts else ():
         for source in node.inputs:
             if source in parts and node.is_part:

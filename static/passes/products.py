@@ -41,7 +41,7 @@ from graphs.op import Op
 from graphs.ops import elementwise, movement, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from static.passes.rewrite import Uses, count_uses, rewrite
+from static.passes.rewrite import Uses, count_uses, is_product, is_sum, is_turned, rewrite
 from static.passes.simplification import LARGEST
 from static.passes.views import bounds, permuted, reshaped, whole_of
 from static.rebuild import replaced
@@ -51,7 +51,7 @@ def merge_products(graph: Graph) -> Graph:
     """The graph with products that share an operand merged, where that pays."""
     groups: dict[tuple[int, Node], list[Node]] = defaultdict(list)
     for node in graph.nodes:
-        if node.op is matmul and all(source.spec.ndim == 2 for source in node.inputs):
+        if is_product(node) and all(source.spec.ndim == 2 for source in node.inputs):
             for side in (0, 1):
                 if _is_given(node.inputs[1 - side]):
                     groups[side, node.inputs[side]].append(node)
@@ -96,9 +96,9 @@ def flatten_products(graph: Graph) -> Graph:
 
 
 def _flattened(node: Node, uses: Uses) -> Node | None:
-    if node.op is matmul:
+    if is_product(node):
         return _rows_at_once(node)
-    if node.op is reductions.sum and node.inputs[0].op is matmul and uses[node.inputs[0]] <= 1:
+    if is_sum(node) and is_product(node.inputs[0]) and uses[node.inputs[0]] <= 1:
         return _gradient_at_once(node, node.inputs[0])
     return None
 
@@ -125,7 +125,7 @@ def _gradient_at_once(node: Node, product: Node) -> Node | None:
     transposed, g = product.inputs
     stack = product.spec.ndim - 2
     swapped = (*range(stack), stack + 1, stack)
-    if transposed.op is not movement.permute_dims or transposed.attrs["axes"] != swapped:
+    if not is_turned(transposed) or transposed.attrs["axes"] != swapped:
         return None
     x = transposed.inputs[0]
     if node.attrs["axis"] != tuple(range(stack)) or not dims.same_shape(x.spec.shape[:-1], g.spec.shape[:-1]):
@@ -181,10 +181,10 @@ class _Merging:
     def _operands(self, group: Sequence[Node]) -> list[Node]:
         """The operands of all members, joined in the order in which the first ones were computed."""
         first = [member.inputs[0] for member in group]
-        if group[0].op is reductions.sum and (frozenset(first), 0) in self.joins:
+        if is_sum(group[0]) and (frozenset(first), 0) in self.joins:
             return [self.joins[frozenset(first), 0]]
         order = in_order(first, self.position)
-        axes = (1, 0) if group[0].op is matmul else (0,)
+        axes = (1, 0) if is_product(group[0]) else (0,)
         return [self._joined([group[i].inputs[k] for i in order], axis) for k, axis in enumerate(axes)]
 
     def _joined(self, parts: Sequence[Node], axis: int) -> Node:
@@ -220,7 +220,7 @@ def _added(leaves: Sequence[Node], source: str) -> Node:
 def _alike(leaf: Node) -> Any:
     """What leaves must have in common to be merged; a leaf that can not be merged is alike to itself alone."""
     first = leaf.inputs[0].spec
-    if leaf.op is matmul:
+    if is_product(leaf):
         fits = first.ndim == 2 and leaf.inputs[1].spec.ndim == 2
         return (first.dtype, leaf.inputs[1].spec.dtype) if fits else leaf
     axis, keepdims = leaf.attrs["axis"], leaf.attrs["keepdims"]
@@ -239,7 +239,7 @@ def _saves_calls(group: Sequence[Node], operands: Sequence[Node]) -> bool:
 
 
 def _is_moved(operand: Node) -> bool:
-    while operand.op is movement.permute_dims:
+    while is_turned(operand):
         operand = operand.inputs[0]
     return operand.op is movement.concat
 
@@ -260,7 +260,7 @@ def nbytes(node: Node) -> int:
 
 def joined(parts: Sequence[Node], axis: int, source: str) -> Node:
     """Matrices one after the other along an axis: a view of what they are parts of, where they are; else a concat."""
-    if all(p.op is movement.permute_dims and p.attrs["axes"] == parts[0].attrs["axes"] for p in parts):
+    if all(is_turned(p) and p.attrs["axes"] == parts[0].attrs["axes"] for p in parts):
         axes = parts[0].attrs["axes"]
         return permuted(joined([p.inputs[0] for p in parts], axes[axis], source), axes, source)
     entries = run_of_entries(parts) if axis == 0 else None
@@ -303,7 +303,7 @@ def in_order(parts: Sequence[Node], position: Mapping[Node, int]) -> list[int]:
     """The numbers of parts in the order in which they, or what they are views of, were computed."""
 
     def place(node: Node) -> tuple[int, int]:
-        while node.op is movement.permute_dims:
+        while is_turned(node):
             node = node.inputs[0]
         entry = entry_of(node)
         return (position.get(node, -1), 0) if entry is None else (position.get(entry[0], -1), entry[1])

@@ -46,12 +46,24 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Graph, Node
-from graphs.ops import elementwise, movement, reductions
+from graphs.ops import elementwise, reductions
 from graphs.ops.indexing import add_along_axis
 from graphs.ops.linalg import matmul
 from graphs.ops.shapes import reduced_shape
 from graphs.spec import broadcast_shapes
-from static.passes.rewrite import Entry, Rules, Uses, call, count_uses, number, rewrite, value_of
+from static.passes.rewrite import (
+    Entry,
+    Rules,
+    Uses,
+    call,
+    count_uses,
+    is_product,
+    is_sum,
+    is_turned,
+    number,
+    rewrite,
+    value_of,
+)
 from static.passes.views import reshaped
 
 
@@ -146,7 +158,7 @@ def _factor_out(node: Node, facts: Facts) -> Node | None:
     if all(dims.same(source.spec.shape[a], 1) for a in axis):
         total = call(elementwise.add, source, number(0, node.spec.dtype, node.source), source=node.source)
         return reshaped(total, node.spec.shape, node.source)
-    if source.op is add_along_axis and node.op is reductions.sum and axis == (source.attrs["axis"],):
+    if source.op is add_along_axis and is_sum(node) and axis == (source.attrs["axis"],):
         return Node.of(node.op, source.inputs[:1], node.attrs, node.source)
     factors = list(_factors(source, facts))
     same = [_is_same_along(factor, source.spec.shape, axis) for factor in factors]
@@ -290,13 +302,13 @@ class Facts:
             self.products.setdefault(frozenset(node.inputs), node)
         elif node.op is elementwise.reciprocal:
             self._reciprocals.setdefault(node.inputs[0], node)
-        elif node.op is matmul:
+        elif is_product(node):
             self.products.setdefault((node.inputs[0], *_matrix(node.inputs[1])), node)
 
     def owns(self, product: Node) -> bool:
         """Whether a node is a product of factors of its dtype that one node alone reads."""
-        is_product = product.op is elementwise.multiply and is_of_one_dtype(product)
-        return is_product and self.uses[product] <= 1  # 0: a rule has just made it
+        multiplies = product.op is elementwise.multiply and is_of_one_dtype(product)
+        return multiplies and self.uses[product] <= 1  # 0: a rule has just made it
 
     def product(self, x: Node, y: Node) -> Node | None:
         """x * y, where that is computed already, and read."""
@@ -327,7 +339,7 @@ class Facts:
 
 def _matrix(node: Node) -> tuple[Node, tuple[int, ...]]:
     """What a node is a permutation of, and its axes there."""
-    if node.op is movement.permute_dims:
+    if is_turned(node):
         return node.inputs[0], node.attrs["axes"]
     return node, tuple(range(node.spec.ndim))
 

@@ -26,6 +26,9 @@ import numpy as np
 from graphs import op as registry
 from graphs.ir import CONSTANT, Graph, Node
 from graphs.op import Op
+from graphs.ops.linalg import matmul
+from graphs.ops.movement import permute_dims
+from graphs.ops.reductions import sum as sum_over
 from static.rebuild import rebuilt
 
 RewriteRule = Callable[[Node], Node | None]
@@ -170,6 +173,21 @@ def value_of(node: Node) -> Any:
     if array.ndim and not (np.all(array == first) and (first or not np.any(np.signbit(array) != np.signbit(first)))):
         return None
     return first
+
+
+def is_product(node: Node) -> bool:
+    """Whether a node is a product of matrices."""
+    return node.op is matmul
+
+
+def is_turned(node: Node) -> bool:
+    """Whether a node is an array with its axes in another order."""
+    return node.op is permute_dims
+
+
+def is_sum(node: Node) -> bool:
+    """Whether a node is a sum over axes."""
+    return node.op is sum_over
 
 
 def number(value: Any, dtype: np.dtype[Any], source: str = "") -> Node:

@@ -22,7 +22,7 @@ from graphs.ops import movement
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from static.passes.products import entry_of, rows_times, section
-from static.passes.rewrite import Rules, Uses, count_uses, rewrite
+from static.passes.rewrite import Rules, Uses, count_uses, is_product, rewrite
 from static.passes.views import bounds, slice_of
 from static.rebuild import replaced
 
@@ -111,14 +111,14 @@ def _keys(node: Node, position: int, parts: _Parts) -> Iterator[Any]:
     if not _is_mergeable(node):
         return
     for i, source in enumerate(node.inputs):
-        for part in parts.of.get(source, ()) if i == 0 or node.op is not matmul else ():
+        for part in parts.of.get(source, ()) if i == 0 or not is_product(node) else ():
             others = (*node.inputs[:i], *node.inputs[i + 1 :])
             if _is_free(others, part, position, parts) and all(o.spec.ndim <= source.spec.ndim for o in others):
                 yield node.op, part.base, part.entry, i, others, str(source.spec.shape)
 
 
 def _is_mergeable(node: Node) -> bool:
-    if node.op is matmul:
+    if is_product(node):
         return node.inputs[0].spec.ndim == 2 and node.inputs[1].spec.ndim == 2
     return node.op.family == "elementwise" and bool(node.spec.ndim)
 

@@ -39,7 +39,7 @@ from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
 from graphs.rules import RuleTable
 from graphs.spec import broadcast_shapes
-from static.passes.rewrite import Uses, count_uses, number, rewrite, value_of
+from static.passes.rewrite import Uses, count_uses, is_turned, number, rewrite, value_of
 
 Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
@@ -116,7 +116,7 @@ def _permute(node: Node, _: _Facts) -> Node | None:
     source, axes = node.inputs[0], node.attrs["axes"]
     if axes == tuple(range(len(axes))):
         return source
-    if source.op is not movement.permute_dims:
+    if not is_turned(source):
         return None
     return permuted(source.inputs[0], [source.attrs["axes"][a] for a in axes], node.source)
 

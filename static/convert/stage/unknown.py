@@ -10,7 +10,7 @@ What follows from it is refused: `is` and id(), and `==`, a key or `in` where a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -19,10 +19,9 @@ from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.errors import ControlFlowError, ShapeError, located
 from graphs.ir import Node
-from graphs.ops.control import part as part_of_switch
-from graphs.ops.control import switch_op
-from graphs.ops.elementwise import logical_and, logical_not, logical_or, not_equal, where
+from graphs.ops.elementwise import logical_not, not_equal
 from graphs.ops.movement import astype, reshape
+from graphs.rules import RuleTable
 from static.convert.stage.conversion import held_by, part
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
@@ -198,17 +197,43 @@ def require(test: Symbol, value: bool) -> None:
 def _following(node: Node, value: bool) -> Iterator[Fact]:
     """A fact and those that follow from it."""
     yield node, value
-    if node.op is logical_not:
-        yield from _following(node.inputs[0], not value)
-    elif (node.op is logical_and and value) or (node.op is logical_or and not value):
-        for operand in node.inputs:
-            yield from _following(operand, value)
-    elif node.op is where:  # `a and b` is b where a holds, else a; `a or b` is a where a holds, else b
-        test, then, otherwise = node.inputs
-        if (value and otherwise is test) or (not value and then is test):
-            yield from _following(test, value)
-            yield from _following(then if value else otherwise, value)
-    elif node.op is part_of_switch and node.inputs[0].op is switch_op:
+    yield from _FOLLOWING[node.op](node, value)
+
+
+_FOLLOWING: RuleTable[Callable[[Node, bool], Iterator[Fact]]] = RuleTable(
+    "what a truth implies", otherwise=lambda *_: iter(())
+)
+
+
+@_FOLLOWING.for_op("logical_not")
+def _negated(node: Node, value: bool) -> Iterator[Fact]:
+    yield from _following(node.inputs[0], not value)
+
+
+@_FOLLOWING.for_op("logical_and")
+def _of_both(node: Node, value: bool) -> Iterator[Fact]:
+    for operand in node.inputs if value else ():
+        yield from _following(operand, True)
+
+
+@_FOLLOWING.for_op("logical_or")
+def _of_neither(node: Node, value: bool) -> Iterator[Fact]:
+    for operand in () if value else node.inputs:
+        yield from _following(operand, False)
+
+
+@_FOLLOWING.for_op("where")
+def _of_choice(node: Node, value: bool) -> Iterator[Fact]:
+    """`a and b` is b where a holds, else a; `a or b` is a where a holds, else b."""
+    test, then, otherwise = node.inputs
+    if (value and otherwise is test) or (not value and then is test):
+        yield from _following(test, value)
+        yield from _following(then if value else otherwise, value)
+
+
+@_FOLLOWING.for_op("part")
+def _of_branches(node: Node, value: bool) -> Iterator[Fact]:
+    if "branches" in node.inputs[0].attrs:
         taken = _taken(node.inputs[0], node.attrs["number"], value)
         if taken is not None:
             yield from _following(*taken)
