@@ -312,9 +312,7 @@ def _along_rows(attrs: Attrs) -> bool:
 # Table --------------------------------------------------------------------------------------------------------------
 
 RULES: RuleTable[BatchingRule] = RuleTable(
-    "batching",
-    otherwise=BatchingRule(),
-    families={"elementwise": BatchingRule(_elementwise, _elementwise_rows)},
+    "batching", otherwise=BatchingRule(), families={"elementwise": BatchingRule(_elementwise, _elementwise_rows)}
 )
 _ALONG = BatchingRule(_next_axis, _rows_unless(_along_rows))
 RULES.for_op(

@@ -37,11 +37,7 @@ _THREE: dict[str, tuple[Sizes, Sizes, Sizes]] = {
     "outer": ((4, 1, 1), (2, 1), (1, 3)),
     "empty": ((0, 3), (3,), (1, 1)),
 }
-_SHAPES: dict[int, dict[str, Any]] = {
-    1: {title: (shape,) for title, shape in _ONE.items()},
-    2: _TWO,
-    3: _THREE,
-}
+_SHAPES: dict[int, dict[str, Any]] = {1: {title: (shape,) for title, shape in _ONE.items()}, 2: _TWO, 3: _THREE}
 
 
 def _above_one(values: Values, shape: Sizes) -> Array:
