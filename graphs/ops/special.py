@@ -179,7 +179,7 @@ erfcx: Op = elementwise(
 
 def _entropy(x: Array, out: Array = None) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = -x * np.log(x)
+        values = -(x * np.log(x))  # -x of an unsigned int wraps
     values = np.where(x > 0, values, np.where(x < 0, -np.inf, np.where(x == 0, 0, x)))
     return rounded(values, np.result_type(x, 0.5), out)
 
