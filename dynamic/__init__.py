@@ -90,7 +90,7 @@ def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.pytorch.refused import REMEDIES, explained
+    from dynamic.pytorch.refusals import REMEDIES, explained
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")

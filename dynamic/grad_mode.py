@@ -11,7 +11,7 @@ from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 from weakref import ref
 
-from graphs import captured
+from graphs import capture
 from graphs.blocks import Block, Table, innermost
 
 
@@ -59,7 +59,7 @@ def is_grad_enabled() -> bool:
     return now().recording
 
 
-captured.pause(lambda: 0 if now().recording else len(thread.blocks))
+capture.pause(lambda: 0 if now().recording else len(thread.blocks))
 
 
 def is_inference_mode_enabled() -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from dynamic.checkpoint import drawn_from
 from dynamic.creation import _shape, made
 from dynamic.tensor import Tensor
-from graphs import captured, ops
+from graphs import capture, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.frontends.torch.guard import guard
 from graphs.frontends.torch.names import method
@@ -73,7 +73,7 @@ class Generator:
 
 default_generator = Generator()
 drawn_from.append(default_generator)
-captured.generators.append(default_generator)
+capture.generators.append(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:
@@ -115,9 +115,9 @@ def drawn(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -
 def _numbers(draw: Draw, generator: Generator | None) -> Any:
     """What is drawn as an array, or in a trace as a symbol. Numbers that are no generator's are taken at once."""
     chance: Any = _numpy(generator)
-    if not isinstance(chance, np.random.Generator) or not captured.is_traced():
+    if not isinstance(chance, np.random.Generator) or not capture.is_traced():
         return draw(chance)
-    return ops.identity(captured.Fresh(lambda: draw(_numpy(generator)), draw(np.random.default_rng(0)), drawn=True))
+    return ops.identity(capture.Fresh(lambda: draw(_numpy(generator)), draw(np.random.default_rng(0)), drawn=True))
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
@@ -204,7 +204,7 @@ def normal(
     if any(value.dtype.kind != "f" for value in tensors) or np.any(_known(std, 0.0) < 0):
         raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
     kind = dtype or (tensors[0].dtype if tensors else None)
-    if captured.is_traced():
+    if capture.is_traced():
         numbers = drawn(lambda chance: chance.standard_normal(shape), generator, np.float64)
         return ops.astype(ops.add(mean, ops.multiply(std, numbers)), kind or np.float32)
     first, scale = _held(mean), _held(std)
@@ -231,7 +231,7 @@ def _are_shares(p: Any) -> bool:
 def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
     """Which of so many happen, each with a probability."""
     chances = _numbers(lambda chance: chance.random(shape), generator)
-    return ops.less(chances, p if captured.is_traced() else _held(p))
+    return ops.less(chances, p if capture.is_traced() else _held(p))
 
 
 def _held(value: Any) -> Any:
@@ -280,7 +280,7 @@ def multinomial(
 
 def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
     """The indices that `multinomial` draws."""
-    weights = ops.astype(input if captured.is_traced() else _held(input), np.float64)
+    weights = ops.astype(input if capture.is_traced() else _held(input), np.float64)
     if _is_known(_held(input)):
         _check_weights(np.asarray(_held(input), np.float64), num_samples, replacement, input.dtype)
     shape = (*weights.shape[:-1], num_samples if replacement else weights.shape[-1])

@@ -15,7 +15,7 @@ from typing import Any
 from dynamic import tape
 from dynamic import tape as back
 from dynamic.tensor import Tensor
-from graphs import captured, dispatch
+from graphs import capture, dispatch
 
 
 def _compiled() -> Any:
@@ -51,7 +51,7 @@ else:
         setattr(Tensor, _name, _method)
 
 dispatch.interpret(Tensor, bind)
-captured.tensors.append(Tensor)
+capture.tensors.append(Tensor)
 
 
 def is_compiled() -> bool:

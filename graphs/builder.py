@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphs.captured import Guards, paused
+from graphs.capture import Guards, paused
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located
 from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect, shared

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from compare import steps, workloads
-from compare.advice import heldout, prices, probes
+from compare.advice import holdout, prices, probes
 from compare.advice.prices import Prices, Row, Say, fitted
 from compare.engines import OWN, Engine, cases, named
 from compare.engines.step import Step
@@ -43,7 +43,7 @@ EXAMPLES = 6
 def measure(job: Job) -> CountedPrograms | FunctionFault:
     """The counts of the programs of a job, each timed where `timed` says so.
 
-    A program is a probe, a workload with its size, one drawn by `heldout`, one of the table `rows`, or the user's
+    A program is a probe, a workload with its size, one drawn by `holdout`, one of the table `rows`, or the user's
     function. What is wrong with the user's file is an answer too.
     """
     asked = Question.from_dict(job.asked["question"])
@@ -110,8 +110,8 @@ def _named(engine: Engine, name: str, rows: str) -> Case:
     if name in probes.ALL:
         probe: Case = engine.load(probes.__name__).ALL[name]()
         return probe
-    if name in heldout.names():
-        return heldout.cases()[name]()
+    if name in holdout.names():
+        return holdout.cases()[name]()
     if rows and name in (table := origin.named(rows)):
         loss, params, inputs = table[name]()
         return Case(loss, params, (tuple(inputs),), (1,))

@@ -116,11 +116,11 @@ def _advised(asked: Question, prices: Prices) -> dict[str, Any]:
 def _evaluated(
     asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool
 ) -> dict[str, Any]:
-    from compare.advice import evaluation, heldout
+    from compare.advice import evaluation, holdout
     from compare.own import origin
     from compare.run import progress
 
-    chosen = heldout.names() if held_out else evaluation.names(asked.adapter, only)
+    chosen = holdout.names() if held_out else evaluation.names(asked.adapter, only)
     more = list(origin.named(rows)) if rows else []
     judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
     return _judged(judged, prices.arms)

@@ -26,7 +26,7 @@ from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.records.machines import DEVICES
 from compare.records.record import MODELS
-from compare.run import ending
+from compare.run import signals
 from compare.words.text import echo, wrapped
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            with ending.by_signals():
+            with signals.by_signals():
                 return super().invoke(ctx)
         except CompareError as error:
             echo(wrapped(f"Error: {error}"), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt as stop:
             echo("\nStopped.", err=True)
-            ctx.exit(ending.exit_code(stop))
+            ctx.exit(signals.exit_code(stop))
         except OSError as error:
             if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
                 raise

@@ -20,7 +20,7 @@ import click
 from click.core import ParameterSource
 
 from compare.cli import complete
-from compare.run import ending
+from compare.run import signals
 from compare.words.text import echo
 
 Command = Callable[..., Any]
@@ -208,7 +208,7 @@ def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Itera
         yield
     except KeyboardInterrupt as stop:
         echo(f"\nStopped; {what}." + (f" Continue with:\n  {shlex.join(again)}" if again else ""), err=True)
-        ctx.exit(ending.exit_code(stop))
+        ctx.exit(signals.exit_code(stop))
 
 
 # What records raise that do not fit together, each of which is of its type.

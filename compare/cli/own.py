@@ -18,7 +18,7 @@ from compare.records.machines import DEVICES
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.gate.ending import Gate
+    from compare.gate.outcome import Gate
     from compare.own import Result
     from compare.own.question import Question
 
@@ -124,12 +124,12 @@ def compare(
 
 def _measured(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
     """The result, and what stopped it. Raises Stopped where no process has ended."""
-    from compare.own import several
+    from compare.own import comparison
     from compare.own.result import Stopped
     from compare.run import progress
 
     try:
-        return several.compared(questions, progress.reporter, folder), None
+        return comparison.compared(questions, progress.reporter, folder), None
     except Stopped as stop:
         if stop.result is None:
             echo("\nno process has ended, so that nothing was written", err=True)
@@ -138,7 +138,7 @@ def _measured(questions: Sequence[Question], folder: Path) -> tuple[Result, Keyb
 
 
 def _gate(*asked: Any) -> Gate:
-    from compare.gate.ending import gate
+    from compare.gate.outcome import gate
 
     return gate(*asked)
 
@@ -158,7 +158,7 @@ def _failing(gate: Gate | None, function: str) -> Iterator[None]:
 
 def _gated(gate: Gate, result: Result) -> int:
     """The exit code, after the rules were judged and the files written."""
-    from compare.gate.ending import exit_code
+    from compare.gate.outcome import exit_code
 
     judgements = gate.judge(result)
     for judgement in judgements:
@@ -172,13 +172,13 @@ def _questions(
     """What is asked of each engine. Raises CompareError for modes that are none, before a worker is started."""
     from compare.engines import OWN
     from compare.errors import InputsError
-    from compare.own import several
+    from compare.own import comparison
 
     if framework and engines:
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = modes.replace(" ", "").split(",") if modes else None
-    questions = several.questions(names, function, inputs or "", listed, **asked)
+    questions = comparison.questions(names, function, inputs or "", listed, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
     words += ["--modes", modes or ",".join(mode for question in questions for mode in question.given_modes)]
     words += ["--inputs", inputs] if inputs else []

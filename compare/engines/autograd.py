@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from compare.engines.base import Mode
-from compare.engines.composed import composed, looped
+from compare.engines.composites import composed, looped
 from compare.engines.framework import Framework
 from compare.engines.step import Bindable, BoundCall, Function, loss_in
 from compare.errors import InputsError, NoGradientsError

@@ -21,7 +21,7 @@ import optree
 
 from compare.engines.debugging import Tools
 from compare.engines.heap import MALLOC, ByteCounter
-from compare.engines.held import Kinds
+from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, nudges_of
 from compare.engines.source import Loader, namespace
 from compare.engines.state import Piece, Snapshot

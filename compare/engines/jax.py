@@ -17,7 +17,7 @@ import optree
 
 from compare.engines import nnx, pytrees
 from compare.engines.base import Mode
-from compare.engines.composed import composed
+from compare.engines.composites import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised

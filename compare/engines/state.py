@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.reached import MISSING, is_users_class, places_of
+from compare.engines.reach import MISSING, is_users_class, places_of
 from compare.engines.step import Turns
 from compare.errors import is_users
 

@@ -14,7 +14,7 @@ from functools import partial, reduce
 from types import MethodType
 from typing import Any, NamedTuple
 
-from compare.engines.reached import MISSING, Place, ReachedCode, is_users_class
+from compare.engines.reach import MISSING, Place, ReachedCode, is_users_class
 from compare.engines.step import Bindable, BoundCall, Function, bound, inside
 from compare.errors import is_users
 

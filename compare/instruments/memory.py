@@ -36,7 +36,7 @@ from compare import engines, workloads
 from compare.engines.graphduel import functions
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments import parity, thin
+from compare.instruments import parity, sample
 from compare.records.cells import Memory, MemoryArm
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -70,7 +70,7 @@ def measure_together(job: Job) -> Memory:
             raise WrongError(row.reason)
         return step
 
-    rows = {arm: _row(arm, case, build) for arm in thin.arms_of(job, workload)}
+    rows = {arm: _row(arm, case, build) for arm in sample.arms_of(job, workload)}
     return Memory(**job.head, arms=rows, checked=True)
 
 

@@ -28,7 +28,7 @@ from compare.engines.limit import within
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.step import Step
 from compare.errors import described
-from compare.instruments import thin
+from compare.instruments import sample
 from compare.instruments.judge import (
     AWAY,
     TOLERANCES,
@@ -106,7 +106,7 @@ class Expected:
 def measure(job: Job) -> Parity:
     """The parity record of one workload at one size."""
     workload = workloads.load(job.source)
-    return check(job, thin.case_of(job, workload), thin.arms_of(job, workload))
+    return check(job, sample.case_of(job, workload), sample.arms_of(job, workload))
 
 
 def check(
@@ -163,7 +163,7 @@ def parity_arm(row: Judged) -> ParityArm:
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     eager = engines.step(DYNAMIC, case)
-    chosen = thin.sample(case.lengths, most)
+    chosen = sample.sample(case.lengths, most)
     return [Expected(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from compare.engines.containers import named_parts, of_class
 from compare.errors import InputsError
-from compare.own import standing
+from compare.own import program
 from compare.own.case import case_of
 from compare.own.origin import Origin
 from compare.own.question import SIZE, Question
@@ -51,7 +51,7 @@ def __getattr__(folder: str) -> Workload:
     dims = _decoded(document["dims"], [])
     if "question" in document:
         question = Question.from_dict(document["question"])
-        name, (f, inputs) = question.name, standing.called(question)
+        name, (f, inputs) = question.name, program.called(question)
     else:
         origin = Origin(**document["origin"])
         name, f = origin.name, origin.load()

@@ -31,8 +31,8 @@ import numpy as np
 
 from compare.engines import Engine
 from compare.errors import EffectsError, is_users
-from compare.own import reach, traffic
-from compare.own.reach import fingerprint
+from compare.own import changes, traffic
+from compare.own.changes import fingerprint
 from graphs import tree
 from graphs.errors import is_internal
 
@@ -114,7 +114,7 @@ class _Look:
 
     def run(self) -> tuple[list[SideEffect], list[str], Any]:
         """What one call wrote, the names of what it changed, and its output."""
-        places, changed = list[reach.Changeable](), list[str]()
+        places, changed = list[changes.Changeable](), list[str]()
 
         def watched(*args: Any) -> Any:
             places.extend(_places(self.f, copies, args))
@@ -159,7 +159,7 @@ class _Look:
 
 
 @contextmanager
-def _stepping(places: Sequence[reach.Changeable], lines: dict[str, str]) -> Iterator[None]:
+def _stepping(places: Sequence[changes.Changeable], lines: dict[str, str]) -> Iterator[None]:
     """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
     seen = {place.name: place.read() for place in places}
     last, until = [""], time.monotonic() + LOOKING
@@ -171,7 +171,7 @@ def _stepping(places: Sequence[reach.Changeable], lines: dict[str, str]) -> Iter
             if place.name not in lines and place.read() != seen[place.name]:
                 lines[place.name] = last[0]
         if event == "line":
-            last[0] = reach.line(frame)
+            last[0] = changes.line(frame)
         return look
 
     before = sys.gettrace()
@@ -198,7 +198,7 @@ class _Ear(io.TextIOBase):
         if frame is None:
             self.stream.write(text)
         elif text:
-            self.heard.append(SideEffect(f"writes to {self.stream_name}", reach.line(frame)))
+            self.heard.append(SideEffect(f"writes to {self.stream_name}", changes.line(frame)))
         return len(text)
 
 
@@ -216,7 +216,7 @@ class _Nobody(io.TextIOBase):
         """Note it."""
         frame = _writer(sys._getframe(1))
         if frame is not None:
-            self.heard.append(SideEffect(INPUT, reach.line(frame)))
+            self.heard.append(SideEffect(INPUT, changes.line(frame)))
         return ""
 
 
@@ -261,17 +261,17 @@ def _random_states_kept() -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[reach.Changeable]:
+def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[changes.Changeable]:
     """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
     names = tree.argument_names(f, len(args))
     pairs = zip(names, zip(example, args, strict=True), strict=True)
-    arguments = [reach.Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
+    arguments = [changes.Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
     return [
-        reach.Changeable("the state of Python's random", random.getstate),
-        reach.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
-        reach.Changeable("the state of dynamic's generator", _drawn),
+        changes.Changeable("the state of Python's random", random.getstate),
+        changes.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
+        changes.Changeable("the state of dynamic's generator", _drawn),
         *arguments,
-        *reach.places(f),
+        *changes.places(f),
     ]
 
 

@@ -25,7 +25,7 @@ from compare.instruments import parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
-from compare.own import bundle, drawn, effects, hints, journal, numbers, origin, policies, stages, standing, traffic
+from compare.own import bundle, drawings, effects, hints, journal, numbers, origin, policies, program, stages, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.question import Calls, Function, Question, calls_in
@@ -116,7 +116,7 @@ def _answer(question: Question, job: Job) -> Record:
     steps.now(f"started {question.adapter.title}")
     question.started()
     steps.now(f"imported {question.function.rpartition(':')[0]}")
-    called = standing.called if question.stands_in else _called
+    called = program.called if question.stands_in else _called
     subject = subject_of(question, *called(question))
     if not subject.engine.is_reference:
         gc.freeze()  # what is loaded now is not walked by each collection below
@@ -254,7 +254,7 @@ def untimed(subject: Subject) -> list[Record]:
         if len(stages.admitted(question, [record])) < 2:
             return [record]
         looks: list[Callable[..., Record | None]] = [policies.look, partial(hints.look, scans=not question.stands_in)]
-        looks += [drawn.look] if question.apart else []
+        looks += [drawings.look] if question.apart else []
         seen = [_alone(job, partial(look, job, case)) for look in looks]
     return [record, *(extra for extra in seen if extra is not None)]
 
@@ -272,7 +272,7 @@ def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
 def _gate(job: Job, case: Case, question: Question) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
     if question.stands_in:
-        references = standing.references(case, question)
+        references = program.references(case, question)
         record = parity.check(job, case, job.arms, limit=question.limit, references=references)
         for row in record.arms.values():
             row.reason = row.reason and as_named(row.reason)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compare.engines.reached import Place, ReachedCode, outermost
+from compare.engines.reach import Place, ReachedCode, outermost
 
 Function = Callable[..., Any]
 

@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from compare.engines import OWN, Engine, named
-from compare.engines.held import Kinds
+from compare.engines.kinds import Kinds
 from compare.engines.step import loss_in
 from compare.engines.switches import kept
 from compare.errors import InputsError

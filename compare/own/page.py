@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines, page
-from compare.own import claims, compiled, drawn, policies, rungs, show
+from compare.own import claims, compiled, drawings, policies, rungs, show
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
@@ -66,7 +66,13 @@ def _measured(records: Records) -> Measured:
 
 def sections(records: Records) -> tuple[Section, ...]:
     """What was found in the function without a clock; nothing of what there is nothing to say about."""
-    parts = (ladder(records), rewrites(records), recompiles(records), compiled.reasons(records), drawn.drawing(records))
+    parts = (
+        ladder(records),
+        rewrites(records),
+        recompiles(records),
+        compiled.reasons(records),
+        drawings.drawing(records),
+    )
     return tuple(filter(None, parts))
 
 

@@ -32,7 +32,7 @@ from types import FrameType
 from typing import Any
 
 from compare.errors import FunctionError, is_library, is_users
-from compare.own import reach
+from compare.own import changes
 
 Heard = Callable[[str, str], None]
 """Takes what was done, and the line of the user's."""
@@ -138,7 +138,7 @@ def _told(event: str, args: tuple[Any, ...]) -> None:
     if event.startswith("os.fork") and frame is caller:
         what = FORKS
     for heard in tuple(_listeners):
-        heard(what, reach.line(frame))
+        heard(what, changes.line(frame))
 
 
 def _opened(_: Any, mode: str | None, flags: int) -> str:
@@ -186,7 +186,7 @@ def asked(heard: Heard) -> Iterator[None]:
             return
         users = _asking(frame) if what else None
         if what and users:
-            heard(what, reach.line(users))
+            heard(what, changes.line(users))
 
     sys.setprofile(told)
     try:

@@ -43,7 +43,7 @@ class Job:
     cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
     measured. `asked` is what a user asks about a function (`compare.own.question`), and `variables`
     are those of the environment that its worker starts with. A `thin` job takes so many examples of a stream
-    (`compare.instruments.thin`), and counts the memory of all arms in one process; 0 is a whole one.
+    (`compare.instruments.sample`), and counts the memory of all arms in one process; 0 is a whole one.
     """
 
     kind: str

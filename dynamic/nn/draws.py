@@ -11,7 +11,7 @@ import numpy as np
 
 from dynamic.random import default_generator
 from dynamic.tensor import Tensor
-from graphs import captured, ops
+from graphs import capture, ops
 
 Array = np.ndarray[Any, Any]
 
@@ -50,4 +50,4 @@ def key_for(x: Any) -> Any:
     """A key for one op on x: an array, or in a trace something that is another key in each call and in each turn."""
     if issubclass(type(x), (Tensor, np.ndarray)):
         return new_key()
-    return captured.Fresh(new_key, np.zeros(2, np.uint64), by_turn=ops.fold_in)
+    return capture.Fresh(new_key, np.zeros(2, np.uint64), by_turn=ops.fold_in)

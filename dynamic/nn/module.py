@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
-from graphs import captured
+from graphs import capture
 from graphs.errors import GraphError, located
 from graphs.frontends.torch.guard import guard_construction
 from graphs.ops.dtypes import check_device
@@ -85,7 +85,7 @@ class Module:
     @property
     def training(self) -> bool:
         """Whether dropout and batch norm behave as in training; a graph compiled for one does not serve the other."""
-        return bool(captured.read(self, "_training"))
+        return bool(capture.read(self, "_training"))
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Register a parameter, or None in its place."""

@@ -25,7 +25,7 @@ import optree
 
 from dynamic.grad_mode import no_grad
 from dynamic.tensor import Tensor, as_array, parameters
-from graphs import captured
+from graphs import capture
 from graphs.errors import ControlFlowError, GraphError, located
 from graphs.ops.dtypes import check_device
 from graphs.ops.shapes import new_shape
@@ -62,7 +62,7 @@ class Parameter(metaclass=_Kind):
 
 def check_untraced() -> None:
     """Raise ControlFlowError while a function is traced: what each call of its graph makes anew, nobody trains."""
-    if captured.is_traced():
+    if capture.is_traced():
         raise ControlFlowError(
             located(
                 "parameters and their first values are made while a function is traced, and each call would "

@@ -1,7 +1,7 @@
 """Drawings of graphs: one model, one layout, and a writer for each format.
 
 `adapt` makes a `Diagram` of a graph, `grouping` finds groups in it, `folding` makes a large one small, and `layout`
-places what it holds. `svg`, `text` and `painted` write it; `viewer` makes a page in which its groups open and close.
+places what it holds. `svg`, `text` and `paint` write it; `viewer` makes a page in which its groups open and close.
 `difference` tells what changed between two. `GraphDrawing` holds a diagram and does all of this when it is asked.
 """
 

@@ -69,7 +69,7 @@ class GraphDrawing:
         """
         path = Path(path)
         if path.suffix in (".png", ".pdf"):
-            from graphs.drawing.painted import painted
+            from graphs.drawing.paint import painted
 
             return write_file(path, painted(self.shown, path.suffix[1:]))
         return write_file(path, self._writer(path)().encode())

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from graphs import tree
-from graphs.captured import Guards
+from graphs.capture import Guards
 from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
 from graphs.spec import OfTensor, TensorSpec
 from static.call import policies

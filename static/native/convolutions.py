@@ -24,7 +24,7 @@ from graphs.ops.windows import Window
 from static.native import functions
 from static.native.flow import Work
 from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type
-from static.native.laid import Extent, LaidArray, row_major
+from static.native.placement import Extent, LaidArray, row_major
 from static.native.products import Matrix, Product, ProductLoops, Term
 from static.native.target import Target
 

@@ -28,9 +28,9 @@ from static.native.convolutions import Convolution
 from static.native.flow import Flow, Location, Work
 from static.native.groups import WIDE, Group
 from static.native.ir import LANES
-from static.native.laid import ArrayLayout, Extent, GroupStep
 from static.native.layouts import MOST_LISTS
 from static.native.picking import Flattening, Picking
+from static.native.placement import ArrayLayout, Extent, GroupStep
 from static.native.pool import Pool
 from static.native.pooling import Pooling
 from static.native.products import Product, Turn

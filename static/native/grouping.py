@@ -23,7 +23,7 @@ from graphs.dims import Shape
 from graphs.ir import INPUT, Graph, Node
 from graphs.ops import movement, reductions
 from static.native import functions
-from static.native.laid import JOINED_BY
+from static.native.placement import JOINED_BY
 from static.passes.iteration_space import Position, aligned, fused, is_group, is_pointwise, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt

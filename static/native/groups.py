@@ -35,7 +35,7 @@ from static.native.ir import (
     Value,
     shifted,
 )
-from static.native.laid import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
+from static.native.placement import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
 from static.native.target import Target
 
 ROWS = 2  # that run side by side

@@ -30,7 +30,7 @@ from static.native.ir import (
     cast,
     test,
 )
-from static.native.laid import ArrayLayout, Extent, LaidArray, broadcast, runs
+from static.native.placement import ArrayLayout, Extent, LaidArray, broadcast, runs
 from static.native.target import Target
 
 Way = Literal["take", "add", "put"]

@@ -32,7 +32,7 @@ from static.native.ir import (
     shifted,
     test,
 )
-from static.native.laid import ArrayLayout, Extent, LaidArray
+from static.native.placement import ArrayLayout, Extent, LaidArray
 from static.native.target import Target
 
 MOST = 100  # taps that are written out, at all edges together

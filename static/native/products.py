@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Parameter, Type, Value
-from static.native.laid import Extent
+from static.native.placement import Extent
 from static.native.target import Target
 
 LONGEST, PANEL = 256, 96 << 8  # of k in one go, and bytes of a panel of the right matrix: a first-level cache holds it

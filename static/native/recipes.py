@@ -19,7 +19,7 @@ from static.codegen.kernels import resolve
 from static.native import convolutions, functions, grouping, picking, pooling, weight_gradients
 from static.native.flow import Location, Work
 from static.native.groups import Group
-from static.native.laid import JOINED_BY, ArrayLayout, GroupStep, LaidArray, broadcast, runs
+from static.native.placement import JOINED_BY, ArrayLayout, GroupStep, LaidArray, broadcast, runs
 from static.native.products import Matrix, Product, Turn
 from static.native.target import NativeError
 from static.passes.iteration_space import is_view

@@ -15,7 +15,7 @@ from static.native import functions
 from static.native.convolutions import Sliding, Spread, Strides, Terms, sliding
 from static.native.flow import Work
 from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
-from static.native.laid import Extent, LaidArray, row_major
+from static.native.placement import Extent, LaidArray, row_major
 from static.native.products import LONGEST, ROWS, tile, turn
 from static.native.target import Target
 

@@ -35,8 +35,8 @@ from static.native import layouts, recipes
 from static.native.cores import Cores
 from static.native.flow import Flow, Location, Work, further
 from static.native.functions import dtype_of
-from static.native.laid import LaidArray, check_bounds, row_major
 from static.native.picking import Flattening, Picking
+from static.native.placement import LaidArray, check_bounds, row_major
 from static.native.products import Product
 from static.native.program import natives
 from static.native.target import NativeError

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from graphs import captured
+from graphs import capture
 from graphs.errors import ControlFlowError, user_line
 from graphs.op import is_ours
 
@@ -42,7 +42,7 @@ def _everywhere() -> Iterator[tuple[str, Any]]:
     yield "Python's random", random
     if "numpy.random" in sys.modules:
         yield "np.random", sys.modules["numpy.random"].mtrand._rand._bit_generator
-    for generator in captured.generators:
+    for generator in capture.generators:
         if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # it has been used
             yield "torch's generator outside of torch's functions", generator.numpy.bit_generator
 

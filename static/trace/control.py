@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import captured, dispatch, promotion, tree
+from graphs import capture, dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
@@ -330,7 +330,7 @@ class Tracer:
 
     def ruled(self, values: Sequence[Any], inputs: Sequence[Any], state: Any, pull: Pull) -> list[Any]:
         """The values, with a gradient rule of the user's own, which reads the state beside the cotangents."""
-        if captured.paused() > building().paused:
+        if capture.paused() > building().paused:
             return list(values)
         rule = OwnRule(values, len(inputs), state, pull)
         with reading_all():  # where forward has changed an input, it is a value now

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from graphs import captured, ops, promotion, surface
+from graphs import capture, ops, promotion, surface
 from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
@@ -50,7 +50,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     """
 
     __slots__ = ("builder", "node", "weak")
-    __class__ = property(lambda self: captured.tensors[0] if captured.tensors else type(self))
+    __class__ = property(lambda self: capture.tensors[0] if capture.tensors else type(self))
 
     def __new__(cls, builder: Builder, node: Node, weak: bool = False) -> Any:
         """Of an array, or of a number, where the node stands for one."""

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import captured, dims, dispatch, promotion, tree
+from graphs import capture, dims, dispatch, promotion, tree
 from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
-from graphs.captured import Fresh, Guard, Guards, Source
+from graphs.capture import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
@@ -114,7 +114,7 @@ def _input(builder: Builder, name: str, leaf: Any) -> Symbol:
 
 def is_tensor(leaf: Any) -> bool:
     """Whether a leaf is a tensor of the dynamic engine, or stands for one, and so computes as PyTorch."""
-    return type(leaf) is Symbol or isinstance(leaf, (OfTensor, *captured.tensors))
+    return type(leaf) is Symbol or isinstance(leaf, (OfTensor, *capture.tensors))
 
 
 def of_kind(value: Any, is_tensor: bool) -> Symbol:
@@ -234,7 +234,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
         node = builder.append(op, sources, attrs, builder.line or user_line())
-        if captured.paused() > builder.paused and node.spec.dtype.kind == "f":
+        if capture.paused() > builder.paused and node.spec.dtype.kind == "f":
             node = builder.append(stop_gradient, [node], {})
         return Symbol(builder, node)
     except GraphError as error:
@@ -292,7 +292,7 @@ dispatch.interpret(ArraySymbol, bind)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
 dispatch.interpret(Fresh, bind)
-captured.watch(_guards)
+capture.watch(_guards)
 
 
 CHOICE = "choice"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare import own
-from compare.engines.reached import outermost
+from compare.engines.reach import outermost
 from compare.errors import EffectsError
 from compare.own.modules import functional
 from dynamic import nn

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from compare.engines.reached import ReachedCode, outermost
+from compare.engines.reach import ReachedCode, outermost
 
 WEIGHTS, ELSEWHERE = np.ones(3), np.ones(2)
 TABLE = {"first": [WEIGHTS]}

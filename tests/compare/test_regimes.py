@@ -9,7 +9,7 @@ from compare.claims import regimes
 from compare.claims.c5_memory.rule import held
 from compare.claims.evidence import Evidence, right_arms
 from compare.errors import UnsupportedError
-from compare.instruments import memory, parity, thin
+from compare.instruments import memory, parity, sample
 from compare.instruments.memory import measure_arm
 from compare.instruments.time import measure as timing
 from compare.own import stages
@@ -162,15 +162,15 @@ def test_an_arm_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
 def test_a_thin_job_takes_a_few_examples_and_the_arms_that_hold_few_graphs():
     text = workloads.get("rnn_text")
     job = thin_job("time", "rnn_text", "small", examples=3)
-    case = thin.case_of(job, text)
+    case = sample.case_of(job, text)
     assert len(case.examples) == len(case.lengths) == 3
     whole = text.case("small")
     assert (min(case.lengths), max(case.lengths)) == (min(whole.lengths), max(whole.lengths))
-    assert thin.arms_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
-    assert thin.arms_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
+    assert sample.arms_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
+    assert sample.arms_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
         "dynamic", "static-exact",
     )  # fmt: skip
-    assert thin.arms_of(Job("time", "rnn_text", "small"), text) == text.arms
+    assert sample.arms_of(Job("time", "rnn_text", "small"), text) == text.arms
     quick = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.0)
     arms = ("dynamic", "static-exact")
     record = timing.measure(thin_job("time", "fixed_point", "small", process=0, arms=arms, budget=quick))

@@ -31,7 +31,7 @@ IN_PARTS = {
     "compare/instruments/memory.py": "a switch of the kernel's",
     "graphs/archive.py": "a zip in memory",
     "dynamic/pytorch/saving.py": "a zip in the file that the one writer gives, or that the user has opened",
-    "graphs/drawing/painted.py": "a picture in memory",
+    "graphs/drawing/paint.py": "a picture in memory",
     "compare/page/plots/style.py": "a picture in memory",
     "compare/steps.py": "an answer into a pipe",
 }

@@ -32,7 +32,7 @@ from static.native.ir import (
     Type,
     Value,
 )  # fmt: skip
-from static.native.laid import Extent
+from static.native.placement import Extent
 from static.native.target import Target
 from static.native.work import Refusals
 

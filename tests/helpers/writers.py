@@ -21,7 +21,7 @@ import static
 from compare.advice import prices
 from compare.cli.options import written
 from compare.cli.plan import BufferRow, write_offsets
-from compare.gate.ending import Gate
+from compare.gate.outcome import Gate
 from compare.records import results
 from graphs.drawing.drawing import MappedBuffer, MemoryMap
 from graphs.files import write_file

@@ -12,7 +12,7 @@ import numpy as np
 import dynamic
 from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
 from compare.engines.graphduel.tensors import array_of, as_array
-from compare.engines.reached import ReachedCode, names_of
+from compare.engines.reach import ReachedCode, names_of
 from compare.engines.step import loss_in
 from compare.engines.torch.step import differentiated
 from graphs import tree

@@ -18,10 +18,10 @@ import dynamic
 import graphs as g
 from compare.engines.containers import CallContainers, apart, opened
 from compare.engines.graphduel.functions import START, WRITTEN
-from compare.engines.graphduel.replayed import Replay, replaying
+from compare.engines.graphduel.replay import Replay, replaying
 from compare.engines.graphduel.tensors import array_of, as_tensors
-from compare.engines.held import Kinds
-from compare.engines.reached import ReachedCode, is_users_class
+from compare.engines.kinds import Kinds
+from compare.engines.reach import ReachedCode, is_users_class
 from compare.engines.state import Snapshot, StartState, turns_of
 from compare.engines.step import Bindable, BoundCall, Step, Turns
 from dynamic.optim.lr_scheduler import LRScheduler

@@ -18,7 +18,7 @@ import graphs as g
 from compare.engines.graphduel.functions import PARTS
 from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
 from compare.engines.graphduel.tensors import array_of, as_array
-from compare.engines.reached import is_users_class
+from compare.engines.reach import is_users_class
 from compare.errors import UnsupportedError
 from dynamic import Tensor, enable_grad
 from dynamic.checkpoint import EnoughError, Generators, checkpoints_by, end_second_run

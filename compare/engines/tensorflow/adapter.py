@@ -14,12 +14,12 @@ import numpy as np
 import optree
 
 from compare.engines.base import Mode
-from compare.engines.composed import composed
+from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
 from compare.engines.nudge import FloatChange
-from compare.engines.reached import ReachedCode
+from compare.engines.reach import ReachedCode
 from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,

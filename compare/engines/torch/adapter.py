@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from compare.engines.base import Mode
-from compare.engines.composed import composed
+from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
-from compare.engines.held import Kinds
+from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction

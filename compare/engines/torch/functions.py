@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.composed import looped
+from compare.engines.composites import looped
 from compare.engines.step import Function
 from compare.records.machines import Device
 

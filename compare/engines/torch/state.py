@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import optree
 
-from compare.engines.held import names_in
-from compare.engines.reached import ReachedCode, is_users_class
+from compare.engines.kinds import names_in
+from compare.engines.reach import ReachedCode, is_users_class
 from compare.engines.step import Function, StateReader
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from compare.engines.reached import ReachedCode, outermost
+from compare.engines.reach import ReachedCode, outermost
 from compare.engines.step import Function, loss_in
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import dynamic
 from compare import engines
 from compare.engines.nudge import DOUBLE
-from compare.instruments import thin
+from compare.instruments import sample
 from compare.instruments.judge import Result, Standard
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
 from compare.instruments.runnables import Runnable
@@ -75,7 +75,7 @@ class StrategyRunnable(Runnable):
     @cached_property
     def expected(self) -> Mapping[int, Standard]:
         """The means over the groups that are compared, from the shortest to the longest."""
-        return {index: Standard(self._mean(self.laid.groups[index])) for index in thin.sample(self.lengths, CHECKED)}
+        return {index: Standard(self._mean(self.laid.groups[index])) for index in sample.sample(self.lengths, CHECKED)}
 
     def _mean(self, group: Group) -> Result:
         columns = zip(*(self.exact[i] for i in group), strict=True)

@@ -17,7 +17,7 @@ from compare.engines import Engine
 from compare.engines.limit import within
 from compare.engines.step import ALIKE, Step, Turns
 from compare.errors import count_as_users
-from compare.instruments import thin
+from compare.instruments import sample
 from compare.instruments.judge import Standard
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
@@ -60,7 +60,7 @@ def measure(job: Job) -> Time:
     engine = started(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
-    case = thin.case_of(job, engine.workload(job.source))
+    case = sample.case_of(job, engine.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
     if engine.is_reference:
         gc.freeze()  # what the harness itself holds is not walked by each collection below

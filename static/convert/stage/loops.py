@@ -12,7 +12,7 @@ from graphs.ops.elementwise import logical_not
 from graphs.spec import TensorSpec
 from static.convert.stage import conversion
 from static.convert.stage.branches import Block, Variables, both, branch
-from static.convert.stage.carried import Carried
+from static.convert.stage.loop_state import Carried
 from static.convert.stage.places import (
     TAKEN_WHOLE,
     HeldValue,

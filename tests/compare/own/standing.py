@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FunctionType
 
 from compare import engines
-from compare.own import measure, numbers, origin, standing
+from compare.own import measure, numbers, origin, program
 from compare.own.case import case_of, converting
 from compare.own.question import Question, asked_of
 from compare.records.cells import Parity
@@ -31,7 +31,7 @@ def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[st
 
 def by_ours(question: Question) -> dict[str, str]:
     """What the gate says of our modes."""
-    function, calls = standing.called(question)
+    function, calls = program.called(question)
     case = converting(case_of(function, calls, question.gradient, None))
     record = measure._gate(question.job_of(kind_of(Parity), question.arms), case, question)
     step = engines.step("dynamic", case)
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.engine == "graphduel":
-        standing.standin.stand_in()
+        program.standin.stand_in()
     found = {}
     path = options.file.resolve()
     functions = {k: v for k, v in vars(origin.import_file(path)).items() if isinstance(v, FunctionType)}

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from compare.engines.graphduel.replayed import Replay
+from compare.engines.graphduel.replay import Replay
 from compare.engines.graphduel.standin import as_named
 from compare.errors import InputsError, UnsupportedError
-from compare.own import several
+from compare.own import comparison
 
 FILE = """
 import torch
@@ -197,7 +197,7 @@ def test_engines_that_cannot_run_a_file_are_refused(tmp_path):
     path = tmp_path / "ours.py"
     path.write_text("import graphs\ndef f(x): return x\n", "utf-8")
     with pytest.raises(InputsError, match="written for graphduel, which"):
-        several.questions(["autograd", "graphduel"], f"{path}:f", "", None)
+        comparison.questions(["autograd", "graphduel"], f"{path}:f", "", None)
 
 
 def test_a_training_step_is_one_graph_of_our_engine_alone(file):
@@ -285,12 +285,12 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
     """The numbers are left by our own engine here, and one of them is changed after."""
     program = (
         "import sys, numpy as np; from pathlib import Path; from dataclasses import replace\n"
-        "from compare.own import several, standing, numbers, measure\n"
+        "from compare.own import comparison, program, numbers, measure\n"
         "from compare.own.case import case_of\n"
         "from compare import engines\n"
-        "question, = several.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "question, = comparison.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
         "question.started()\n"
-        "function, calls = standing.called(question)\n"
+        "function, calls = program.called(question)\n"
         "case = case_of(function, calls, None, None)\n"
         "step = engines.step('dynamic', case)\n"
         "stored = {'tolerance': np.array(1e-4)}\n"
@@ -315,11 +315,11 @@ def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
     """Sums of Adam's are much smaller than parameters, and judged by their own size."""
     program = (
         "import sys, optree; from compare import engines\n"
-        "from compare.own import several, standing; from compare.own.case import case_of\n"
+        "from compare.own import comparison, program; from compare.own.case import case_of\n"
         "from compare.instruments import parity; from tests.helpers.mutants import altered\n"
-        "question, = several.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "question, = comparison.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
         "question.started()\n"
-        "case = case_of(*standing.called(question), None, None)\n"
+        "case = case_of(*program.called(question), None, None)\n"
         "expected, honest = parity.expectations(case, 1), engines.step\n"
         "for part in ('tensors', 'sums'):\n"
         "    def change(value, gradients):\n"

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from compare.cli import baseline
 from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.own import journal, run, several, workers
+from compare.own import comparison, journal, run, workers
 from compare.own import page as own_page
 from compare.own.question import asked_of
 from compare.own.result import Result, Stopped
@@ -68,7 +68,7 @@ def asked(step, **options):
 def compared(step, resume=False, told=None, **options):
     questions = asked(step, **options)
     with journal.opened(questions, ([] if told is None else told).append, resume=resume) as folder:
-        return several.compared(questions, Reporter, folder)
+        return comparison.compared(questions, Reporter, folder)
 
 
 def stopped(monkeypatch, step, at, **options):

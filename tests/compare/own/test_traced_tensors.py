@@ -7,7 +7,7 @@ import pytest
 
 import dynamic as torch
 import static
-from compare.engines.graphduel.replayed import Repeated, replaying
+from compare.engines.graphduel.replay import Repeated, replaying
 from compare.engines.graphduel.tensors import as_tensors
 from graphs.errors import ControlFlowError, GraphError
 

@@ -19,7 +19,7 @@ from graphs.spec import TensorSpec
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.native import recipes
-from static.native.laid import LaidArray, check_bounds, row_major
+from static.native.placement import LaidArray, check_bounds, row_major
 from static.native.target import NativeError
 
 BOTH = pytest.mark.parametrize("backend", ["native", "auto"])

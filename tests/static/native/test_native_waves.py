@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.native import binding, cores, flow, pool
 from static.native.flow import Flow
-from static.native.laid import Extent
+from static.native.placement import Extent
 from static.native.products import Product
 from static.native.target import host
 from tests.helpers.native_reference import in_python

@@ -10,10 +10,10 @@ from compare import engines
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.losses import LossProgram
 from compare.engines.graphduel.programs import StandingProgram
-from compare.engines.graphduel.replayed import Repeated, Replay
+from compare.engines.graphduel.replay import Repeated, Replay
 from compare.engines.graphduel.training import TrainingProgram
 from compare.errors import InputsError, count_as_users
-from compare.instruments import thin
+from compare.instruments import sample
 from compare.instruments.parity import MOST_EXAMPLES, Expected
 from compare.own import numbers, origin
 from compare.own.question import Calls, Function, Question, calls_in
@@ -53,7 +53,7 @@ def references(case: Case, question: Question) -> list[Expected]:
     eager = engines.step(DYNAMIC, case)
     theirs = numbers.references(question.numbers) if question.numbers else {}
     expected = []
-    for index in thin.sample(case.lengths, MOST_EXAMPLES):
+    for index in sample.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
         expected.append(Expected(case, index, reference, ours, foreign=index in theirs))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.reached import ReachedCode, is_users_class
+from compare.engines.reach import ReachedCode, is_users_class
 
 MOST = 10_000
 """Items of one container that are looked at; of a longer one, its length."""

@@ -10,7 +10,7 @@ from typing import Any
 import optree
 
 from compare.engines.containers import is_container, named_parts, with_parts
-from compare.engines.reached import ReachedCode, is_users_class, outermost
+from compare.engines.reach import ReachedCode, is_users_class, outermost
 
 PLAIN = ":plain"
 """Ends the name of a tensor that is an attribute of a module, and neither a parameter nor a buffer."""
