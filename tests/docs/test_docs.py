@@ -254,7 +254,7 @@ def test_the_glossary_defines_each_word_once_and_in_order():
     text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
     sections = [re.findall(r"^\*\*(.+?)\*\*", part, re.MULTILINE) for part in text.split("\n## ")]
     words = [word for section in sections for word in section]
-    assert len(words) == len(set(words))
+    assert len(words) == len(set(words)) <= 60
     assert all(section == sorted(section, key=str.lower) for section in sections)
 
 
