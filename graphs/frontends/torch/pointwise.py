@@ -144,7 +144,11 @@ def logit(input: Any, eps: float | None = None) -> Any:
     if eps is not None and eps > 0.5:
         raise ValueError(f"logit: eps is at most 0.5, not {eps}")
     x = x if eps is None else ops.clip(x, eps, 1 - eps)
-    return ops.log(ops.divide(x, ops.subtract(1, x)))
+    # A ratio keeps the digits near 1/2, and a difference the slopes at 0 and 1, which are infinite.
+    middle = ops.less(ops.abs(ops.subtract(x, 0.5)), 0.25)
+    near, far = ops.where(middle, x, 0.5), ops.where(middle, 0.25, x)
+    ratio = ops.log(ops.divide(near, ops.subtract(1, near)))
+    return ops.where(middle, ratio, ops.subtract(ops.log(far), ops.log1p(ops.negative(far))))
 
 
 @name(in_place=True)
