@@ -63,7 +63,7 @@ class Leaves(Protocol):
 class Everything:
     """Leaves of a framework that is given arguments as they are, and knows by itself what is an array in them."""
 
-    remedy, unwraps = "", False
+    remedy, unwraps = "make it a NamedTuple, a dict or what the framework takes apart", False
 
     def flatten(self, args: Any) -> tuple[list[Any], Any]:
         """See the base."""
@@ -81,8 +81,8 @@ class Everything:
         ]
 
     def is_traced(self, leaf: Any) -> bool:
-        """Yes: what is a constant the framework says."""
-        return True
+        """What is a constant the framework says; but for what it could not find again, such as most dataclasses."""
+        return type(leaf).__hash__ is not None or hasattr(leaf, "dtype") or hasattr(leaf, "__tf_flatten__")
 
     def decides(self, function: Function, args: Any) -> bool:
         """No number is traced."""

@@ -29,11 +29,12 @@ Made = Callable[[Function, Function], Any]
 
 
 class Substitution(NamedTuple):
-    """A place, and what stands there where nothing is compiled."""
+    """A place, and what stands there where nothing is compiled: `always`, or where a run puts something else there."""
 
     space: Any
     name: Any
     instead: Any
+    always: bool = True
 
     def read(self) -> Any:
         """What is there."""
@@ -80,10 +81,12 @@ class UncompiledFunction:
     def within(self, args: Sequence[Any] = ()) -> Iterator[None]:
         """Inside, nothing of the file is compiled, nor of objects among these arguments."""
         entries = [*self.entries, *self.of_objects(args)]
-        if self.written or entries:
+        if self.written or any(entry.always for entry in entries):
             self.met()
         with put(entries), asked(self.makers, self._uncompiled):
             yield
+            if any(entry.read() is not entry.instead for entry in entries):
+                self.met()
 
     def _uncompiled(self, function: Function, _: Function) -> Function:
         self.met()

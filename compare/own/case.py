@@ -150,7 +150,8 @@ def checked(inputs: Any, function: Any = None) -> Examples:
             if owner:
                 title = engines.named(owner).title
                 raise InputsError(
-                    f"{calls.name}[{i}] holds values of {title}: compare its modes with --framework {owner}"
+                    f"{calls.name}[{i}] holds values of {title}: compare its modes with --framework {owner} "
+                    f"(framework={owner!r})"
                 )
             raise InputsError(f"{calls.name}[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
     return tuple(tree.tree_map(_as_array, example) for example in calls)

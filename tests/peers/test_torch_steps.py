@@ -444,3 +444,29 @@ def test_a_step_that_waits_is_told_so_and_what_a_call_is(adapter, tmp_path):
     assert re.search(took, str(found.verdict))
     assert "loss sleeps (mine.py:9)" in repr(found)
     assert "a call is seconds of the processor" in repr(found)
+
+
+def test_a_gradient_is_called_by_what_the_code_calls_the_holder_of_its_parameter(adapter):
+    import torch
+
+    net, scales = torch.nn.Linear(2, 2), [torch.nn.Parameter(torch.ones(2))]
+
+    class Head:
+        def __init__(self):
+            self.inner = torch.nn.Linear(2, 1)
+
+        def __call__(self, x):
+            return self.inner(x).sum()
+
+    head = Head()
+
+    def loss(body, x):
+        return head(body(net(x)) * scales[0])
+
+    _, gradients = adapter.build("torch-eager", loss, 0)(torch.nn.Linear(2, 2), torch.ones(3, 2))
+    assert {name: list(inside) if isinstance(inside, dict) else inside.shape for name, inside in gradients.items()} == {
+        "body": ["weight", "bias"],
+        "net": ["weight", "bias"],
+        "inner": ["weight", "bias"],
+        "scales[0]": (2,),
+    }

@@ -318,13 +318,13 @@ RUNNERS = ("train_function", "test_function", "predict_function")
 
 
 def keras_models(value: Any) -> Iterator[Substitution]:
-    """Of a Keras model that was compiled, what has its steps run without that."""
+    """Of a Keras model what has its steps run without being compiled; it makes a runner of a step that is asked for."""
     keras = sys.modules.get("keras")
-    if keras is None or not isinstance(value, keras.Model) or not value.compiled or value.run_eagerly:
+    if keras is None or not isinstance(value, keras.Model) or value.run_eagerly:
         return
     space = vars(value)
-    yield Substitution(space, "_run_eagerly", True)
-    yield from (Substitution(space, name, None) for name in RUNNERS if name in space)
+    yield Substitution(space, "_run_eagerly", True, always=False)
+    yield from (Substitution(space, name, None, always=False) for name in RUNNERS if name in space)
 
 
 class TapeStep(Bindable):

@@ -24,7 +24,7 @@ from compare.engines.torch import counting, coverage, dynamo, gpu, numbers, told
 from compare.engines.torch.control import IDIOMS, control
 from compare.engines.torch.functions import functions
 from compare.engines.torch.state import state_reader
-from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped, trainable
+from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped
 from compare.engines.torch.switches import switches
 from compare.engines.torch.training import holders_in, trains
 from compare.records.machines import Device
@@ -131,7 +131,7 @@ class Torch(Framework):
         run, within = self._run(arm, loss), self._within(arm, loss)
         if argnum is None:
             return TorchOutput(run, within)
-        return TorchStep(run, argnum, list(filter(trainable, holders_in(loss))), within)
+        return TorchStep(run, argnum, loss, within)
 
     def _run(self, arm: str, function: Function) -> Function:
         mode = self.mode(arm)

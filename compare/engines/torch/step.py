@@ -10,8 +10,10 @@ from typing import Any
 import optree
 
 from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
+from compare.engines.torch.training import named_holders
 from compare.errors import InputsError, NoGradientsError
 from compare.words import text
+from graphs.tree import argument_names
 
 INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
 
@@ -19,15 +21,17 @@ INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
 class TorchStep(Bindable):
     """`step(*args) -> (what run returns, gradients)`: those that `backward` leaves, and nothing is left anywhere.
 
-    They are in what requires a gradient of the arguments and of what the loss has `reached` by itself: parameters of
+    They are in what requires a gradient of the arguments and of what the loss reaches by itself: parameters of
     modules, by their names, and tensors. Where nothing does they are in the float tensors of the argument `argnum`.
-    The gradients have the structure of that argument if there are no others. Else they are a list over what holds any,
-    arguments first; what has none in these has (). Parameters are looked up once a module. Raises InputsError where
-    there is no loss, or it has no gradients.
+    The gradients have the structure of that argument if there are no others. Else they are a dict over what holds any,
+    by what the code of the loss calls it; what has none in these has (). Parameters are looked up once a module. Raises
+    InputsError where there is no loss, or it has no gradients.
     """
 
-    def __init__(self, run: Function, argnum: int, reached: Sequence[Any] = (), within: Context = nullcontext) -> None:
-        self.run, self.argnum, self.reached, self.within = run, argnum, reached, within
+    def __init__(self, run: Function, argnum: int, loss: Function, within: Context = nullcontext) -> None:
+        self.run, self.argnum, self.loss, self.within = run, argnum, loss, within
+        holders = [(name, holder) for name, holder in named_holders(loss) if trainable(holder)]
+        self.reached, self._names = [holder for _, holder in holders], [name for name, _ in holders]
         self.gradients_in = ""
         self._named: dict[Any, dict[str, Any]] = {}
 
@@ -44,7 +48,7 @@ class TorchStep(Bindable):
         wanted += map(self._parts, self.reached)
         holding = [i for i, tree in enumerate(wanted) if optree.tree_leaves(tree)]
         alone = bool(wanted) and holding in ([], [self.argnum])
-        asked_of: Any = wanted[self.argnum] if alone else [wanted[i] for i in holding]
+        asked_of: Any = wanted[self.argnum] if alone else self._by_name(wanted, len(args), holding)
         parts, structure = optree.tree_flatten(asked_of)
         plain = [leaf for leaves in flat for leaf in leaves if not _requires(leaf)]
         call = [_with(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
@@ -54,6 +58,11 @@ class TorchStep(Bindable):
             lambda value: (_detached(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
             inside(self.within, partial(_kept, parts, plain)),
         )
+
+    def _by_name(self, wanted: Sequence[Any], arguments: int, holding: Sequence[int]) -> dict[str, Any]:
+        """Of each holder what is wanted in it; a name that two have is followed by the place of the later one."""
+        names = [*argument_names(self.loss, arguments), *self._names]
+        return {names[i] if names.index(names[i]) == i else f"{names[i]} {i}": wanted[i] for i in holding}
 
     def _requires(self, leaf: Any) -> bool:
         import torch

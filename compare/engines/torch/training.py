@@ -7,19 +7,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from compare.engines.kinds import names_in
 from compare.engines.reach import ReachedCode, outermost
 from compare.engines.step import Function, loss_in
 
 
 def holders_in(function: Any) -> list[Any]:
     """What the code of a function reaches by itself and holds tensors: the outermost modules, then other parameters."""
+    return [holder for _, holder in named_holders(function)]
+
+
+def named_holders(function: Any) -> list[tuple[str, Any]]:
+    """The same, each with what the code calls it."""
     import torch
 
-    values = ReachedCode(function).values
+    code = ReachedCode(function)
+    values, names = code.values, names_in(function, [()], code)
     modules = outermost([value for value in values if isinstance(value, torch.nn.Module)])
     inside = {id(parameter) for module in modules for parameter in module.parameters()}
     tensors = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf]
-    return [*modules, *(tensor for tensor in tensors if id(tensor) not in inside)]
+    holders = [*modules, *(tensor for tensor in tensors if id(tensor) not in inside)]
+    return [(names.get(id(holder), f"{type(holder).__name__.lower()} {k}"), holder) for k, holder in enumerate(holders)]
 
 
 def trains(function: Function, call: tuple[Any, ...], changed: Callable[[], Sequence[Any]]) -> bool:
