@@ -155,7 +155,7 @@ def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         advice = below[_alike(_PLACES.sub("", reason))].splitlines()
         yield ". ".join([f"{_by(by)} {what}: {reason}", *(line.rstrip(".") for line in advice)])
     if len(most) > MOST_REASONS:
-        yield f"... {what} for {text.counted(len(most) - MOST_REASONS, 'further reason')}; --out (Result.save) keeps all"
+        yield f"... {what} for {text.counted(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
 
 
 def grouped(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
