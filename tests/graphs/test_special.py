@@ -329,6 +329,7 @@ AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "torch.xlogy of 0": (lambda x: dynamic.xlogy(x, 2.0), 0.0, 0.0, math.log(2)),
     "torch.logit at 0": (dynamic.logit, 0.0, -math.inf, math.inf),
     "torch.logit at 1": (dynamic.logit, 1.0, math.inf, math.inf),
+    "torch.logit below 0": (dynamic.logit, -1.0, math.nan, math.nan),
     "torch.logit between": (dynamic.logit, 0.5, 0.0, 4.0),
     "torch.xlog1py of 0": (lambda x: dynamic.special.xlog1py(x, 1.0), 0.0, 0.0, math.log(2)),
     "fmod of an exact rest": (lambda x: dynamic.fmod(x, 0.2163), -3.8949, -3.8949 % -0.2163, 1.0),

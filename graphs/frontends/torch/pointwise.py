@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -145,8 +146,11 @@ def logit(input: Any, eps: float | None = None) -> Any:
         raise ValueError(f"logit: eps is at most 0.5, not {eps}")
     x = x if eps is None else ops.clip(x, eps, 1 - eps)
     # A ratio keeps the digits near 1/2, and a difference the slopes at 0 and 1, which are infinite.
-    middle = ops.less(ops.abs(ops.subtract(x, 0.5)), 0.25)
+    distance = ops.abs(ops.subtract(x, 0.5))
+    middle = ops.less(distance, 0.25)
     near, far = ops.where(middle, x, 0.5), ops.where(middle, 0.25, x)
+    sloped = ops.where(ops.greater(distance, 0.5), math.nan, 1.0)
+    far = ops.multiply(far, cast(sloped, dtype_of(x)))  # NaN has no slope either
     ratio = ops.log(ops.divide(near, ops.subtract(1, near)))
     return ops.where(middle, ratio, ops.subtract(ops.log(far), ops.log1p(ops.negative(far))))
 
