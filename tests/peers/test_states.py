@@ -317,3 +317,21 @@ def test_a_block_of_an_optimizers_steps_compiles_nothing(monkeypatch):
     modes = ["eager", "aot-eager"]
     compare.compare(step, calls, framework="torch", modes=modes, processes=0, seconds=0.05)
     assert frames[0] == frames[1] > 0
+
+
+@pytest.mark.parametrize(("call", "compiles"), [("predict_on_batch", True), ("__call__", False)])
+def test_a_keras_model_that_nobody_compiled_compiles_the_step_that_it_is_asked_for(call, compiles):
+    keras = pytest.importorskip("keras")
+    from compare.engines.tensorflow.adapter import keras_models
+    from compare.engines.uncompiled import UncompiledFunction
+
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("Keras runs in another framework")
+    model, met = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)]), []
+    step = UncompiledFunction(
+        lambda x: getattr(model, call)(x + 0), lambda _: None, lambda: met.append(1), [], keras_models
+    )
+    assert step(np.ones((2, 4), np.float32)).shape == (2, 3)
+    assert bool(met) == compiles
+    assert not model.run_eagerly
+    assert model.predict_function is None
