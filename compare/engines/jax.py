@@ -24,7 +24,16 @@ from compare.engines.leaves import Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
-from compare.engines.step import Compilation, Context, Function, Observed, StateReader, TrainingFunction, WholeStep
+from compare.engines.step import (
+    Compilation,
+    Context,
+    Function,
+    Observed,
+    StateReader,
+    TrainingFunction,
+    ValueStep,
+    WholeStep,
+)
 from compare.engines.switches import Switch
 from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, asked
 from compare.records.machines import Device
@@ -138,7 +147,7 @@ class Jax(Framework):
 
         around = self._uncompiled(loss)
         run = around.function if self.mode(arm) is EAGER else loss
-        step = (lambda *args: (run(*args), ())) if argnum is None else pytrees.differentiated(run, argnum)
+        step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
         if self.mode(arm) is JIT:
             return Specialised(step, jax.jit, Pytrees(), loss)
         if self.mode(arm) is EAGER:

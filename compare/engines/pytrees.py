@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from compare.engines import nnx
 from compare.engines.containers import named_parts, opened
-from compare.engines.step import Function, as_it_is, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, as_it_is, loss_in
 from compare.errors import NoGradientsError
 
 DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
@@ -85,37 +87,56 @@ class Pytrees:
         return False
 
 
-def differentiated(loss: Function, argnum: int) -> Function:
+class DifferentiatedStep(Bindable):
     """`step(*args) -> (what the loss returns, gradients)`, in the floats of one argument; what else it holds stays.
 
-    The step raises NoGradientsError where there is no loss, or where it gives what it is given, changed.
+    A run raises NoGradientsError where there is no loss, or where it gives what it is given, changed.
     """
-    import jax
 
-    def step(*args: Any) -> tuple[Any, Any]:
-        leaves, structure = jax.tree_util.tree_flatten(args[argnum])
+    def __init__(self, loss: Function, argnum: int) -> None:
+        self.loss, self.argnum = loss, argnum
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        import jax
+
+        loss, before, after = self.loss, args[: self.argnum], args[self.argnum + 1 :]
+        argument = args[self.argnum] if args else ()
+        leaves, structure = jax.tree_util.tree_flatten(argument)
         at = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not at:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
+        is_loss = False  # whether the first run has given the loss alone: no later one looks for it
 
-        def of(floats: Sequence[Any]) -> tuple[Any, Any]:
+        def of(argument: Any) -> tuple[Any, Any]:
+            nonlocal is_loss
+            value = loss(*before, argument, *after)
+            scalar = value if is_loss else _scalar(value, structure)
+            is_loss = scalar is value
+            return scalar, value
+
+        def of_floats(floats: Sequence[Any]) -> tuple[Any, Any]:
             placed = dict(zip(at, floats, strict=True))
-            argument = structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)])
-            value = loss(*args[:argnum], argument, *args[argnum + 1 :])
-            return _scalar(value, structure), value
+            return of(structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
-        try:
-            (_, value), gradients = jax.value_and_grad(of, has_aux=True)([leaves[i] for i in at])
-        except ValueError as error:
-            if not (said := str(error)).startswith(ONLY_FORWARD):
-                raise
-            raise NoGradientsError(f"JAX has no gradient of it: {said.partition('. ')[0]}; use lax.scan") from error
         if len(at) == len(leaves):
-            return value, structure.unflatten(gradients)
-        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(args[argnum])[0]]
-        return value, dict(zip((paths[i] for i in at), gradients, strict=True))
+            run = partial(jax.value_and_grad(of, has_aux=True), argument)
+            return BoundCall(run, lambda returned: (returned[0][1], returned[1]), _told)
+        run = partial(jax.value_and_grad(of_floats, has_aux=True), [leaves[i] for i in at])
+        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]]
+        names = [paths[i] for i in at]
+        return BoundCall(run, lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True))), _told)
 
-    return step
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Inside, JAX's error where it has no gradient is a NoGradientsError."""
+    try:
+        yield
+    except ValueError as error:
+        if not (said := str(error)).startswith(ONLY_FORWARD):
+            raise
+        raise NoGradientsError(f"JAX has no gradient of it: {said.partition('. ')[0]}; use lax.scan") from error
 
 
 def _is_float(leaf: Any) -> bool:

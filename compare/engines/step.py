@@ -284,6 +284,17 @@ class StateReader:
     read: Callable[[], Mapping[str, Any]] = dict
 
 
+class ValueStep(Bindable):
+    """`step(*args) -> (what run returns, ())`."""
+
+    def __init__(self, run: Function) -> None:
+        self.run = run
+
+    def bind(self, *args: Any) -> BoundCall:
+        """See the base."""
+        return BoundCall(partial(self.run, *args), lambda value: (value, ()))
+
+
 class WholeStep(Bindable):
     """`step(*call) -> (what run returns, ())` of a function that trains; what else it does stands in the state."""
 

@@ -245,7 +245,7 @@ def _of_base(result: Measured, mode: str) -> str:
 
 
 def _cached(result: Measured, mode: str) -> str:
-    return _seconds(result.verdict.cached.values, mode) if mode != result.verdict.steady.base else ""
+    return _seconds(result.verdict.cached.values, mode) if result.verdict.compiles.get(mode) else ""
 
 
 def _memory(result: Measured, mode: str) -> str:

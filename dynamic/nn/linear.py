@@ -90,6 +90,10 @@ class _Table(Module):
     """A table whose rows are looked up."""
 
     weight: Any
+    max_norm: float | None
+    norm_type: float
+    scale_grad_by_freq: bool
+    sparse: bool
 
     def _make(
         self,
@@ -100,10 +104,9 @@ class _Table(Module):
         made: tuple[Any, Any],
     ) -> None:
         """Keep sizes and padding and make the rows; `made` are device and dtype. Raises ValueError, GraphError."""
-        self.max_norm, self.norm_type = options.pop("max_norm"), options.pop("norm_type")
-        F.common.refuse(
-            type(self).__name__, "leave it out", **{option: (value, False) for option, value in options.items()}
-        )
+        vars(self).update(options)
+        refused = ("scale_grad_by_freq", "sparse")
+        F.common.refuse(type(self).__name__, "leave it out", **{name: (options[name], False) for name in refused})
         self.num_embeddings, self.embedding_dim = sizes
         if padding_idx is not None and not -sizes[0] <= padding_idx < sizes[0]:
             raise ValueError(f"padding_idx is one of {sizes[0]} rows, not {padding_idx}")
@@ -261,11 +264,14 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
-        self.options = (size, scale_factor, mode, align_corners, recompute_scale_factor)
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Any) -> Any:
         """The input in another size."""
-        return F.interpolate(input, *self.options)
+        return F.interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
 
 
 class UpsamplingNearest2d(Upsample):

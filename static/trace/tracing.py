@@ -19,7 +19,7 @@ from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.capture import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
-from graphs.errors import ControlFlowError, GraphError, located, user_line
+from graphs.errors import ArgumentError, ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.control import ruled_op, switch_op
@@ -221,9 +221,21 @@ def current() -> Builder | None:
 
 
 def static_key(leaf: Any) -> tuple[type, Any]:
-    """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself.
+
+    Raises ArgumentError for a value without a hash: what was compiled for it could not be found again.
+    """
     if type(leaf) is slice:  # cannot be hashed before Python 3.12
         return slice, tuple(map(static_key, (leaf.start, leaf.stop, leaf.step)))
+    if type(leaf).__hash__ is None:
+        kind = type(leaf).__name__
+        raise ArgumentError(
+            located(
+                f"an argument is a {kind}, neither an array, a container nor a value with a hash; give its arrays, or "
+                f"let optree.register_pytree_node take it apart; one that holds none is static with a hash "
+                f"(@dataclass(frozen=True))"
+            )
+        )
     return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
 
 

@@ -23,9 +23,9 @@ FRAMES = {
     ("autograd", ""): (1, 1),
     ("torch", "eager"): (1, 0),
     ("torch", "aot-eager"): (1, 0),
-    ("jax", "eager"): (12, 2),
+    ("jax", "eager"): (2, 1),
     ("jax", "jit"): (1, 1),
-    ("tensorflow", "eager"): (4, 2),
+    ("tensorflow", "eager"): (1, 0),
     ("tensorflow", "function"): (1, 1),
 }
 """For modes of adapters: the most frames of a call with gradients, and of one without."""

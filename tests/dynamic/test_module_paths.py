@@ -42,11 +42,13 @@ def test_what_is_pytorchs_name_alone_keeps_its_path():
     from dynamic.backends import cudnn
     from dynamic.cuda import is_available
     from dynamic.distributions import Normal
+    from dynamic.distributions.categorical import Categorical
     from dynamic.func import vmap
     from dynamic.special import erf
 
     by_attribute = (torch.backends.cudnn, torch.distributions.Normal, torch.func.vmap, torch.special.erf)
     assert by_attribute == (cudnn, Normal, vmap, erf)
+    assert torch.distributions.categorical.Categorical is Categorical is torch.distributions.Categorical
     assert torch.cuda.is_available is is_available
 
 

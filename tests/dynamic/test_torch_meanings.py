@@ -364,3 +364,16 @@ def test_pools_of_infinite_norms_are_extremes() -> None:
 def test_nothing_in_three_parts_is_three_times_nothing() -> None:
     assert [part.shape for part in torch.zeros(0, 2).chunk(3)] == [(0, 2)] * 3
     assert [part.shape for part in torch.zeros(5, 2).chunk(3)] == [(2, 2), (2, 2), (1, 2)]
+
+
+def test_a_tensor_equals_nothing_that_holds_no_numbers() -> None:
+    x = torch.ones(2)
+    for other in (None, "a"):
+        assert ((x == other), (other == x), (x != other)) == (False, False, True)
+
+
+def test_layers_have_the_options_that_they_were_made_with() -> None:
+    """A class of the user's that derives from one reads them."""
+    table, larger = torch.nn.Embedding(3, 2, max_norm=1.0), torch.nn.Upsample(scale_factor=2, mode="bilinear")
+    assert (table.max_norm, table.norm_type, table.scale_grad_by_freq, table.sparse) == (1.0, 2.0, False, False)
+    assert (larger.size, larger.scale_factor, larger.mode, larger.align_corners) == (None, 2, "bilinear", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from collections import OrderedDict
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import graphs
 import static
-from graphs.errors import GraphError
+from graphs.errors import ArgumentError, GraphError
 from tests.helpers.backends import BACKENDS
 from tests.helpers.jitted import double, ones
 from tests.helpers.slow import examples
@@ -212,3 +213,14 @@ def test_arguments_go_by_their_names() -> None:
         compiled(x, much=2.0)
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
         compiled(w=x)
+
+
+def test_an_argument_that_nothing_can_take_apart_or_look_up_says_so():
+    @dataclasses.dataclass
+    class Batch:
+        x: object
+
+    with pytest.raises(ArgumentError, match=r"an argument is a Batch, .* optree\.register_pytree_node"):
+        static.jit(lambda w, batch: w * batch.x)(np.ones(3), Batch(np.ones(3)))
+    frozen = dataclasses.dataclass(frozen=True)(type("Sizes", (), {"__annotations__": {"n": int}}))
+    assert static.jit(lambda w, sizes: w * sizes.n)(np.ones(1), frozen(2)) == 2.0

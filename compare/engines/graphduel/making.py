@@ -67,7 +67,7 @@ class ConstantValues:
             "__index__": self._asked(plain.__index__, lambda value: value.__index__()),
             "__array__": self._asked(plain.__array__, lambda value, *_, **__: value),
             "numpy": self._asked(plain.numpy, lambda value, **_: value),
-            "item": self._asked(lambda symbol: symbol, lambda value: value.item()),
+            "item": self._asked(lambda symbol: ops.reshape(symbol, ()), lambda value: value.item()),
             "tolist": self._asked(_elements, lambda value: value.tolist()),
         }
 

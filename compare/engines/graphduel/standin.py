@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import NoReturn
 
 FRAMEWORK, OURS = "torch", "dynamic"
 
@@ -19,7 +20,7 @@ _NAMED = (
     (re.compile(r"dynamic has no '(\w+)'"), r"torch.\1 is missing in our engine"),
     (re.compile(r"([\w.]+) has no '(\w+)'; docs/torch"), r"torch.\1.\2 is missing in our engine; docs/torch"),
     (
-        re.compile(r"cannot import name '(\w+)' from 'dynamic([\w.]*)'(?: \([^)]*\))?"),
+        re.compile(r"cannot import name '(\w+)' from '(?:dynamic|torch)([\w.]*)'(?: \([^)]*\))?"),
         r"torch\2.\1 is missing in our engine",
     ),
     (
@@ -44,7 +45,7 @@ class _Loader(Loader):
         """None: a module of Python's own kind, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put ours in its place. Raises ModuleNotFoundError that names the module of PyTorch's which is missing."""
+        """Put ours in its place, or one that says of each name that it is missing: some imports are of no use."""
         name = module.__name__
         ours = OURS + name.removeprefix(FRAMEWORK)
         try:
@@ -52,7 +53,14 @@ class _Loader(Loader):
         except ModuleNotFoundError as error:
             if error.name != ours:
                 raise
-            raise ModuleNotFoundError(f"{name} is missing in our engine", name=name) from None
+            sys.modules[name] = _Missing(name)
+
+
+class _Missing(ModuleType):
+    """A module of PyTorch's that our engine has not."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.__name__} is missing in our engine", name=name)
 
 
 def stand_in() -> None:

@@ -30,6 +30,7 @@ from compare.engines.step import (
     Observed,
     StateReader,
     TrainingFunction,
+    ValueStep,
     WholeStep,
     loss_in,
 )
@@ -140,7 +141,7 @@ class TensorFlow(Framework):
         """The whole step, traced for each signature."""
         around = self._uncompiled(loss)
         run = around.function if self.mode(arm) is EAGER else loss
-        step = (lambda *args: (run(*args), ())) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
+        step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
         if self.mode(arm) is AS_WRITTEN:
             return WrittenStep(step, around)
         if self.mode(arm) is EAGER:
@@ -354,11 +355,16 @@ class TapeStep(Bindable):
         self.gradients_in = text.counted(len(leaves), "trained variable") if outer else ""
         watched = leaves[0] if leaves[0] is argument else leaves
 
+        is_loss = False  # whether the first run has given the loss alone: no later one looks for it
+
         def run() -> tuple[Any, Any]:
+            nonlocal is_loss
             with tf.GradientTape() as tape:
                 tape.watch(watched)
                 value = loss(*args)
-            return value, tape.gradient(_scalar(loss_in(value)), watched)
+            of = value if is_loss else _scalar(loss_in(value))
+            is_loss = of is value
+            return value, tape.gradient(of, watched)
 
         def result(returned: tuple[Any, Any]) -> tuple[Any, Any]:
             value, gradients = returned

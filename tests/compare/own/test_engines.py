@@ -154,8 +154,9 @@ def test_torch_is_our_engine_where_it_stands_in(file):
         "import mine, torch, torch.nn.functional as F, dynamic;"
         "assert torch is dynamic and F is dynamic.nn.functional and mine.model.hidden.weight.shape == (8, 4);"
         "assert not any(name.startswith('torch._') for name in sys.modules)\n"
-        "try: import torch.fft\n"
-        "except ImportError as error: print(error)"
+        "import torch.fft\n"
+        "try: torch.fft.rfft(torch.ones(4))\n"
+        "except AttributeError as error: print(error)"
     )
     root = Path(__file__).parents[3]
     ran = subprocess.run(
