@@ -204,10 +204,12 @@ def test_the_gradient_may_be_left_out():
     assert ": value over 3 inputs" in flat(found)
 
 
-def row(first, block=None, share=1.0):
+def row(first, block=None, share=1.0, compiles=0):
     stream = [Call(8, first, True, True), Call(8, first, True, True)]
     blocks = [block] * 5 if block else []
-    return TimeArm("ok", None, stream=stream, first=first, blocks=blocks, processor=share * 2 * first)
+    return TimeArm(
+        "ok", None, stream=stream, first=first, blocks=blocks, processor=share * 2 * first, compiles=compiles
+    )
 
 
 def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0), share=1.0):
@@ -216,7 +218,7 @@ def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0), share=1.0):
     block = {arm: None if cold else (eager if arm == ARMS[0] else compiled) * spread for arm in job.arms}
     starts = {arm: eager if arm == ARMS[0] else first[not cold] for arm in job.arms}
     place = {"workload": job.workload, "size": job.size, "eager": "eager"}
-    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm], share) for arm in job.arms}
+    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm], share, int(arm != ARMS[0])) for arm in job.arms}
     answer = Time(**place, process=job.process or 0, arms=arms, cache="cold" if cold else "warm", clock="cpu")
     checked = Parity(**place, agree=True, arms={mode: ParityArm("ok", None, 0.0, 0.0, 1e-4) for mode in arms},
                      same_graph=None, kernel_calls={})  # fmt: skip
