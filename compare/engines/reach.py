@@ -34,11 +34,21 @@ class Place:
     @property
     def space(self) -> MutableMapping[str, Any]:
         """What holds it, to be written to by `name`."""
-        return _Cell(self.holder) if isinstance(self.holder, CellType) else self.holder
+        if isinstance(self.holder, CellType):
+            return _Cell(self.holder)
+        return _Defaults(self.holder) if isinstance(self.holder, FunctionType) else self.holder
 
 
-class _Cell(dict[str, Any]):
-    """An outer variable, read and written as an entry of a dict."""
+class _Slots(dict[str, Any]):
+    """What stands elsewhere, read and written as entries of a dict."""
+
+    def get(self, name: str, _: Any = None) -> Any:
+        """As of a dict."""
+        return self[name]
+
+
+class _Cell(_Slots):
+    """An outer variable."""
 
     def __init__(self, cell: CellType) -> None:
         super().__init__()
@@ -49,6 +59,32 @@ class _Cell(dict[str, Any]):
 
     def __setitem__(self, _: str, value: Any) -> None:
         self.cell.cell_contents = value
+
+
+class _Defaults(_Slots):
+    """The defaults of a function's parameters."""
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__()
+        self.function = function
+
+    def __getitem__(self, name: str) -> Any:
+        return _defaults(self.function)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        keywords = self.function.__kwdefaults__ or {}
+        if name in keywords:
+            keywords[name] = value
+        else:
+            values = {**_defaults(self.function), name: value}
+            self.function.__defaults__ = tuple(v for key, v in values.items() if key not in keywords)
+
+
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """By the names of the parameters, in their order."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    return {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 class ReachedCode:
@@ -121,7 +157,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[Place]:
-    """Globals that it names, attributes of modules of the user's among these, and what the function closes over."""
+    """Globals that it names, attributes of modules of the user's among these, what it closes over, and its defaults."""
     space = function.__globals__
     # the same order in every process, so that values may be told apart by their place
     ordered = sorted(names_of(function)) if globals_too else []
@@ -133,6 +169,10 @@ def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[P
                 yield _in(vars(module), attribute, f"{name}.")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Place(cell, name, f"the outer variable `{name}`", partial(_inside, cell))
+    for name in _defaults(function):
+        yield Place(
+            function, name, f"the default argument `{name}` of {function.__name__}", partial(_default, function, name)
+        )
 
 
 def _in(space: Mapping[str, Any], name: str, before: str = "") -> Place:
@@ -144,6 +184,10 @@ def _inside(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return MISSING
+
+
+def _default(function: FunctionType, name: str) -> Any:
+    return _defaults(function)[name]
 
 
 def _is_followed(value: Any) -> bool:

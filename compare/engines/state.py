@@ -183,8 +183,7 @@ class Snapshot:
             value = place.read()
             self.pieces.append(_place(place, value, self._iterators))
             self._next((value,), place.label, False, False)
-        kept = (function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None))
-        self._next(kept, label or f"a default argument of {function.__name__}", False, False)
+        self._next((getattr(function, "__wrapped__", None),), label, False, False)
 
     def _class(self, kind: type, label: str) -> None:
         if not is_users_class(kind):

@@ -49,8 +49,6 @@ def places(f: Any) -> list[Changeable]:
 
 
 def _of_function(f: FunctionType) -> Iterator[Changeable]:
-    kept = (f.__defaults__, f.__kwdefaults__)
-    yield Changeable(f"a default argument of {f.__name__}", lambda: fingerprint(kept))
     yield Changeable(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__))
 
 

@@ -260,7 +260,7 @@ def closure():
         (holds, "changes the global `HOLDER`", "HOLDER.seen"),
         (of_class, "changes the global `Holder`", "Holder.n"),
         (of_module, "changes the global `own.COUNTED`", "own.COUNTED"),
-        (default, "changes a default argument of default", "calls.append"),
+        (default, "changes the default argument `calls` of default", "calls.append"),
         (attribute, "changes an attribute of attribute", "attribute.calls ="),
         (argument, "changes its argument `x`", "x[0] = 3.0"),
         (nothing, "returns None", "def nothing"),

@@ -100,3 +100,15 @@ def test_no_module_inside_another_is_outermost():
     leaf = Module()
     outer = Module(Module(leaf))
     assert outermost([leaf, outer, outer]) == [outer]
+
+
+def test_defaults_of_parameters_are_places_that_are_read_and_written():
+    def f(x, w=WEIGHTS, *, table=TABLE):
+        return table["first"][0] @ x * w
+
+    assert holds(f, WEIGHTS)
+    first, second = (place for place in ReachedCode(f).places if place.holder is f)
+    assert first.label == "the default argument `w` of f"
+    first.space["w"], second.space["table"] = 2, {"first": [ELSEWHERE]}
+    assert (f.__defaults__, f.__kwdefaults__) == ((2,), {"table": {"first": [ELSEWHERE]}})
+    assert (first.read(), first.space["w"], first.space.get("w")) == (2, 2, 2)

@@ -195,7 +195,7 @@ def _keys(space: Any) -> list[Any]:
 
 
 def _at(space: Any, key: Any) -> Any:
-    return space.get(key) if isinstance(space, dict) and not hasattr(space, "cell") else space[key]
+    return space.get(key) if isinstance(space, dict) else space[key]
 
 
 def own_tensor(leaf: Any) -> Any:

@@ -278,3 +278,18 @@ def parameter_unread(x, y):
     loss.backward()
     of_both.step()
     return loss
+
+
+def module_in_a_default(x, y, net=net()):  # noqa: B008  (the subject)
+    return F.mse_loss(net(x), y)
+
+
+by_default = net()
+
+
+def step_with_defaults(x, y, net=by_default, optimizer=torch.optim.Adam(by_default.parameters())):  # noqa: B008
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
