@@ -10,6 +10,8 @@ from dynamic.pytorch import distributions as _distributions
 from dynamic.pytorch.distributions import *  # noqa: F403
 from dynamic.pytorch.distributions import __all__  # noqa: F401
 
+__path__: list[str] = []  # a package: who lets `torch` mean `dynamic` finds its files by their names
+
 _FILES = {
     "bernoulli": "Bernoulli", "categorical": "Categorical", "distribution": "Distribution", "kl": "kl_divergence",
     "normal": "Normal",

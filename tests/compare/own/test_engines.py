@@ -154,7 +154,8 @@ def test_torch_is_our_engine_where_it_stands_in(file):
         "import mine, torch, torch.nn.functional as F, dynamic;"
         "assert torch is dynamic and F is dynamic.nn.functional and mine.model.hidden.weight.shape == (8, 4);"
         "assert not any(name.startswith('torch._') for name in sys.modules)\n"
-        "import torch.fft\n"
+        "import torch.fft, torch.distributions.normal as normal\n"
+        "assert normal.Normal is dynamic.distributions.Normal\n"
         "try: torch.fft.rfft(torch.ones(4))\n"
         "except AttributeError as error: print(error)"
     )
