@@ -83,7 +83,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
 def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
-    kind = KINDS.get(job.kind)
+    kind = KINDS.get(job.kind) if job.source else KINDS[job.kind]
     if kind is None:  # the check of a claim that this process has not imported
         return partial(_named(job.source), job)
     return partial(_named(kind.measure if job.source else kind.of_question or kind.measure), job)

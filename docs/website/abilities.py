@@ -49,7 +49,7 @@ ANSWER: dict[str, Able] = {
     "effects of a function, refused without `--allow-effects`": lambda engine: not engine.keeps_effects,
     "a whole training step, with its optimizer": _has_its_own("training"),
     "compiles, each with its reason": _has_its_own("observed"),
-    "graph breaks by reason": _has_its_own("pieces"),
+    "graph breaks by reason": _has_its_own("captured"),
     "seconds and bytes by line of source": lambda engine: engine.tells_lines,
     "drawn graphs, shape policies, rewrites": lambda engine: engine.takes_apart,
     "page, `--fail-if`, `--junit`, `--summary`, exit codes": _always,
