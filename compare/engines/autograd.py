@@ -12,7 +12,7 @@ from compare.engines.base import Mode
 from compare.engines.composites import composed, looped
 from compare.engines.framework import Framework
 from compare.engines.step import Bindable, BoundCall, Function, loss_in
-from compare.errors import InputsError, NoGradientsError
+from compare.errors import NoGradientsError
 
 
 class Autograd(Framework):
@@ -21,10 +21,6 @@ class Autograd(Framework):
     name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
     modes = (Mode(""),)
     keeps_effects = True
-
-    def gpu(self) -> str | None:
-        """See the base."""
-        raise InputsError("--device cuda: HIPS autograd runs on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
         """See the class."""

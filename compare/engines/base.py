@@ -187,9 +187,9 @@ class Engine(ABC):
     def gpu(self) -> str | None:
         """The name of the first GPU that the framework can compute on; None where there is none.
 
-        Raises InputsError where it computes on the CPU alone.
+        Raises InputsError where it computes on the CPU alone, as an adapter without this does.
         """
-        return None
+        raise InputsError(f"--device cuda: {self.title} runs on the CPU alone; leave --device out")
 
     def event_clock(self) -> Callable[[], int]:
         """Nanoseconds by events of the GPU, of an engine that `has_events`; reading it waits for the GPU."""

@@ -193,7 +193,7 @@ def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
 def test_the_engines_of_ours_have_no_device():
     found = CliRunner().invoke(graphduel, ["compare", FUNCTION, "--device", "cuda"])
     assert found.exit_code == 2
-    assert "our engines run on the CPU alone; leave --device out" in found.output
+    assert "graphduel runs on the CPU alone; leave --device out" in found.output
 
 
 def test_machines_with_different_gpus_are_not_pooled():

@@ -37,7 +37,7 @@ SAVED_NOTHING = ("sum", "concat")
 def test_what_another_thread_has_released_is_no_other_error(name: str) -> None:
     for _ in range(3):  # at first use, when such a call comes again, and when all is known
         node = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
-        for apply in (_walked, _by_rules, *compiled_ways(node)):
+        for apply in (_walked, _by_rules, *([] if name in SAVED_NOTHING else compiled_ways(node))):
             node = RESULTS[name](dynamic.tensor(np.full((2, 2), 0.5), requires_grad=True)).grad_fn
             apply(node)
             if name in SAVED_NOTHING:

@@ -34,6 +34,10 @@ class Toy(Framework):
         Mode("endless", usual=False, suite=False),
     )
 
+    def gpu(self) -> str | None:
+        """It would see one, and there is none."""
+        return None
+
     def functions(self) -> dict[str, Any]:
         """Ours."""
         return {name: getattr(g, name) for name in g.__all__ if callable(getattr(g, name))}

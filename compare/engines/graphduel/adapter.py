@@ -29,7 +29,7 @@ from compare.engines.nudge import FloatChange, double
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
-from compare.errors import InputsError, UnsupportedError
+from compare.errors import UnsupportedError
 from compare.records.machines import Device
 from compare.records.work import CallCounts
 from compare.workloads.base import Case
@@ -87,10 +87,6 @@ class GraphDuel(Engine):
             Switch(dynamic.get_default_dtype, dynamic.set_default_dtype),
             Switch(dynamic.is_grad_enabled, dynamic.set_grad_enabled),
         ]
-
-    def gpu(self) -> str | None:
-        """See the base."""
-        raise InputsError("--device cuda: our engines run on the CPU alone; leave --device out")
 
     def functions(self) -> dict[str, Function]:
         """The op library itself: every op, and what is made of ops."""
