@@ -316,7 +316,7 @@ def test_a_block_of_an_optimizers_steps_compiles_nothing(monkeypatch):
     calls = [(torch.randn(3, 4),) for _ in range(2)]
     modes = ["eager", "aot-eager"]
     compare.compare(step, calls, framework="torch", modes=modes, processes=0, seconds=0.05)
-    assert frames[0] == frames[1] > 0
+    assert frames[-2] == frames[-1] > 0  # before them comes a glance, whose first calls may compile
 
 
 @pytest.mark.parametrize(("call", "compiles"), [("predict_on_batch", True), ("__call__", False)])

@@ -68,7 +68,7 @@ def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options
     found = run.here(asked, step, calls())
     (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
     assert {row.status for row in parity.arms.values()} == {"ok"}
-    assert parity.arms["compile"].gradient_error < 1e-4  # of the parameters and buffers after each call
+    assert parity.arms["compile"].state_error < 1e-4  # of the parameters and buffers after each call
     assert told.trains
     assert any("backward" in reason for reason in told.arms["compile"].breaks)
     assert all(".py:" in reason for reason in told.arms["compile"].breaks if "zero_grad" in reason)
