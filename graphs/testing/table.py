@@ -153,7 +153,7 @@ def _made_of(function: Callable[..., Any]) -> list[Any]:
     called = [n for n in function.__code__.co_names if name in ("<lambda>", f"_{n}")]
     return [
         function,
-        *inspect.getclosurevars(function).nonlocals.values(),
+        *(held for n, held in inspect.getclosurevars(function).nonlocals.items() if n != "join"),  # of an initial value
         *(getattr(space, n, None) for n in called for space in (ops, linalg)),
     ]
 

@@ -11,6 +11,7 @@ from msgspec import structs
 import compare
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.errors import EffectsError
+from compare.instruments import memory as memory_instrument
 from compare.own import measure, show
 from compare.own.case import case_of
 from compare.own.claims import judge
@@ -100,7 +101,7 @@ def test_what_the_function_raises_is_raised():
 
 @pytest.mark.slow
 def test_a_measurement_that_fails_is_a_record(monkeypatch):
-    monkeypatch.setattr(measure.memory, "measure_arm", lambda arm, case: 1 / 0)
+    monkeypatch.setattr(memory_instrument, "measure_arm", lambda arm, case: 1 / 0)
     found = compare.compare(own.loss, own.inputs, **QUICK)
     assert [failure.error for failure in of(found.records, Failure)]
     assert found.verdict.memory.outcome == "not measured"

@@ -43,7 +43,7 @@ FAMILIES = {
     "inputs": "data",
 }
 """The files of the corpus, and what the faults of each are called."""
-_CORPUS = __name__.rpartition(".")[0]
+_CORPUS = "compare.workloads.faults"
 RATE = 0.05
 
 

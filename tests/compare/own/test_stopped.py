@@ -273,7 +273,9 @@ def test_a_signal_after_so_many_processes(step, ended):
         "utf-8",
     )
     command = [sys.executable, "-m", "compare", "compare", f"{step}:loss", "--processes", "3", "--seconds", "0.05"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     lines = [begun.stderr.readline() for _ in range(ended)]
     time.sleep(0.0 if lines else 1.0)
     begun.send_signal(signal.SIGINT)
