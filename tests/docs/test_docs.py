@@ -179,7 +179,11 @@ def test_every_name_in_the_walkthrough_is_defined_in_that_file():
     named = rooms.NAME_IN_FILE.findall(rooms.WALKTHROUGH.read_text("utf-8"))
     assert len(named) > 30
     for name, _, path in named:
-        value = importlib.import_module(path.removesuffix("/__init__").replace("/", "."))
+        try:
+            value = importlib.import_module(path.removesuffix("/__init__").replace("/", "."))
+        except ModuleNotFoundError as error:
+            assert error.name == "llvmlite"  # which machine code needs, and these tests do not
+            continue
         for part in name.split("."):
             assert hasattr(value, part), f"{name} in {path}.py"
             value = getattr(value, part)
