@@ -7,6 +7,7 @@ walkthrough, "`name` in `file`" gets the file that defines the name, so that nob
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def located(text: str) -> str:
 
     Raises ValueError where another file than the one named does not define it, or several do.
     """
-    definitions = {path: set(_defined(path)) for path in _modules()}
+    definitions = _definitions()
 
     def place(match: re.Match[str]) -> str:
         name, between, file = match.groups()
@@ -59,6 +60,12 @@ def located(text: str) -> str:
         return f"`{name}`{between}`{files[0]}.py`"
 
     return NAME_IN_FILE.sub(place, text)
+
+
+@functools.cache
+def _definitions() -> dict[str, set[str]]:
+    """By each file of the packages, without its suffix, the names that it defines."""
+    return {path: set(_defined(path)) for path in _modules()}
 
 
 def _modules() -> Iterator[str]:

@@ -116,6 +116,7 @@ assert (check.claim, check.kind) == ("C9", "repetition")
 """
 
 
+@pytest.mark.slow
 def test_all_six_are_known_once_they_are_listed(tmp_path: Path) -> None:
     folder = copy_of_checkout(tmp_path)
     for name in SECTIONS:

@@ -131,9 +131,9 @@ W = np.linspace(0, 1, 9).reshape(3, 3)
     [
         (of_a_dataclass, [(W, Batch(W, W)), (W, Batch(W, W + 1))]),
         (of_one_inside, [(W, Task(Batch(W, W), 2.0)), (W, Task(Batch(W, W), 3.0))]),
-        (that_branches, [(W, Batch(W)), (W, Batch(W - 1))]),
-        (of_parameters, [(Batch(W, W),), (Batch(W, W + 1),)]),
-        (of_a_slice, [(W, slice(0, 2)), (W, slice(1, None, 2))]),
+        pytest.param(that_branches, [(W, Batch(W)), (W, Batch(W - 1))], marks=pytest.mark.slow),
+        pytest.param(of_parameters, [(Batch(W, W),), (Batch(W, W + 1),)], marks=pytest.mark.slow),
+        pytest.param(of_a_slice, [(W, slice(0, 2)), (W, slice(1, None, 2))], marks=pytest.mark.slow),
     ],
 )
 def test_dataclasses_and_slices_are_arguments_of_our_engine(function, calls):

@@ -208,6 +208,7 @@ def test_a_training_step_is_one_graph_of_our_engine_alone(file):
     assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact"}
 
 
+@pytest.mark.slow
 def test_a_step_that_draws_and_keeps_attributes_is_converted(tmp_path):
     path = tmp_path / "keeping.py"
     path.write_text(KEEPING, "utf-8")
@@ -220,6 +221,7 @@ def test_a_step_that_draws_and_keeps_attributes_is_converted(tmp_path):
     assert left == {"keeping.py", "answer.json"}
 
 
+@pytest.mark.slow
 def test_a_parameter_that_only_a_run_decides_to_change_is_refused_with_the_line(tmp_path):
     path = tmp_path / "deciding.py"
     path.write_text(DECIDING, "utf-8")
@@ -231,6 +233,7 @@ def test_a_parameter_that_only_a_run_decides_to_change_is_refused_with_the_line(
     assert f"(deciding.py:{line})" in answer["verdict"]["refused"]["static-converted"]
 
 
+@pytest.mark.slow
 def test_a_closure_that_a_step_calls_once_is_part_of_the_graph(tmp_path):
     path = tmp_path / "closing.py"
     path.write_text(CLOSING.replace("OPTIMIZER", "SGD"), "utf-8")
@@ -239,6 +242,7 @@ def test_a_closure_that_a_step_calls_once_is_part_of_the_graph(tmp_path):
     assert set(answer["verdict"]["steady"]["values"]) == {"dynamic", "static-exact"}
 
 
+@pytest.mark.slow
 def test_lbfgs_runs_in_the_dynamic_engine_and_no_graph_takes_it(tmp_path):
     """How often it runs its closure only the run knows."""
     path = tmp_path / "closing.py"
@@ -251,6 +255,7 @@ def test_lbfgs_runs_in_the_dynamic_engine_and_no_graph_takes_it(tmp_path):
     assert words in answer["verdict"]["refused"]["static-converted"]
 
 
+@pytest.mark.slow
 def test_a_step_of_an_optimizer_that_only_the_run_decides_on_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "skipping.py"
     path.write_text(SKIPPING, "utf-8")
