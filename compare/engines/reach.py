@@ -1,4 +1,4 @@
-"""What the code of a function can reach by name: globals, what it closes over, what it is bound to.
+"""What the code of a function can reach by name: globals, what it closes over, its defaults, what it is bound to.
 
 Functions of the user's that it names are followed, so are the methods and attributes that it names of objects of the
 user's, and names in modules of the user's. Nothing is run.

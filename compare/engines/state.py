@@ -429,7 +429,7 @@ def _own(holder: Any, name: str) -> Any:
 
 
 def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
-    """A global, or an outer variable."""
+    """A global, an outer variable, or a default argument."""
 
     def same() -> bool:
         return iterators.same(place.read(), before)

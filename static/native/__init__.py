@@ -4,15 +4,13 @@ A graph goes through these files in this order:
 
     grouping     elementwise ops and reductions over one iteration space become one node, a group
     program      the scheduled graph as Python that calls NumPy's kernels, and segments: runs of native nodes
-    binding      sizes and addresses: where values lie (`frames`), which kernels run on them (`work`), as `recipes`
-    groups       a recipe becomes loop IR (`ir`): groups by rows (`rows`) and `steps`, with `functions` for each op;
-                 `products` in tiles, `convolutions` with their `weight_gradients` over windows that are `spread`,
-                 `pooling`, `picking` by positions, `copies` turned in registers
+    work         which kernels (`recipes`) run on which places (`placement`), and what they refuse
+    groups       a recipe becomes loop IR (`ir`): groups row by row, with `functions` for each op; `products` in tiles,
+                 `convolutions` with their `weight_gradients` over windows, `pooling`, `picking` by positions
     emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
-    cores        a long kernel as several calls, which the threads of a `pool` share
-    step         the segment as one function that Python calls: a table of addresses and a list of kernels; `refusals`
-                 has the errors of kernels. Its code is in `entry` and `drivers`, written with `assembler`; `layouts`
-                 says where they find what they read
+    cores        a long kernel as several calls, which the threads of a `pool` share; `flow` has loops and branches
+    binding      the segment as one function that Python calls: a table of addresses and a list of kernels. Its code is
+                 in `entry` and `drivers`; `layouts` says where they find what they read
 
 `static` imports none of this before somebody asks for the backend.
 """

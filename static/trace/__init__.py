@@ -1,7 +1,7 @@
 """A function becomes a graph: it runs once, on symbols, and each op appends a node.
 
-Read `symbol` (a value that is not known yet), then `tracing` (the run that leaves the graph). `differentiate` runs the
-gradient rules on symbols, which appends the backward pass. `control` traces branches and bodies of loops to graphs of
-their own, and `control_gradients` differentiates them. `weak` keeps the Python numbers of a loop what they are in
-Python, `chance` refuses random numbers that a trace would make constants.
+Read `symbol` (a value that is not known yet, and the Python numbers of a loop), then `tracing` (the run that leaves the
+graph). `differentiate` runs the gradient rules on symbols, which appends the backward pass. `control` traces branches
+and bodies of loops to graphs of their own, and `control_gradients` differentiates them. `chance` refuses random numbers
+that a trace would make constants.
 """

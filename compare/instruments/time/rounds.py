@@ -1,7 +1,7 @@
 """Rounds: one calibrated block of calls of each arm, next to each other in time, in balanced random order.
 
 A slow moment of the machine meets all arms of a round, and ratios are taken within rounds. The garbage collector runs
-between rounds and never inside a block. What is steady is detected for each arm (`compare.instruments.time.rounds`),
+between rounds and never inside a block. What is steady is detected for each arm (`steady_from`),
 where a change that all arms share is the machine's and not theirs; rounds before all arms are steady count as warm-up.
 
 The clock of steady state counts the seconds in which this process had a core, and not those in which others had it:
