@@ -57,7 +57,6 @@ def test_the_products_with_the_inputs():
         %10: f32[2,3] = part(%9, number=0)
         return %10
         """,
-        exact=False,
     )
 
 
@@ -94,7 +93,6 @@ def test_any_number_of_steps():
         %10: f32[2,3] = part(%9, number=0)
         return %10
         """,
-        exact=False,
     )
 
 
@@ -140,7 +138,6 @@ def test_what_is_only_added_to():
         %14: f32[5,2,4] = part(%12, number=1)
         return %10, %13, %14
         """,
-        exact=False,
     )
 
 
@@ -160,16 +157,4 @@ def test_what_reads_the_state_stays():
         %4: f32[5,2,4] = part(%2, number=1)
         return %3, %4
         """,
-        """
-        %1: f32[2,4] = getitem(%0, key=(0, :, :))
-        %2: (f32[2,4], f32[5,2,4]) = scan(%1, %0, carry=1, xs=1, length=5)
-          graph body(%0 f32[2,4], %1 f32[2,4]) -> f32[2,4], f32[2,4]
-            %2: f32[2,4] = add(%0, %1)
-            %3: f32[2,4] = multiply(%1, %0)
-            return %2, %3
-        %3: f32[2,4] = part(%2, number=0)
-        %4: f32[5,2,4] = part(%2, number=1)
-        return %3, %4
-        """,
-        exact=False,
     )

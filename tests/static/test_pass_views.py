@@ -252,12 +252,4 @@ def test_a_transposed_operand_of_a_product_stays():
         %6: f32[3,3] = matmul(%5, %1)
         return %3, %6
         """,
-        """
-        %2: f32[3,2] = permute_dims(%1, axes=(1, 0))
-        %3: f32[2,2] = matmul(%0, %2)
-        %4: f32[3,2] = permute_dims(%0, axes=(1, 0))
-        %5: f32[3,2] = exp(%4)
-        %6: f32[3,3] = matmul(%5, %1)
-        return %3, %6
-        """,
     )

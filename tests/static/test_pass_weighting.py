@@ -38,7 +38,6 @@ def test_a_number_beside_a_product_goes_to_the_smaller_operand():
         %4: f32[8,4] = matmul(%0, %3)
         return %4
         """,
-        exact=False,
     )
 
 
