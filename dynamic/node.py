@@ -58,14 +58,14 @@ class Node:
         return self.pullback.op
 
     def taken(self, keep: bool) -> tuple[Sequence[Edge], tuple[Any, ...]]:
-        """The edges, and what was saved; both are released unless they are to be kept, or hold no array.
+        """The edges, and what was saved; both are released unless they are to be kept, or hold nothing of a tensor.
 
         Raises NotDifferentiableError when they were before, or are meanwhile by a backward in another thread.
         """
         edges, saved = self.edges, self.saved  # in this order: what is saved is released first
         if saved is None:
             raise self.freed()
-        if self.pullback.reads and not keep:
+        if self.pullback.frees and not keep:
             self.saved = None
             self.edges = ()
         return edges, saved
@@ -81,7 +81,7 @@ class Node:
 
     def name(self) -> str:
         """PyTorch's name for the op's backward: `MulBackward0`."""
-        ndims = {} if self.pullback.ndims is None else {"ndims": self.pullback.ndims}
+        ndims = {} if self.pullback.ndims is None else {"ndims": self.pullback.axes}
         return grad_fn_name(self.op.name, {**self.attrs, **ndims})
 
     @property

@@ -82,13 +82,17 @@ def _wanted(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -> int:
 
 
 def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> Ndims:
-    """The number of axes of each input, None for a Python number; None where nothing depends on it."""
+    """What is told of each input; None where nothing depends on it."""
     if op.family != "elementwise":
-        return tuple([None if promotion.is_scalar(a) else v.ndim for a, v in zip(args, arrays, strict=True)])
+        return tuple([_ndim(arg, array.ndim) for arg, array in zip(args, arrays, strict=True)])
     if all(type(a) is Tensor for a in args):
         return None
     # Whether there is an axis is all that counts, and fewer kinds of pullbacks are fewer to compile.
-    return tuple([None if promotion.is_scalar(a) else min(v.ndim, 1) for a, v in zip(args, arrays, strict=True)])
+    return tuple([_ndim(arg, min(array.ndim, 1)) for arg, array in zip(args, arrays, strict=True)])
+
+
+def _ndim(arg: Any, ndim: int) -> int | None:
+    return None if promotion.is_scalar(arg) else ndim if type(arg) is Tensor else ~ndim
 
 
 def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:

@@ -83,7 +83,7 @@ def pause(depth: Callable[[], int]) -> None:
 
 def paused() -> int:
     """In how many such blocks what runs now is."""
-    return max((depth() for depth in _pauses), default=0)
+    return max([depth() for depth in _pauses]) if _pauses else 0
 
 
 def read(owner: Any, attribute: str) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dis
+import functools
 import itertools
 import linecache
 import os
@@ -112,6 +113,7 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=registry)
 
 
+@functools.lru_cache(maxsize=4096)  # asked for each frame of each op that is traced
 def is_internal(filename: str) -> bool:
     """Whether a source file belongs to the engines, or to what they call, rather than to the user."""
     return filename.startswith(_INTERNAL) or filename in _beside
@@ -123,6 +125,7 @@ _beside = set[str]()
 def count_as_ours(file: str) -> None:
     """From now on code of this source file runs the user's code for an engine: its lines are none of the user's."""
     _beside.add(file)
+    is_internal.cache_clear()
 
 
 def user_frame(start: FrameType | None = None) -> FrameType | None:
@@ -162,7 +165,13 @@ def user_line(start: FrameType | None = None) -> str:
     frame = user_frame(start or sys._getframe(1))
     if frame is None:
         return ""
-    return f"{one_line(os.path.basename(frame.f_code.co_filename))}:{frame.f_lineno}"  # noqa: PTH119  (on every traced op)
+    return f"{_label(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _label(filename: str) -> str:
+    """A source file as lines name it."""
+    return one_line(Path(filename).name)
 
 
 _CALLEE = re.compile(r"[\w.]+(?=\()")

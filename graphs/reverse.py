@@ -19,7 +19,7 @@ from graphs import dims, dispatch
 from graphs.cotangents import PartCotangents, SliceCotangent
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
-from graphs.op import Attrs, Op, Rule
+from graphs.op import OUTPUT, Attrs, Op, Rule
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, reshape
 from graphs.ops.reductions import sum
@@ -130,6 +130,7 @@ def check_seed(output: Value, seed: Value | None) -> None:
 
 
 Ndims = tuple[int | None, ...] | None
+"""For each input the number of axes of a tensor, its complement (~2) of an array that is none, None of a number."""
 
 
 COMMON = -1
@@ -150,14 +151,17 @@ class RuleStep(NamedTuple):
 class Pullback:
     """One op with the inputs that want a gradient, `wanted` as a bit set; made once and shared by all its calls.
 
-    ndims      the number of axes of each input (None for a Python number), where the op's name in PyTorch depends on it
+    ndims      the number of axes of each input, where something depends on it
     fields     the expression of each saved value in `inputs`, `out` and `attrs`
     save       `save(inputs, out, attrs)`: the residuals of all rules, each value once
     sources    for each saved value the number of the input that it is, `OUTPUT`, or None
-    reads      whether it reads what a pass back frees, such as an input; else the pass may be repeated
+    reads      whether it reads the value of an input or of the output
+    frees      whether a pass back frees what it reads: values of tensors; else the pass may be repeated
     """
 
-    __slots__ = ("__weakref__", "count", "fields", "ndims", "op", "reads", "save", "sources", "steps", "wanted")
+    __slots__ = (
+        "__weakref__", "count", "fields", "frees", "ndims", "op", "reads", "save", "sources", "steps", "wanted"
+    )  # fmt: skip
 
     def __init__(self, op: Op, wanted: int, count: int, ndims: Ndims = None) -> None:
         self.op, self.wanted, self.count, self.ndims = op, wanted, count, ndims
@@ -177,11 +181,24 @@ class Pullback:
         source = {field: residual.source for field, residual in residuals}
         self.sources = [source[field] for field in fields]
         self.reads = op.holds or any(source is not None for source in self.sources)
+        self.frees = op.holds or any(map(self._is_of_tensor, self.sources))
         text = "".join(field + ", " for field in fields)
         # One compiled expression, because this runs for every recorded op.
         self.save: Callable[[Sequence[Value], Value, Attrs], tuple[Value, ...]] = eval(  # noqa: S307
             f"lambda inputs, out, attrs: ({text})"
         )
+
+    def _is_of_tensor(self, source: int | None) -> bool:
+        """Whether a saved value is a tensor's, and no number or array that the call was given besides."""
+        if source is None or source == OUTPUT or self.ndims is None:
+            return source is not None
+        ndim = self.ndims[source]
+        return ndim is not None and ndim >= 0
+
+    @property
+    def axes(self) -> Ndims:
+        """The number of axes of each input, whether it is a tensor or an array; None of a number."""
+        return self.ndims and tuple([ndim if ndim is None else max(ndim, ~ndim) for ndim in self.ndims])
 
     def pull(
         self, inputs: Sequence[Any], values: list[Value], useful: Container[Any] | None = None

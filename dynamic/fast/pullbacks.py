@@ -83,7 +83,7 @@ def _program(pullback: Pullback) -> Code | None:
 
 
 def _is_small_product(pullback: Pullback) -> bool:
-    ndims = pullback.ndims
+    ndims = pullback.axes
     return pullback.op is matmul and ndims is not None and max(ndim or 0 for ndim in ndims) <= _MOST_AXES
 
 
@@ -93,7 +93,7 @@ _MOST_AXES = 6  # of a sample of a product, which has two or three elements alon
 def _traces(pullback: Pullback, size: int, dtype: Any) -> list[RuleCalls]:
     """What the rules call, on samples whose axes have one size."""
     calls: list[KernelCall] = []
-    ndims = pullback.ndims if pullback.op is matmul and pullback.ndims else (1,) * pullback.count
+    ndims = pullback.axes if pullback.op is matmul and pullback.axes else (1,) * pullback.count
     inputs = [np.full((size,) * (ndim or 0), 0.5, dtype) for ndim in ndims]
     with np.errstate(all="ignore"):  # of a sample outside the op's domain
         out = np.asarray(pullback.op.kernel(*inputs))

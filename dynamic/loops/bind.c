@@ -12,10 +12,10 @@ typedef struct {
     PyObject *name;  /* of an attribute of it; the constant; or NULL */
 } Field;
 
-enum { A_NUMBER = -1, WHATEVER = -2 };  /* in place of the number of axes of an input */
+enum { A_NUMBER = INT_MIN, WHATEVER };  /* in place of the number of axes of an input, or its complement */
 
 /* What the pullback of an op depends on, in words, which are soon compared: the inputs that want a gradient, as a bit set; how
-   many inputs there are; and the number of axes of each. */
+   many inputs there are; and the number of axes of each, as its complement where an array is no tensor. */
 enum { WANTED, COUNT, NDIMS };
 
 typedef struct {
@@ -214,10 +214,12 @@ want_of(Recorder *recorder, const Inputs *inputs, uint64_t wanted)
     kind.words[COUNT] = inputs->count;
     for (Py_ssize_t i = 0; i < inputs->count; i++) {
         int ndim = is_any || inputs->is_number[i] ? 0 : PyArray_NDIM(ARRAY(inputs->arrays[i]));
-        kind.words[NDIMS + i] = is_any                     ? WHATEVER
-                                : inputs->is_number[i]     ? A_NUMBER
-                                : recorder->is_elementwise ? Py_MIN(ndim, 1)
-                                                           : ndim;
+        if (recorder->is_elementwise)
+            ndim = Py_MIN(ndim, 1);
+        kind.words[NDIMS + i] = is_any                  ? WHATEVER
+                                : inputs->is_number[i]  ? A_NUMBER
+                                : inputs->is_tensor[i]  ? ndim
+                                                        : ~ndim;
     }
     for (Want *want = recorder->wants; want != NULL; want = want->next)
         if (memcmp(want->kind.words, kind.words, bytes_of(&kind)) == 0)

@@ -12,7 +12,7 @@
 struct Inputs {
     Py_ssize_t count, numbers, tensors;  /* how many there are, and how many of each are among them */
     PyObject *arrays[MOST_INPUTS], *edges[MOST_INPUTS];
-    char is_number[MOST_INPUTS];
+    char is_number[MOST_INPUTS], is_tensor[MOST_INPUTS];
 };
 
 static inline int
@@ -59,8 +59,8 @@ hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbe
         return 0;
     for (Py_ssize_t i = 0; i < count_; i++) {
         PyObject *array = values[i], *edge = Py_None;
-        int is_one = 0;
-        if (Py_IS_TYPE(array, Tensor)) {
+        int is_one = 0, is_tensor = Py_IS_TYPE(array, Tensor);
+        if (is_tensor) {
             edge = SLOT(array, at.edge);
             array = SLOT(array, at.data);
             if (array == NULL || !IS_ARRAY(array) || edge == NULL || !is_edge(edge) || precedes_change(edge))
@@ -80,6 +80,7 @@ hold(Inputs *inputs, PyObject *const *values, Py_ssize_t count_, int takes_numbe
         inputs->arrays[i] = Py_NewRef(array);
         inputs->edges[i] = Py_NewRef(edge);
         inputs->is_number[i] = (char)is_one;
+        inputs->is_tensor[i] = (char)is_tensor;
         inputs->count++;
     }
     return 1;

@@ -83,7 +83,7 @@ typedef struct {
     Py_ssize_t data, edge, grad;                                             /* of a Tensor */
     Py_ssize_t pullback, attrs, edges, saved, shape, dtype, sequence, hooks; /* of an Entry */
     Py_ssize_t leaf_tensor, leaf_shape, leaf_dtype, leaf_hooks, leaf_closed; /* of a Leaf */
-    Py_ssize_t apply, reads;                                                 /* of a Pullback */
+    Py_ssize_t apply, frees;                                                 /* of a Pullback */
     Py_ssize_t latest, rewritten;                                            /* of the clock */
 } Slots;
 

@@ -98,7 +98,7 @@ static const struct {
     {"entry", "hooks", &at.hooks},           {"leaf", "shape", &at.leaf_shape},
     {"leaf", "dtype", &at.leaf_dtype},       {"leaf", "tensor", &at.leaf_tensor},
     {"leaf", "hooks", &at.leaf_hooks},       {"leaf", "closed", &at.leaf_closed},
-    {"pullback", "apply", &at.apply},        {"pullback", "reads", &at.reads},
+    {"pullback", "apply", &at.apply},        {"pullback", "frees", &at.frees},
     {"clock", "latest", &at.latest},         {"clock", "rewritten", &at.rewritten},
 };
 

@@ -111,7 +111,7 @@ static int
 pass_back(PyObject *apply, PyObject *entry, PyObject *cotangents, PyObject *keep)
 {
     PyObject *pullback = SLOT(entry, at.pullback);
-    if (pullback != NULL && Py_IS_TYPE(pullback, Pullback) && SLOT(pullback, at.reads) == Py_False)
+    if (pullback != NULL && Py_IS_TYPE(pullback, Pullback) && SLOT(pullback, at.frees) == Py_False)
         keep = Py_True;
     if (Py_IS_TYPE(apply, &ProgramType)) {
         int done = run_program(apply, entry, keep == Py_True, cotangents);

@@ -144,29 +144,49 @@ remainder: Op = elementwise(
     "remainder",
     np.remainder,
     lambda g: g,
-    lambda g, x, y: negative(multiply(g, floor(divide(x, y)))),
+    lambda g, x, y: negative(multiply(g, floor_divide(x, y))),
     infix=" % ",
     doc="x - y * floor(x / y), with the sign of y.",
 )
 
 
-def fmod(x: Array, y: Array) -> Array:
-    """What a division rounded to 0 leaves, with the sign of x: exact."""
-    below = less(x, 0)
+def _fmod(x: Array, y: Array) -> Array:
+    if np.result_type(dtype_of(x), dtype_of(y)).kind != "f":
+        rest = remainder(x, y)
+        is_above = logical_and(not_equal(rest, 0), not_equal(less(x, 0), less(y, 0)))
+        return where(is_above, subtract(rest, y), rest)
+    below = signbit(x)  # -0.0 too
     rest = remainder(where(below, negative(x), x), abs(y))
     return where(below, negative(rest), rest)
 
 
+fmod: Op = elementwise(
+    "fmod", np.fmod, lambda g: g, lambda g, x, y: negative(multiply(g, trunc(divide(x, y)))),
+    doc="What a division rounded to 0 leaves, with the sign of x.", parts=_fmod, listed=False,
+)  # fmt: skip
 positive: Op = elementwise("positive", np.positive, lambda g: g, doc="+x: a copy.")
 negative: Op = elementwise(
     "negative", np.negative, lambda g: negative(g), doc="-x.", exact=True, fails="of floats",
     torch=TorchName("numbers", "neg", alias="negative", in_place=True),
 )  # fmt: skip
 abs: Op = elementwise(
-    "abs", np.abs, lambda g, x: multiply(g, sign(x)), doc="The absolute value; gradient 0 at 0.", exact=True,
-    torch=TorchName("numbers", alias="absolute", in_place=True),
+    "abs", np.abs, lambda g, x: multiply(g, sgn(x)), doc="The absolute value; gradient 0 at 0 and at NaN.", exact=True,
+    zero_safe=True, torch=TorchName("numbers", alias="absolute", in_place=True),
 )  # fmt: skip
 sign: Op = elementwise("sign", np.sign, lambda g: multiply(g, 0), doc="-1, 0 or 1; its gradient is 0.", exact=True)
+
+
+def _signs(x: Array, out: Array = None) -> Array:
+    signs = np.asarray(np.sign(x, out))
+    if signs.dtype.kind == "f" and math.isnan(np.maximum.reduce(signs, axis=None, initial=0)):
+        np.add(np.fmod(np.fmax(signs, -2, signs), 2, signs), 0, signs)  # NaN by way of -2 and -0: without a mask
+    return signs
+
+
+sgn: Op = elementwise(
+    "sgn", _signs, lambda g: multiply(g, 0), dtype=ufunc_dtype(np.sign), doc="-1, 0 or 1, and 0 of NaN; gradient 0.",
+    parts=lambda x: where(isnan(x), np.zeros((), dtype_of(x)), sign(x)), exact=True, overwrites=(0,), listed=False,
+)  # fmt: skip
 signbit: Op = elementwise(
     "signbit", np.signbit, doc="Whether the sign bit is set: true for -0.0.", torch=TorchName("any")
 )
@@ -413,7 +433,7 @@ clip: Op = elementwise(
     "clip",
     lambda x, low, high, out=None: np.clip(x, low, high, out=out),
     lambda g, x, y, z: where(logical_and(greater_equal(x, y), less_equal(x, z)), g, 0),
-    lambda g, x, y, z: where(logical_and(less(x, y), less(y, z)), g, 0),
+    lambda g, x, y, z: where(logical_and(less(x, y), logical_or(less(y, z), equal(z, np.inf))), g, 0),  # as if none
     lambda g, x, y, z: where(logical_or(greater(x, z), less(z, y)), g, 0),
     dtype=lambda *dtypes: np.result_type(*dtypes),
     prepare=_limits,

@@ -6,6 +6,7 @@ holds: in arguments, closures, defaults, globals that it names and attributes of
 
 from __future__ import annotations
 
+import _random
 import contextlib
 import ctypes
 import pickle
@@ -48,14 +49,16 @@ def _everywhere() -> Iterator[tuple[str, Any]]:
 
 
 def _state(stream: Any) -> Any:
-    if stream is random:
-        return random.getstate()
-    if type(stream).__name__ == "MT19937":  # of which `state` makes 624 Python numbers: half of a small trace
+    if stream is random:  # of which `getstate` makes 624 Python numbers: half of a small trace
+        generator: Any = random.getstate.__self__  # type: ignore[attr-defined]  # whose methods its functions are
+        return ctypes.string_at(id(generator) + _HEAD, _TWISTER - _HEAD), generator.gauss_next
+    if type(stream).__name__ == "MT19937":  # of which `state` makes as many
         return ctypes.string_at(stream.ctypes.state_address, _WORDS * 4)
     return pickle.dumps(stream.state)
 
 
 _WORDS = 625  # of Mersenne's twister: its state, and how many of these are used up
+_HEAD, _TWISTER = object.__basicsize__, _random.Random.__basicsize__  # bytes of an object, and of a twister
 
 
 def _generators(roots: list[Any]) -> list[Any]:

@@ -307,7 +307,7 @@ def is_weak(value: Any) -> bool:
 
 def beside(op: Op, args: Sequence[Any]) -> Sequence[Any]:
     """The arguments, with weak symbols in the dtype that they take beside the others."""
-    if op.family != "elementwise" or not any(isinstance(arg, Symbol) and arg.weak for arg in args):
+    if op.family != "elementwise" or not [arg for arg in args if isinstance(arg, Symbol) and arg.weak]:
         return args
     strong = [arg for arg in args if not is_weak(arg)]
     return [_typed(arg, strong) if isinstance(arg, Symbol) and arg.weak else arg for arg in args] if strong else args

@@ -225,14 +225,54 @@ def test_a_second_backward_needs_the_graph():
     assert x.grad.tolist() == [12]
 
 
-@together("function", [lambda x: x + 1, lambda x: -x, lambda x: x.sum(), lambda x: x[0], lambda x: x.view(2, 1).mean()])
-def test_a_graph_that_has_saved_nothing_needs_not_be_retained(function):
+FREES_NOTHING = {
+    "plus a number": lambda x: x + 1,
+    "negative": lambda x: -x,
+    "sum": lambda x: x.sum(),
+    "element": lambda x: x[0],
+    "mean of a view": lambda x: x.view(2, 1).mean(),
+    "by a number": lambda x: x * 2 / 3,
+    "by an array of the caller's": lambda x: graphs.multiply(x, np.array([2.0, 3.0])),
+    "alpha": lambda x: dynamic.add(x, x, alpha=2),
+    "lerp": lambda x: dynamic.lerp(x, x + 1, 0.3),
+    "sign": dynamic.sign,
+    "fmod": lambda x: dynamic.fmod(x, 3),
+    "remainder": lambda x: x % 3,
+    "diag": dynamic.diag,
+    "diag_embed": dynamic.diag_embed,
+    "tril": lambda x: dynamic.tril(x.view(1, 2)),
+    "triu": lambda x: dynamic.triu(x.view(1, 2), 1),
+    "matmul": lambda x: graphs.matmul(x, np.array([2.0, 3.0])),
+}
+
+
+@together("function", FREES_NOTHING.values(), FREES_NOTHING)
+def test_a_graph_that_has_saved_nothing_of_a_tensor_needs_not_be_retained(function):
     x = leaf(3, 4)
     y = function(x).sum()
     y.backward()
     once = x.grad.numpy().copy()
     y.backward()
     np.testing.assert_array_equal(x.grad.numpy(), 2 * once)
+
+
+SAVES = {
+    "another tensor": lambda x: x * dynamic.ones(2),
+    "a mask": lambda x: dynamic.where(dynamic.tensor([True, False]), x, 0),
+    "the input": lambda x: x**2,
+    "the output": dynamic.exp,
+    "the weight": lambda x: dynamic.lerp(x, x, dynamic.tensor(0.3)),
+    "what dropout has drawn": dynamic.nn.functional.dropout,
+    "a matrix": lambda x: dynamic.ones(2, 2) @ x,
+}
+
+
+@together("function", SAVES.values(), SAVES)
+def test_what_an_op_has_saved_of_tensors_is_freed(function):
+    y = function(leaf(3, 4)).sum()
+    y.backward()
+    with pytest.raises(NotDifferentiableError, match="backward a second time"):
+        y.backward()
 
 
 @pytest.mark.parametrize("saves", [False, True])

@@ -336,6 +336,10 @@ AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "fmod at 0": (lambda x: dynamic.fmod(x, 3.0), 0.0, 0.0, 1.0),
     "fmod of infinity": (lambda x: dynamic.fmod(x, math.inf), math.inf, math.nan, 1.0),
     "fmod by infinity": (lambda x: dynamic.fmod(x, -math.inf), -3.0, -3.0, 1.0),
+    "abs of NaN": (g.abs, math.nan, math.nan, 0.0),
+    "abs of 0": (g.abs, -0.0, 0.0, 0.0),
+    "abs of infinity": (g.abs, -math.inf, math.inf, -1.0),
+    "sign of NaN": (dynamic.sign, math.nan, 0.0, 0.0),
 }
 
 

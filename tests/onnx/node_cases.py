@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,21 @@ def value_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [value_of(part) for part in value]
     return value
+
+
+def known(inputs: Iterable[Any], kinds: str = "biu") -> tuple[Any, ...]:
+    """The inputs with numbers and vectors of few elements as Python's, which a graph knows: they may decide about shapes.
+
+    `kinds` are those of the dtypes that are taken.
+    """
+    return tuple(x.tolist() if _may_decide(x, kinds) else x for x in inputs)
+
+
+def _may_decide(x: Any, kinds: str) -> bool:
+    return isinstance(x, (np.ndarray, np.generic)) and x.ndim <= 1 and x.size <= FEW and x.dtype.kind in kinds
+
+
+FEW = 64
 
 
 def compare(result: Any, wanted: Any, rtol: float, steps: int = 0) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -12,6 +14,8 @@ import static
 from graphs.errors import ArgumentError, ControlFlowError, ShapeError
 from graphs.frontends.onnx.reading import UntranslatedError
 from graphs.onnx import load
+from tests.helpers.backends import BACKENDS
+from tests.helpers.together import together
 
 F = TensorProto.FLOAT
 I = TensorProto.INT64  # noqa: E741
@@ -105,6 +109,22 @@ def test_a_shape_that_values_decide_is_refused_in_a_trace_alone() -> None:
     with pytest.raises(ControlFlowError, match="computed from values") as caught:
         static.compile(model, x, shape)
     assert "Reshape (node 0, domain ai.onnx)" in "".join(caught.value.__notes__)
+
+
+@together("backend,shape", itertools.product(BACKENDS, ([2, 3], (3, 2), [-1, 6])))
+def test_ints_of_pythons_are_known_in_a_graph_and_decide_its_shapes(backend, shape) -> None:
+    nodes = [
+        helper.make_node("Mul", ["shape", "one"], ["product"]),
+        helper.make_node("Reshape", ["x", "product"], ["y"]),
+    ]
+    inputs = [("x", F, ["N"]), ("shape", I, [2])]
+    model = load(model_of(nodes, inputs, [("y", F, None)], [("one", np.ones(2, np.int64))]))
+    x = np.arange(6, dtype=np.float32)
+    compiled = static.compile(model, x, shape, backend=backend)
+    np.testing.assert_array_equal(compiled(x, shape), x.reshape(shape))
+    np.testing.assert_array_equal(model(dynamic.Tensor(x), shape), x.reshape(shape))
+    with pytest.raises(ShapeError, match="shape"):
+        model(x, [2, 2])
 
 
 @pytest.mark.parametrize(

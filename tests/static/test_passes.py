@@ -1,5 +1,7 @@
 """Passes: what each does to a small graph, printed before and after, and that no pass changes a bit."""
 
+import itertools
+
 import numpy as np
 import optree
 import pytest
@@ -8,11 +10,14 @@ import graphs as g
 import static
 from compare import workloads
 from compare.engines.cases import traced
+from graphs.ops.elementwise import fmod, sgn
 from static.passes import pipeline
 from static.passes.simplification import fold_constants, merge_common_subexpressions, remove_dead_code, simplify_algebra
 from static.passes.views import eliminate_views
+from tests.helpers.backends import BACKENDS
 from tests.helpers.printed import shown
 from tests.helpers.slow import mostly_slow
+from tests.helpers.together import together
 
 X = g.TensorSpec((2, 3))
 
@@ -177,3 +182,24 @@ def test_passes_reach_into_the_bodies_of_loops():
     assert inner.op_counts() == {"cos": 1, "add": 2}
     xs = np.linspace(0, 1, 4, dtype=np.float32)
     np.testing.assert_array_equal(exe(xs), static.compile(f, g.TensorSpec((4,)), passes=())(xs))
+
+
+HARD = {
+    "f": [-np.inf, -7.5, -2, -0.0, 0.0, 1e-30, 0.5, 3, np.inf, np.nan],
+    "i": [-128, -7, -2, -1, 0, 1, 3, 127],
+    "u": [0, 1, 3, 128, 255],
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@together("op,dtype", itertools.product((sgn, fmod), ("f2", "f4", "f8", "i1", "i8", "u1")))
+def test_the_parts_of_an_op_give_its_bits(op, dtype, backend):
+    pairs = np.array([*itertools.product(HARD[dtype[0]], repeat=2)]).astype(dtype)
+    args = [np.ascontiguousarray(column) for column in pairs.T[: op.arity]]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(op.kernel(*args))
+        result = static.compile(op, *args, backend=backend)(*args)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+    numbers = expected == expected
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])

@@ -152,7 +152,8 @@ def _check(name: str, p: float) -> None:
 def _kept(x: Array, p: float, together: tuple[int, ...]) -> Array:
     """Which elements stay; along the axes `together` all do or none."""
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
-    return ops.bernoulli(draws.key_for(x), 1 - p, shape)
+    kept = ops.bernoulli(draws.key_for(x), 1 - p, shape)
+    return Tensor(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
 
 
 def embedding(

@@ -87,15 +87,19 @@ class OnnxModel:
         return results[0] if len(results) == 1 else results
 
     def _typed(self, item: tuple[str, Any]) -> tuple[str, Any]:
-        """An input, a Python number as an array of the dtype that the model takes."""
+        """An input; Python numbers, or lists of them, as an array of the dtype that the model takes."""
         name, value = item
         spec = self.inputs[name]
-        return name, np.asarray(value, spec.dtype) if is_scalar(value) and spec is not None else value
+        return name, np.asarray(value, spec.dtype) if spec is not None and _are_numbers(value) else value
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{name}: {spec}" for name, spec in self.inputs.items())
         how = f", converted from opset {self.converted_from}" if self.converted_from is not None else ""
         return f"<model {self.__name__}({taken}) -> {', '.join(self.outputs)}{how}>"
+
+
+def _are_numbers(value: Any) -> bool:
+    return all(map(_are_numbers, value)) if isinstance(value, (list, tuple)) else is_scalar(value)
 
 
 Sizes = Mapping[Any, str]

@@ -66,8 +66,8 @@ def deciding_array(value: Any) -> Objects:
         return np.asarray(value)
     except ControlFlowError:
         raise ControlFlowError(
-            "a size or an axis is computed from values, which are unknown while a graph is traced; give it as a number "
-            "to the model that is exported, or run the model in the dynamic engine"
+            "a size or an axis is computed from values, which are unknown while a graph is traced; give the input that "
+            "it comes from as Python's numbers, which a graph knows, or run the model in the dynamic engine"
         ) from None
 
 

@@ -19,6 +19,7 @@ from graphs.frontends.torch.pointwise import of_op
 from graphs.frontends.torch.promotion import check_tensor, floated, is_weak, number, promoted, result_dtype
 from graphs.frontends.torch.words import cast, floats, refuse, values_of
 from graphs.ops.elementwise import fmod as exact
+from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.promotion import is_scalar
 
@@ -91,7 +92,21 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
     if rounding_mode != "trunc":
         raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     left, right = _divided(input, other)
-    return cast(ops.trunc(ops.divide(left, right)), result_dtype((input, other)))
+    dtype = result_dtype((input, other))
+    if dtype.kind != "f":
+        return cast(ops.floor_divide(ops.subtract(left, exact(left, right)), right), dtype)
+    return cast(_whole_quotient(left, right), dtype)
+
+
+_whole_quotient = elementwise(
+    "div",
+    lambda x, y, out=None: np.trunc(np.true_divide(x, y, out), out),
+    lambda g: ops.multiply(g, 0),
+    lambda g: ops.multiply(g, 0),
+    dtype=ufunc_dtype(np.true_divide),
+    parts=lambda x, y: ops.trunc(ops.divide(x, y)),
+    listed=False,
+)
 
 
 def _divided(input: Any, other: Any) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import bits, compared, floated, promoted, truth, truths, whole
 from graphs.frontends.torch.words import cast, floats, refuse
 from graphs.op import Op, TorchName, registered
+from graphs.ops.elementwise import sgn
 from graphs.ops.shapes import dtype_of
 
 Function = Callable[..., Any]
@@ -98,8 +99,7 @@ def sinc(input: Any) -> Any:
 @name("sgn", in_place=True)
 def sign(input: Any) -> Any:
     """-1, 0 or 1; 0 of NaN."""
-    signs = ops.sign(input)
-    return ops.where(ops.isnan(input), 0, signs) if dtype_of(input).kind == "f" else signs
+    return sgn(input)
 
 
 @name(in_place=True)

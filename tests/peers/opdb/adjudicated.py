@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.peers.opdb.comparing import ANSWERED, EFFECT, GRADIENT, HISTORY, RAW, VALUE, Verdict
 
-KINDS_AT_MOST = 28
+KINDS_AT_MOST = 29
 
 
 class Kind(NamedTuple):
@@ -94,6 +94,18 @@ KINDS = (
     ),
     Kind("it is computed in float64, and rounded; PyTorch loses digits of float32", "matrix_exp", (VALUE,), "float32"),
     Kind("there is a gradient where PyTorch has none", "linalg.lstsq", (HISTORY,)),
+    Kind(
+        "a comparison has no slope, and gives a tensor no history; PyTorch's, in place, is zeros for the other operand",
+        "eq|ne|lt|le|gt|ge",
+        (HISTORY,),
+        r"in place, .* -> requires_grad False for True",
+    ),
+    Kind(
+        "the slope at an infinity is 1 or -1; PyTorch divides by it",
+        "copysign",
+        (GRADIENT,),
+        r"float64\[9\], float64\[9\] -> leaf 0: .* for \[nan,",
+    ),
     Kind("there is a gradient where PyTorch has none", r"special\.(modified|scaled_modified)_bessel_\w+", (HISTORY,)),
     Kind(
         "the gradient is that among all matrices, as without hermitian; PyTorch's goes through eigh",
@@ -131,7 +143,6 @@ KINDS = (
         (GRADIENT,),
         r"float64\[100\]",
     ),
-    Kind("there is no slope at NaN", "abs", (GRADIENT,), "-> leaf 0: .*nan"),
     Kind(
         "a target of at most 0 has a gradient; PyTorch's is NaN",
         r"nn\.functional\.poisson_nll_loss",

@@ -32,10 +32,10 @@ def loop(limit: Any, condition: Any, *state: Any, body: Body) -> Any:
     """`body(number, condition, *state)` while the condition holds, at most `limit` times.
 
     What a turn gives besides the state is stacked. In a graph the number of turns must be known then, and the body may
-    not end the loop.
+    not end the loop; so too where the state has a sequence, whose length no turn of a graph may change.
     """
     going = np.asarray(True) if condition is None else ops.reshape(condition, ())
-    if dispatch.tracer() is None:
+    if dispatch.tracer() is None or any(isinstance(value, list) for value in state):
         return _looped(limit, going, state, body)
     results = body(np.asarray(0, np.int64), going, *state)
     if len(results) == len(state) + 1:
