@@ -218,6 +218,11 @@ DTYPES: dict[str, tuple[Callable[[], Tensor], str, Any]] = {
     "full of an int": (lambda: torch.full((2,), np.int32(2)), "int64", [2, 2]),
     "lerp": (lambda: torch.lerp(torch.zeros(2), torch.ones(2), np.float64(0.5)), "float32", [0.5, 0.5]),
     "fmod": (lambda: torch.fmod(INTS, np.float64(2)), "float32", [1, 0, 1]),
+    "div of ints cut to 0": (
+        lambda: torch.div(torch.tensor([2**60 + 3, -7]), 2, rounding_mode="trunc"),
+        "int64",
+        [2**59 + 1, -3],
+    ),
     "alpha": (lambda: torch.add(torch.ones(2), torch.ones(2), alpha=np.float64(2)), "float32", [3, 3]),
     "an array": (lambda: torch.ones(2) * np.array(0.5), "float64", [0.5, 0.5]),
     "a scalar alone": (lambda: torch.tensor(np.float64(1)), "float64", 1),

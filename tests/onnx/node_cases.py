@@ -71,7 +71,7 @@ def value_of(value: Any) -> Any:
 
 
 def known(inputs: Iterable[Any], kinds: str = "biu") -> tuple[Any, ...]:
-    """The inputs with numbers and vectors of few elements as Python's, which a graph knows: they may decide about shapes.
+    """The inputs with numbers and short vectors as Python's, which a graph knows: they may decide about shapes.
 
     `kinds` are those of the dtypes that are taken.
     """

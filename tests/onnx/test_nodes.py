@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from tests.helpers.together import check_each
 from tests.onnx import node_cases
 
 REFUSAL = re.compile(r"\w+ \(node .+, domain ai.onnx\)|the (input|tensor) \w+: tensors here hold")
+VALUES_DECIDE = re.compile("test_unique_sorted_with_|test_loop11")
+"""Whose results have shapes that values decide, or that change from turn to turn: refused in a graph, by their node."""
 
 
 @pytest.mark.slow
@@ -58,7 +62,7 @@ def test_node_tests_pass_compiled_or_are_refused_by_name(backend: str, part: int
             else:
                 counts["passed"] += 1
                 return
-        assert VALUES_DECIDE.search(case.name), case.name
+        assert VALUES_DECIDE.match(case.name), case.name
         counts["values decide"] += 1
 
     check_each(node_cases.cases()[::part], check, lambda case: case.name)
