@@ -433,7 +433,7 @@ clip: Op = elementwise(
     "clip",
     lambda x, low, high, out=None: np.clip(x, low, high, out=out),
     lambda g, x, y, z: where(logical_and(greater_equal(x, y), less_equal(x, z)), g, 0),
-    lambda g, x, y, z: where(logical_and(less(x, y), logical_or(less(y, z), equal(z, np.inf))), g, 0),  # as if none
+    lambda g, x, y, z: where(logical_and(less(x, y), logical_or(less(y, z), equal(z, math.inf))), g, 0),  # as if none
     lambda g, x, y, z: where(logical_or(greater(x, z), less(z, y)), g, 0),
     dtype=lambda *dtypes: np.result_type(*dtypes),
     prepare=_limits,
