@@ -16,7 +16,7 @@ from tests.helpers.together import check_each
 from tests.onnx import node_cases
 
 REFUSAL = re.compile(r"\w+ \(node .+, domain ai.onnx\)|the (input|tensor) \w+: tensors here hold")
-VALUES_DECIDE = re.compile("test_unique_sorted_with_|test_loop11")
+VALUES_DECIDE = re.compile("test_unique_sorted_with_|test_nonzero|test_loop11")
 """Whose results have shapes that values decide, or that change from turn to turn: refused in a graph, by their node."""
 
 
@@ -40,7 +40,7 @@ def test_node_tests_pass_or_are_refused_by_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "part", "least"), [("numpy", 1, 1100), ("native", 4, 275)])
+@pytest.mark.parametrize(("backend", "part", "least"), [("numpy", 1, 1500), ("native", 4, 375)])
 def test_node_tests_pass_compiled_or_are_refused_by_name(backend: str, part: int, least: int) -> None:
     """All of them with NumPy's kernels, and one in `part` in native code.
 
@@ -66,7 +66,7 @@ def test_node_tests_pass_compiled_or_are_refused_by_name(backend: str, part: int
         counts["values decide"] += 1
 
     check_each(node_cases.cases()[::part], check, lambda case: case.name)
-    assert counts["passed"] >= least, counts
+    assert counts["passed"] >= least, counts  # all but 5 of 1554 in either with onnx 1.23
 
 
 def compiled(model: Any, args: Sequence[Any], backend: str) -> Any:
