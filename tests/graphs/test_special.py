@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 
 import autograd
 import autograd.numpy as anp
@@ -338,6 +339,9 @@ AT_ENDS = {  # f, x, its value and its gradient there: the limits
     "fmod by infinity": (lambda x: dynamic.fmod(x, -math.inf), -3.0, -3.0, 1.0),
     "remainder near a multiple": (lambda y: g.remainder(-0.25, y), -0.001, np.fmod(-0.25, 0.001), -249.0),
     "quotient cut to 0": (lambda y: dynamic.div(3.0, y, rounding_mode="trunc"), 0.0, math.inf, 0.0),
+    "the float below infinity": (lambda x: dynamic.nextafter(x, g.zeros_like(x)), math.inf, sys.float_info.max, 1.0),
+    "hardsigmoid of NaN": (dynamic.nn.functional.hardsigmoid, math.nan, math.nan, 0.0),
+    "hardsigmoid at its limit": (dynamic.nn.functional.hardsigmoid, 3.0, 1.0, 0.0),
     "an infinite limit": (lambda low: g.clip(np.zeros(1), low, None), math.inf, math.inf, 1.0),
     "no limit": (lambda high: g.clip(np.zeros(1), None, high), -math.inf, -math.inf, 1.0),
     "abs of NaN": (g.abs, math.nan, math.nan, 0.0),

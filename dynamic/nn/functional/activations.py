@@ -121,8 +121,9 @@ def mish(input: Array, inplace: bool = False) -> Array:
 
 
 def hardsigmoid(input: Array, inplace: bool = False) -> Array:
-    """x / 6 + 1 / 2 limited to the range from 0 to 1."""
-    return replaced(input, ops.divide(_between(ops.add(input, 3), 0.0, 6.0), 6), inplace)
+    """x / 6 + 1 / 2 limited to the range from 0 to 1; gradient 0 at the limits, and at NaN."""
+    rising = ops.divide(ops.clip(ops.add(input, 3), 0, 6), 6)
+    return replaced(input, ops.where(ops.less(ops.abs(input), 3), rising, ops.stop_gradient(rising)), inplace)
 
 
 def hardswish(input: Array, inplace: bool = False) -> Array:

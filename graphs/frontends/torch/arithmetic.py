@@ -233,8 +233,18 @@ def nextafter(input: Any, other: Any) -> Any:
     """The next float towards another; the gradient is that of `input`, and 0 where both are equal."""
     if dtype_of(input).kind != "f" or dtype_of(input) != dtype_of(other):
         raise refuse("nextafter of other than floats of one dtype", "convert with .to(dtype)")
-    step = ops.stop_gradient(ops.subtract(ops.nextafter(input, other), input))
-    return ops.where(ops.equal(input, other), ops.stop_gradient(input), ops.add(input, step))
+    return _nextafter(input, other)
+
+
+_nextafter = elementwise(
+    "nextafter",
+    np.nextafter,
+    lambda g, x, y: ops.where(ops.equal(x, y), 0, g),
+    lambda g: ops.multiply(g, 0),
+    parts=lambda x, y: ops.nextafter(x, y),
+    zero_safe=True,
+    listed=False,
+)
 
 
 @name()
