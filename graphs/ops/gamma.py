@@ -1,7 +1,8 @@
 """The gamma function, its derivatives, and the incomplete gamma and beta functions.
 
 polygamma: recurrence up to 10 and an asymptotic series there (Abramowitz and Stegun, 6.3.18 and 23.2); the incomplete
-functions: a series or a continued fraction, whichever converges sooner (6.5.29, 6.5.31 and 26.5.8), by Lentz's method.
+functions: a series or a continued fraction, whichever converges sooner (6.5.29, 6.5.31 and 26.5.8), by Lentz's method;
+where a is large, around the normal distribution.
 All is computed in float64; the errors, relative to the larger of the value and 1, are some 1e-15, or 1e-12 for the
 incomplete functions of arguments up to 100.
 
@@ -57,7 +58,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _START = 10.0  # of the asymptotic series
 _LOWEST = -1000.0  # below it the recurrence takes too many steps
 _TINY = 1e-300
-_TERMS = 5_000  # enough for parameters up to about 300,000; what has not converged by then is NaN
+_TERMS = 5_000  # enough for parameters up to about 300,000
 
 
 def in_doubles(function: Values) -> Kernel:
@@ -130,24 +131,59 @@ def _polygamma(n: Array, x: Array) -> Array:
     orders: Array = np.extract(rest, n)
     points: Array = np.extract(rest, x)
     scale = np.where(orders % 2, 1.0, -1.0) * np.exp(_gammaln(orders + 1)).round()
-    result[rest] = scale * _zeta(orders + 1, points)
+    mirrored = (orders == 1) & (points < _LOWEST)  # by reflection, as the recurrence would not end
+    values = scale * _zeta(orders + 1, np.where(mirrored, 1 - points, points))
+    slope: Any = (np.pi / np.sin(np.pi * (points - np.round(points)))) ** 2
+    result[rest] = np.where(mirrored, slope - values, values)
     return result
 
 
 def _gammas(a: Array, x: Array) -> tuple[Array, Array]:
     """The regularised lower and upper incomplete gamma functions."""
     wrong, none, endless = (a < 0) | (x < 0) | np.isnan(a + x) | ((a == 0) & (x == 0)), x == 0, np.isinf(x)
+    wrong |= np.isinf(a) & endless
     endless |= (a == 0) & (x > 0)  # all of the integral lies at 0
-    a, x = np.where(wrong | endless, 1, a), np.where(wrong | endless, 1, x)
+    known, large = wrong | endless, a > _LARGE
+    shares = np.array(_few_gammas(*[np.where(known | large, 1, value) for value in (a, x)]))
+    large &= ~known
+    shares[:, large] = _large_gammas(a[large], x[large])
+    return (
+        np.where(wrong, np.nan, np.where(none, 0, np.where(endless, 1, shares[0]))),
+        np.where(wrong, np.nan, np.where(none, 1, np.where(endless, 0, shares[1]))),
+    )
+
+
+def _few_gammas(a: Array, x: Array) -> tuple[Array, Array]:
+    """The same by a series below the mean of the density, and by a continued fraction above."""
     scale = np.exp(a * np.log(x) - x - _gammaln(a))
     near = x < a + 1
     lower = scale * _series(a, np.where(near, x, 0))
     upper = scale * _fraction(a, np.where(near, a + 1, x))
-    lower, upper = np.where(near, lower, 1 - upper), np.where(near, 1 - lower, upper)
-    return (
-        np.where(wrong, np.nan, np.where(none, 0, np.where(endless, 1, lower))),
-        np.where(wrong, np.nan, np.where(none, 1, np.where(endless, 0, upper))),
-    )
+    return np.where(near, lower, 1 - upper), np.where(near, 1 - lower, upper)
+
+
+_LARGE = 200_000.0  # from here on the density is so narrow that few terms of Temme's expansion are enough
+
+
+def _large_gammas(a: Array, x: Array) -> tuple[Array, Array]:
+    """The same around the normal distribution that a large `a` comes to (Temme, 1979)."""
+    a = np.minimum(a, 1e300)
+    m = (x - a) / a
+    near = sum((-m) ** k / k for k in range(2, 12))
+    half = np.where(np.abs(m) < 0.01, near, m - np.log1p(m))
+    eta = np.copysign(np.sqrt(2 * half), m)
+    first, second = (np.polyval(factors, np.clip(eta, -1, 1)) for factors in _TEMME)
+    rest = np.exp(-a * half) / np.sqrt(2 * np.pi * a) * (first + second / a)
+    lower, upper = (_erfc(sign * eta * np.sqrt(a / 2)).astype(float) / 2 for sign in (-1, 1))
+    return lower - rest, upper + rest
+
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+# By powers of eta, the highest first.
+_TEMME = (
+    (1 / 25515, -139 / 777600, 1 / 2835, 1 / 864, -2 / 135, 1 / 12, -1 / 3),
+    (-77 / 77760, 1 / 378, -1 / 288, -1 / 540),
+)
 
 
 def _series(a: Array, x: Array) -> Array:
@@ -249,7 +285,7 @@ polygamma: Op = elementwise(
     dtype=_floating,
     arity=2,
     flops=300,
-    doc="polygamma(n, x): derivative n + 1 of log(gamma(x)), for whole n >= 0. For n > 0 it is NaN below -1000.",
+    doc="polygamma(n, x): derivative n + 1 of log(gamma(x)), for whole n >= 0. For n > 1 it is NaN below -1000.",
 )
 gammainc: Op = elementwise(
     "gammainc",
