@@ -114,7 +114,7 @@ def _divided(input: Any, other: Any) -> tuple[Any, Any]:
     left, right = promoted(input, other)
     if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_weak(x)):
         divisors = right if is_scalar(right) else values_of(right)
-        if divisors is not None and not np.all(divisors):
+        if divisors is not None and not (divisors.all() if isinstance(divisors, np.ndarray) else divisors):
             raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))
     return left, right
 

@@ -48,7 +48,7 @@ def promoted(*operands: Any) -> Sequence[Any]:
     check_tensor(*operands)
     if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
         return promoted(*map(number, operands))
-    if None in dtypes or (len(dtypes) == 1 and next(iter(dtypes)).kind == "f"):
+    if None in dtypes or (len(dtypes) == 1 and _holds(next(iter(dtypes)), operands)):
         return operands
     wanted = result_dtype(operands)
     if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:
@@ -57,6 +57,16 @@ def promoted(*operands: Any) -> Sequence[Any]:
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
     return [x if is_weak(x) or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
+    """Whether the numbers among operands are of no later kind than the tensors, so that all has the dtype of these."""
+    kind = dtype.kind
+    return kind == "f" or all(_KINDS[_of_number(x).kind] <= _KINDS[kind] for x in operands if is_weak(x))
+
+
+def _of_number(x: Any) -> np.dtype[Any]:
+    return _OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
 
 
 def is_weak(value: Any) -> bool:
@@ -155,7 +165,7 @@ def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
     levels: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
     for x in map(number, operands):
         level = 2 if is_weak(x) else 0 if x.shape else 1
-        dtype = x.dtype if level < 2 else _OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
+        dtype = x.dtype if level < 2 else _of_number(x)
         before = levels[level]
         levels[level] = dtype if before is None else widest(before, dtype)
     return _combined(levels[0], _combined(levels[1], levels[2])) or DEFAULT
