@@ -119,7 +119,8 @@ def _zeta(s: Array, q: Array) -> Array:
 
 
 def _hurwitz(s: Array, q: Array) -> Array:
-    pole, wrong = (q <= 0) & (q == np.floor(q)), (s < 1) | np.isnan(s) | ((q < 0) & (s != np.floor(s)))
+    pole = (q <= 0) & (q == np.floor(q))
+    wrong = (s < 1) | np.isnan(s) | ((q < 0) & (s != np.floor(s)) & ~pole)
     values = _zeta(np.where(wrong | (s == 1), 2, s), np.where(pole | wrong, 1, q))
     return np.where(wrong, np.nan, np.where(pole | (s == 1), np.inf, values))
 
@@ -143,9 +144,9 @@ def _gammas(a: Array, x: Array) -> tuple[Array, Array]:
     wrong, none, endless = (a < 0) | (x < 0) | np.isnan(a + x) | ((a == 0) & (x == 0)), x == 0, np.isinf(x)
     wrong |= np.isinf(a) & endless
     endless |= (a == 0) & (x > 0)  # all of the integral lies at 0
-    known, large = wrong | endless, a > _LARGE
-    shares = np.array(_few_gammas(*[np.where(known | large, 1, value) for value in (a, x)]))
-    large &= ~known
+    plain, large = wrong | endless, a > _LARGE
+    shares = np.array(_few_gammas(*[np.where(plain | large, 1, value) for value in (a, x)]))
+    large &= ~plain
     shares[:, large] = _large_gammas(a[large], x[large])
     return (
         np.where(wrong, np.nan, np.where(none, 0, np.where(endless, 1, shares[0]))),
