@@ -33,7 +33,7 @@ from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.control import Tracer, choice
 from static.trace.symbol import Symbol, callee
-from static.trace.tracing import current, is_choice, is_tensor, node_of, of_kind, reading_all
+from static.trace.tracing import check_readable, current, is_choice, is_tensor, node_of, of_kind, reading_all
 
 
 def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
@@ -53,6 +53,7 @@ def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tupl
     with recording(builder, variables) as pullback:
         outputs = callee(f)(*called)
     results = tree.leaves(outputs)
+    check_readable(results)
 
     def pull(cotangents: Mapping[int, Any]) -> tuple[Any, ...]:
         with reading_all():
@@ -82,6 +83,7 @@ Symbol.gradients = gradients  # type: ignore[attr-defined]
 def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
     """What reaches each input from the outputs, through the nodes from number `start` on; None for nothing."""
     builder = _builder()
+    check_readable(outputs)
     with reading_all():
         sources = [Symbol(builder, node_of(builder, value, ())) for value in inputs]
         cotangents = [_seed(out, seed) for out, seed in zip(outputs, seeds, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,14 +90,14 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     try:
         with tracing(builder):
             result = f(*tree.unflatten(structure, symbols))
+            outputs, out_structure = tree.flatten(result)
+            nodes = [node_of(builder, output, ()) for output in outputs]
     finally:
         for node in builder.overwritten:
             _thread.forbidden.pop(node, None)
     if builder.refusal is not None:  # raised before, and caught by what is traced
         raise builder.refusal
     streams.check(f)
-    outputs, out_structure = tree.flatten(result)
-    nodes = [node_of(builder, output, ()) for output in outputs]
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
     reads = tuple(source for source, _ in builder.reads.values())
     return Traced(
@@ -192,6 +192,13 @@ class reading_all(Block):  # noqa: N801
 
     def __enter__(self) -> None:
         enter(_thread.is_free, self.hold(), True)
+
+
+def check_readable(values: Iterable[Any]) -> None:
+    """Raise GraphError for a value whose memory was changed in place under another name."""
+    for value in values:
+        if isinstance(value, Symbol):
+            _check_allowed(value.builder, value.node)
 
 
 def _check_allowed(builder: Builder, node: Node) -> None:

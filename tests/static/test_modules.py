@@ -234,6 +234,41 @@ def test_memory_that_an_activation_has_changed_is_not_read_under_another_name():
     assert static.jit(lambda x: x.reshape(-1).sum())(x) == 6  # what was refused before leaves nothing behind
 
 
+def _changed_in_part(x):
+    whole = x * 2
+    part = whole[0]
+    part.add_(1)
+    return whole
+
+
+def _changed_as_a_whole(x):
+    whole = x * 2
+    view = whole.view(-1)
+    whole.add_(1)
+    return {"view": [view]}
+
+
+def _changed_number(x):
+    total = (x * 2).sum()
+    total.view(1).mul_(5)
+    return total
+
+
+def _differentiated(x):
+    total = (x * 2).sum()
+    total.view(1).mul_(5)
+    return torch.autograd.grad(total, x)
+
+
+@pytest.mark.parametrize("convert", [False, True])
+@pytest.mark.parametrize(
+    "f", [_changed_in_part, _changed_as_a_whole, _changed_number, _differentiated, static.grad(_changed_number)]
+)
+def test_what_was_changed_under_another_name_is_neither_returned_nor_differentiated(f, convert):
+    with pytest.raises(GraphError, match="under another name"):
+        static.jit(f, convert=convert)(torch.ones(2, 3))
+
+
 def test_gradients_are_clipped_by_their_norm_in_a_graph():
     class Weight:
         def __init__(self, grad):
