@@ -14,7 +14,7 @@ from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.judge import TOLERANCES
 from compare.own import origin, run
-from compare.own.question import SIZE, Question, asked_of
+from compare.own.question import SIZE, Question, arms_by_name, asked_of
 from compare.own.result import Result, Stopped
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Record, Run, Setting, of
@@ -66,8 +66,7 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
     """Those of these modes that an engine has, by whichever of their names."""
     if modes is None:
         return None
-    engine = named(name)
-    names = {*engine.aliases, *(engine.mode(arm).name or "eager" for arm in engine.arms)}
+    names = arms_by_name(named(name))
     return [mode for mode in modes if mode in names]
 
 

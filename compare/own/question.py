@@ -187,9 +187,7 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
     base, *others = engine.arms
     if modes is None:
         return (base, *others[:1])
-    arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
-    arms |= {arm: arm for arm in engine.arms}
-    arms |= {alias: arms[mode] for alias, mode in engine.aliases.items()}
+    arms = arms_by_name(engine)
     names = (modes,) if isinstance(modes, str) else tuple(modes)
     if not names:
         raise InputsError(f"modes is empty; choose some of {', '.join(arms)}")
@@ -197,6 +195,13 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
         if name not in arms:
             raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(arms))}")
     return tuple(dict.fromkeys((base, *(arms[name] for name in names))))
+
+
+def arms_by_name(engine: Engine) -> Mapping[str, str]:
+    """The arms of an engine, by the names of their modes, by their own, which tables show, and by aliases."""
+    arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
+    arms |= {arm: arm for arm in engine.arms}
+    return arms | {alias: arms[mode] for alias, mode in engine.aliases.items()}
 
 
 def calls_in(inputs: Any, function: Any = None) -> Inputs:

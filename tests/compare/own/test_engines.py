@@ -348,10 +348,11 @@ def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", ["loss", "step"])
-def test_a_file_of_pytorch_runs_in_both_engines_from_the_same_numbers(file, function):
+@pytest.mark.parametrize(
+    ("function", "modes"), [("loss", "eager,dynamic,static"), ("step", "torch-eager,dynamic,static-exact")]
+)
+def test_a_file_of_pytorch_runs_in_both_engines_from_the_same_numbers(file, function, modes):
     pytest.importorskip("torch")
-    modes = "eager,dynamic,static"
     done, answer = compared(file, function, "--engines", "torch,graphduel", "--modes", modes)
     assert done.exit_code in (0, 3), done.output
     assert answer["modes"] == ["torch-eager", "dynamic", "static-exact"]
