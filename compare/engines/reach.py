@@ -87,6 +87,14 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     return {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
+def held_in(container: Any) -> list[Any]:
+    """The values in a container, by the methods of Python's own class: those of a subclass may import, or raise."""
+    if isinstance(container, dict):
+        return list(dict.values(container))
+    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    return list(kind.__iter__(container))
+
+
 class ReachedCode:
     """The functions that calling `f` may run, the places that they name, and the values in these and in objects there.
 
@@ -112,7 +120,7 @@ class ReachedCode:
             return
         self._seen.add(id(value))
         if isinstance(value, _CONTAINERS):
-            for part in value.values() if isinstance(value, dict) else value:
+            for part in held_in(value):
                 self._enter(part)
             return
         self.values.append(value)  # which also keeps its id

@@ -112,3 +112,18 @@ def test_defaults_of_parameters_are_places_that_are_read_and_written():
     first.space["w"], second.space["table"] = 2, {"first": [ELSEWHERE]}
     assert (f.__defaults__, f.__kwdefaults__) == ((2,), {"table": {"first": [ELSEWHERE]}})
     assert (first.read(), first.space["w"], first.space.get("w")) == (2, 2, 2)
+
+
+class Lazy(dict):
+    def values(self):
+        raise ValueError("not installed")
+
+
+def test_a_container_with_methods_of_its_own_is_read_by_those_of_python():
+    array = np.ones(3)
+    registry = Lazy(array=array)
+
+    def f():
+        return registry
+
+    assert holds(f, array)
