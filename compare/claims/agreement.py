@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from compare.claims import CLAIMS, Verdict
-from compare.claims.base import OPEN, Regime
+from compare.claims.base import OPEN, Regime, agreement
 from compare.claims.evidence import ArmOfCell, Evidence, arms, cells, of_framework, of_ours, steady
 from compare.engines import Engine, frameworks, named
 from compare.records.cells import Compilations, Memory, MemoryArm, Time
@@ -16,6 +16,7 @@ from compare.stats import geometric_mean
 from compare.words import text
 
 Agrees = Literal["yes", "no", "cannot tell"]
+_AGREES: Mapping[str, Agrees] = {"the same": "yes", "differ": "no", "open": "cannot tell"}
 MOST = 4
 """Regimes that a reason names."""
 
@@ -76,9 +77,7 @@ def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside
 
 def _agreement(framework: Engine, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
     here, there = ours.finding.verdict, theirs.finding.verdict
-    agrees: Agrees = "yes" if here == there else "no"
-    if here in OPEN or there in OPEN:
-        agrees = "cannot tell"
+    agrees = _AGREES[agreement((here, there))]
     why: tuple[str, ...] = ()
     if agrees == "cannot tell":
         why = _open(theirs if there in OPEN else ours)

@@ -237,6 +237,14 @@ def combine(labels: Iterable[Label]) -> Label:
     return distinct.pop() if len(distinct) == 1 else "inconclusive"
 
 
+def agreement(labels: Sequence[str]) -> str:
+    """Whether labels of one condition agree: `the same`, `differ`, or `open` where one of them is."""
+    settled = {label for label in labels if label not in OPEN}
+    if len(settled) > 1:
+        return "differ"
+    return "open" if len(labels) < 2 or set(labels) & set(OPEN) else "the same"
+
+
 def _without_interval(finding: Finding) -> Iterator[str]:
     """That some conditions could not be judged, where that is since too few processes measured them."""
     bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in finding.regimes)

@@ -51,12 +51,12 @@ def ended(records: Records, save: Path | None, against: Path | None) -> None:
     from compare.records import results
 
     if against:
+        from compare.claims.changes import JudgedRun, compared
         from compare.cli.diff import show
-        from compare.page import changes
 
         echo(f"\nChanges since the baseline {against.name}:")
         with options.reading(against):
-            show(changes.compared(options.results_in(against), records))
+            show(compared(JudgedRun(against.name, options.results_in(against)), JudgedRun("", records)))
     if save:
         results.replace(save / results.RESULTS, records)
         echo(f"\nBaseline: {save}")

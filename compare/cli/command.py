@@ -233,22 +233,22 @@ def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None
 
 
 def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
-    from compare.page import beside, html, machines, markdown, tables
-    from graphs.files import write_file
+    from compare.claims import changes
+    from compare.page import runs as pages
+    from compare.page import tables
 
     if out is None:
         raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
     names = [directory.resolve().name for directory in directories]
     names = names if len(set(names)) == len(names) else list(map(str, directories))
-    every = map(options.results_in, directories)
-    runs = machines.checked(dict(zip(names, every, strict=True)))
-    columns = machines.columns_of(runs)
-    table = beside.table(columns)
+    runs = [changes.JudgedRun(name, options.results_in(path)) for name, path in zip(names, directories, strict=True)]
+    changes.unlike(runs)
+    table = pages.verdict_table(runs)
     tables.show(table.headers, table.rows)
-    echo(f"\n{beside.sentence(columns)}")
-    page = machines.page(runs)
-    write_file(out / "report.html", html.render(page).encode())
-    write_file(out / "report.md", markdown.render(page).encode())
+    echo(f"\n{changes.verdict_sentence(runs)}")
+    page = pages.machines(runs)
+    for name in ("report.html", "report.md"):
+        options.write_page(out / name, page)
     echo(f"\nReport: {out / 'report.html'}")
 
 

@@ -13,8 +13,7 @@ from compare.errors import CompareError
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.page.beside import RunColumn
-    from compare.page.changes import CellChange, Compared
+    from compare.claims.changes import CellChange, Comparison, JudgedRun
 
 
 def _several(_ctx: click.Context, _param: click.Parameter, directories: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -31,7 +30,9 @@ DIRECTORIES = click.argument(
 
 @click.command()
 @DIRECTORIES
-@click.option("--out", type=options.FILE, help="Write all tables and the conditions of each run to this Markdown file.")
+@click.option(
+    "--out", type=options.FILE, help="Write all tables and the conditions of each run to this file, .html or Markdown."
+)
 @click.option("--all", "whole", is_flag=True, help="Show what did not change too.")
 @click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
 @options.JSON_ALONE
@@ -51,38 +52,45 @@ def diff(
     All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and
     bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
     """
-    from compare.page import beside, changes
-    from graphs.files import write_file
+    from compare.claims import changes
+    from compare.page import runs as pages
 
-    runs = [options.results_in(path) for path in directories]
-    columns = [beside.column(str(folder), run) for folder, run in zip(directories, runs, strict=True)]
+    runs = _runs(directories)
     compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
     if str(path) != "-":
-        _print(columns, compared, whole=whole)
-    changed = changes.plain(compared) if compared else {}
-    options.written(path, {"schema": 1, "runs": beside.plain(columns), **changed})
+        _print(runs, compared, whole=whole)
+    changed = compared.to_dict() if compared else {}
+    options.written(path, {"schema": 1, "runs": [run.to_dict() for run in runs], **changed})
     if out:
-        write_file(out, (beside.page(columns) + (changes.markdown(compared) if compared else "")).encode())
-    ctx.exit(int(bool(beside.differing(columns))))
+        options.write_page(out, pages.beside(runs, compared))
+    ctx.exit(int(bool(changes.differing(runs))))
 
 
-def _print(columns: Sequence[RunColumn], compared: Compared | None, *, whole: bool) -> None:
-    from compare.page import beside, tables
+def _runs(directories: Sequence[Path]) -> list[JudgedRun]:
+    from compare.claims.changes import JudgedRun
 
-    if beside.judged(columns):
-        table = beside.table(columns)
+    return [JudgedRun(str(path), options.results_in(path)) for path in directories]
+
+
+def _print(runs: Sequence[JudgedRun], compared: Comparison | None, *, whole: bool) -> None:
+    from compare.claims import changes
+    from compare.page import runs as pages
+    from compare.page import tables
+
+    if changes.is_settled(runs):
+        table = pages.verdict_table(runs)
         tables.show(table.headers, table.rows)
-        echo(f"\n{beside.sentence(columns)}\n")
+        echo(f"\n{changes.verdict_sentence(runs)}\n")
     if compared:
         show(compared, whole=whole)
         echo()
-    for column in columns:
-        options.say(f"{column.name}: {column.measured}")
+    for run in runs:
+        options.say(f"{run.name}: {run.measured}")
 
 
-def show(compared: Compared, *, whole: bool = False) -> None:
+def show(compared: Comparison, *, whole: bool = False) -> None:
     """What changed from one run to another: all of it, or what changed by more than 5%."""
-    from compare.page import changes
+    from compare.claims import changes
 
     for sentence in compared.sentences:
         options.say(sentence)
@@ -90,10 +98,11 @@ def show(compared: Compared, *, whole: bool = False) -> None:
 
 
 def _table(shown: Sequence[CellChange]) -> None:
-    from compare.page import changes, tables
+    from compare.page import runs as pages
+    from compare.page import tables
 
     if shown:
-        tables.show(changes.HEADERS, changes.table(shown).rows, whole=changes.HEADERS[-2:])
+        tables.show(pages.CHANGED, pages.change_table(shown).rows, whole=pages.CHANGED[-2:])
 
 
 @click.command()
@@ -109,23 +118,21 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     The command also shows what the last run changed. Runs are ordered by the time at which they began. Times are
     compared with earlier ones of the same machine only.
     """
-    from compare.page import changes, html, markdown
-    from compare.page import trend as trends
-    from graphs.files import write_file
+    from compare.claims import changes
+    from compare.page import runs as pages
 
-    printed = {".html": html.render, ".md": markdown.render}.get(out.suffix)
-    if printed is None:
+    if out.suffix not in (".html", ".md"):
         raise click.UsageError(f"--out {out} is neither .html nor .md")
-    runs = trends.ordered({str(path): options.results_in(path) for path in directories})
-    series = trends.series(runs)
-    if not series:
+    runs = sorted(_runs(directories), key=lambda run: run.began)
+    rows = changes.over_time(runs)
+    if not rows:
         raise CompareError("no two of these runs measured the same on one machine; graphduel diff shows their verdicts")
-    last = trends.last_changes(series)
+    last = pages.last_changes(runs, rows)
     for sentence in changes.tallies(last):
         options.say(sentence)
     shown = changes.significant(last)
     if shown:
         echo(f"\nChanged by more than 5% since the run before {runs[-1].name}:")
         _table(shown)
-    write_file(out, printed(trends.page(runs, series)).encode())
+    options.write_page(out, pages.over_time(runs, rows))
     echo(f"\nPage: {out}")

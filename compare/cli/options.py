@@ -201,6 +201,15 @@ def written(path: Path | None, values: Mapping[str, Any]) -> None:
         write_json(path, values)
 
 
+def write_page(path: Path, page: Any) -> None:
+    """Write a page as HTML to a file that ends with .html, and as Markdown to any other."""
+    from compare.page import html, markdown
+    from graphs.files import write_file
+
+    printed = html.render if path.suffix == ".html" else markdown.render
+    write_file(path, printed(page).encode())
+
+
 @contextmanager
 def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Iterator[None]:
     """Ends the command where the block is stopped, with what has been done and the command that goes on."""

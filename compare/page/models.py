@@ -7,7 +7,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from compare.claims import regimes
-from compare.claims.base import OPEN
+from compare.claims.base import agreement
 from compare.claims.crossover import BreakEven
 from compare.claims.models import ModelCosts
 from compare.page import answer as suite
@@ -161,12 +161,12 @@ def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | Non
         other = ours.get(verdict.claim.id)
         for regime in verdict.finding.regimes if other else ():
             if other and regimes.REAL in regime.name and (near := _counterpart(regime, other)):
-                agree = _contradict(regime.verdict, near.verdict)
+                agree = agreement((regime.verdict, near.verdict))
                 rows.append((verdict.claim.id, regime.name, agree, _said(regime), _said(near)))
         if other:
             words = verdict.finding.verdict, other.finding.verdict
-            rows.append((verdict.claim.id, "the verdict", _contradict(*words), *words))
-    apart = [f"{id}: {name}" for id, name, said, *_ in rows if said == "contradict"]
+            rows.append((verdict.claim.id, "the verdict", agreement(words), *words))
+    apart = [f"{id}: {name}" for id, name, said, *_ in rows if said == "differ"]
     sentence = (
         f"Real models contradict the workloads in {text.listed(apart)}."
         if apart
@@ -187,9 +187,3 @@ def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
 def _said(regime: Regime) -> str:
     value = "" if regime.value is None else f" ({text.ratio(regime.value)})"
     return f"{regime.verdict}{value}"
-
-
-def _contradict(here: str, there: str) -> str:
-    if here in OPEN or there in OPEN:
-        return "open"
-    return "the same" if here == there else "contradict"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compare.claims.base import SMALLEST_EFFECT, Finding, Regime
+from compare.claims.changes import JudgedRun
 from compare.stats import Interval
 from compare.words import text
 from graphs.plain import escaped
@@ -112,6 +113,11 @@ class RunPoint:
     def far(self) -> float:
         """How far it is from 1, up or down, on a log scale."""
         return abs(math.log(self.ratio.estimate))
+
+
+def points(runs: Sequence[JudgedRun], ratios: Sequence[Interval | None]) -> list[RunPoint | None]:
+    """A point for the ratio of each run that has one."""
+    return [RunPoint(run.name, ratio) if ratio else None for run, ratio in zip(runs, ratios, strict=True)]
 
 
 def over_runs(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:

@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from compare import page as report
-from compare.claims import judge
+from compare.claims import changes, judge
 from compare.cli.command import graphduel
-from compare.page import html, trend
+from compare.page import html
+from compare.page import runs as several
 from tests.helpers.claim_records import BASE, cell, grid, grid_memory, lengths
 from tests.helpers.records import typed
 
@@ -62,9 +63,9 @@ def _trend(directory):
         environment = {"cpu": "A", "machine": "x86_64", "commit": f"c{day}"}
         arms = {"dynamic": {"seconds": 1.0}, "static-exact": {"seconds": seconds}}
         runs[f"reports/run-{day}"] = typed([{**start, "environment": environment}, *cell("w", arms, processes=4)])
-    dated = trend.ordered(runs)
+    dated = [changes.JudgedRun(name, records) for name, records in runs.items()]
     page = directory / "trend.html"
-    page.write_text(html.render(trend.page(dated, trend.series(dated))))
+    page.write_text(html.render(several.over_time(dated, changes.over_time(dated))))
     return page
 
 

@@ -5,8 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from compare.claims import changes
 from compare.cli.command import graphduel
-from compare.page import beside
+from compare.page import markdown
+from compare.page import runs as pages
 from compare.records import results
 from tests.helpers.claim_records import memories, prototypes
 from tests.helpers.records import typed
@@ -20,25 +22,27 @@ MORE, LESS, MIXED = memories(1.5, 1.4, 1.6), memories(0.5, 0.6, 0.7), memories(1
 
 
 def columns(*runs):
-    return [beside.column(f"run{i}", typed(records)) for i, records in enumerate(runs)]
+    return [changes.JudgedRun(f"run{i}", typed(records)) for i, records in enumerate(runs)]
 
 
 @pytest.mark.parametrize(
     ("one", "other", "apart", "word"),
     [
-        (MORE, MORE, (), "the same"),
-        (MORE, LESS, ("C5",), "differ"),
-        (MORE, MIXED, ("C5",), "differ"),
-        (MORE, [], (), "open"),
-        (MORE, memories(1.5, 1.4), (), "open"),
+        (MORE, MORE, [], "the same"),
+        (MORE, LESS, ["C5"], "differ"),
+        (MORE, MIXED, ["C5"], "differ"),
+        (MORE, [], [], "open"),
+        (MORE, memories(1.5, 1.4), [], "open"),
     ],
 )
 def test_verdicts_differ_where_two_runs_have_one(one, other, apart, word):
     found = columns([QUICK, *one], [FULL, *other])
-    assert beside.differing(found) == apart
-    row = next(row for row in beside.table(found).rows if row[0].startswith("C5"))
+    assert changes.differing(found) == apart
+    row = next(row for row in pages.verdict_table(found).rows if row[0].startswith("C5"))
     assert row[-1] == word
-    assert beside.sentence(found).startswith("The verdicts on C5 differ" if apart else "No two verdicts differ")
+    assert changes.verdict_sentence(found).startswith(
+        "The verdicts on C5 differ" if apart else "No two verdicts differ"
+    )
 
 
 def test_each_run_tells_how_it_was_measured():
@@ -46,7 +50,7 @@ def test_each_run_tells_how_it_was_measured():
     assert quick.measured.startswith("quick run, 2030-01-02T00:00:00+00:00, on an unknown processor. These results do")
     assert full.measured.startswith("full run, 2030-01-02T00:00:00+00:00, on A processor. The tape ran compiled.")
     assert "The load was 0.50 to 0.50 on 4 logical cores" in full.measured
-    page = beside.page([quick, full])
+    page = markdown.render(pages.beside([quick, full], None))
     assert "| C5 Dynamic graphs use less memory | ✓ supported 1.5×" in page
     assert full.measured.split(",")[0] in page
 
@@ -64,7 +68,11 @@ def test_the_command_shows_them_and_ends_with_1_where_they_differ(tmp_path):
     done = CliRunner().invoke(graphduel, ["diff", one, other, "--out", str(tmp_path / "page.md")])
     assert done.exit_code == 1, done.output
     assert "The verdicts on C5 differ." in done.stdout
-    assert (tmp_path / "page.md").read_text("utf-8").startswith("# Runs beside each other\n\n| claim |")
+    assert (
+        (tmp_path / "page.md")
+        .read_text("utf-8")
+        .startswith("# Runs beside each other\n\nThe verdicts on C5 differ.\n\n## The verdicts\n\n| claim |")
+    )
     assert CliRunner().invoke(graphduel, ["diff", one, third]).exit_code == 0
     told = CliRunner().invoke(graphduel, ["diff", one, other, "--json", "-"])
     value = json.loads(told.stdout)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from compare.claims import changes
 from compare.cli.command import graphduel
-from compare.page import changes
 from compare.records import results
 from compare.stats import unpaired_ratio_interval
 from tests.helpers.claim_records import cell
@@ -35,8 +35,12 @@ def held(size, start=HERE):
     return [start, parity, memory]
 
 
+def compared(before, after, **options):
+    return changes.compared(*(changes.JudgedRun("", typed(run)) for run in (before, after)), **options)
+
+
 def words(before, after, **options):
-    found = changes.compared(typed(before), typed(after), **options)
+    found = compared(before, after, **options)
     return {(one.measure.name, one.arm): one.word for one in found.changes}, " ".join(found.sentences)
 
 
@@ -51,7 +55,7 @@ def test_a_step_that_takes_a_fifth_longer_is_found_and_a_slower_machine_is_not_o
 
 
 def test_the_ratio_is_the_second_run_over_the_first():
-    found = changes.compared(typed(times(dynamic=1.0)), typed(times(dynamic=0.8))).changes
+    found = compared(times(dynamic=1.0), times(dynamic=0.8)).changes
     assert found[0].ratio.estimate == pytest.approx(0.8, rel=0.01)
     assert found[0].word == "less"
     assert (found[0].before, found[0].after) == (pytest.approx(1.0, rel=0.01), pytest.approx(0.8, rel=0.01))
@@ -82,7 +86,7 @@ def test_another_numpy_on_one_machine_is_said_and_compared():
 
 def test_two_processes_have_a_ratio_and_no_verdict():
     few = [record for record in times(dynamic=1.0) if record.get("process", 0) < 2]
-    (first, *_) = changes.compared(typed(few), typed(times(dynamic=2.0))).changes
+    (first, *_) = compared(few, times(dynamic=2.0)).changes
     assert first.ratio.estimate == pytest.approx(2.0, rel=0.01)
     assert (first.ratio.bounded, first.word) == (False, "unclear")
 
@@ -125,7 +129,7 @@ def of_function(name, framework=None, **seconds):
 
 def test_results_of_two_functions_are_said_to_be_that_first():
     def first(*runs):
-        return changes.compared(*map(typed, runs)).sentences[0]
+        return compared(*runs).sentences[0]
 
     rule = "are two functions: only results of one function can show what changed."
     loss = of_function("loss", dynamic=1.0)
@@ -139,7 +143,7 @@ def test_results_of_two_functions_are_said_to_be_that_first():
 
 def test_what_is_unclear_is_counted_in_the_first_sentence():
     few = [record for record in times(dynamic=1.0) if record.get("process", 0) < 2]
-    said = changes.compared(typed(few), typed(times(dynamic=2.0))).sentences[0]
+    said = compared(few, times(dynamic=2.0)).sentences[0]
     assert said == "None of 2 values changed by more than 5%, and 2 are unclear."
 
 

@@ -5,9 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from compare.claims import changes
+from compare.claims.changes import MEASURES, JudgedRun
 from compare.cli.command import graphduel
-from compare.page import machines
 from compare.records import results
+from compare.stats import Interval
 from tests.helpers.records import plain, typed
 
 WARM = {"A": {"vae": 0.5, "gat": 0.5, "crf": 1.0}, "B": {"vae": 0.6, "gat": 2.0, "crf": 0.7, "gcn": 0.8}}
@@ -51,21 +53,19 @@ def records(machine, **header):
     return typed([run_of(machine, **header), *models])
 
 
-@pytest.fixture
-def runs():
-    return machines.checked({"one": records("A"), "other": records("B")})
-
-
-def test_a_cell_is_told_for_each_machine_that_measured_it(runs):
-    warm, first, peak = (machines.rows(runs, measure) for measure in machines.MEASURES)
-    words = {row.cell.workload: row.word for row in warm}
+def test_a_cell_is_told_for_each_machine_that_measured_it():
+    runs = [JudgedRun("one", records("A")), JudgedRun("other", records("B"))]
+    warm, _, first, _, peak = (changes.by_run(runs, measure, measure.to_base) for measure in MEASURES)
+    words = {cell.workload: changes.side_agreement(ratios) for (cell, _), ratios in warm.items()}
     assert words == {"vae": "the same", "gat": "opposite", "crf": "differ", "gcn": "one machine"}
-    (vae,) = (row for row in warm if row.cell.workload == "vae")
-    assert [ratio.estimate for ratio in vae.ratios] == pytest.approx([0.5, 0.6])
-    (gcn,) = (row for row in warm if row.cell.workload == "gcn")
-    assert gcn.ratios[0] is None
-    assert first[0].ratios[0].estimate == pytest.approx(450)
-    assert [ratio.low == ratio.high == pytest.approx(1.5) for ratio in peak[0].ratios] == [True, True]
+    ratios = {cell.workload: row for (cell, _), row in warm.items()}
+    assert [ratio.estimate for ratio in ratios["vae"]] == pytest.approx([0.5, 0.6])
+    assert ratios["gcn"][0] is None
+    assert next(iter(first.values()))[0].estimate == pytest.approx(450)
+    assert [ratio.low == ratio.high == pytest.approx(1.5) for ratio in next(iter(peak.values()))] == [True, True]
+
+
+SIDES = {"below": Interval(0.5, 0.5, 0.5), "above": Interval(2, 2, 2), "tie": Interval(1, 1, 1), "unclear": Interval(1)}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_cell_is_told_for_each_machine_that_measured_it(runs):
     ],
 )
 def test_machines_agree_where_all_lie_on_one_side(sides, word):
-    assert machines.agreement(sides) == word
+    assert changes.side_agreement([*map(SIDES.get, sides), None]) == word
 
 
 def written(folder, lines):
@@ -129,7 +129,7 @@ def test_two_hosts_alike_are_two_machines():
     for host, lines in zip(("host-1", "host-2"), several, strict=True):
         for record in lines:
             record.host = host
-    assert len(machines.checked(dict(enumerate(several)))) == 2
+    changes.unlike([JudgedRun(f"run {i}", lines) for i, lines in enumerate(several)])
 
 
 def test_runs_of_two_suites_are_refused(tmp_path):

@@ -280,7 +280,7 @@ def test_verdicts_that_contradict_those_of_workloads_are_named():
     here = CLAIMS["C8"].judge([record for name in STRUCTURES for record in varying(name, 4.0)])
     section = shown.beside([here], [there])
     assert "contradict the workloads in C8" in str(section.blocks[0])
-    assert section.blocks[1].rows[-1][:3] == ("C8", "the verdict", "contradict")
+    assert section.blocks[1].rows[-1][:3] == ("C8", "the verdict", "differ")
     assert "in no regime" in str(shown.beside([here], [here]).blocks[0])
     assert shown.beside([here], []) is None
 

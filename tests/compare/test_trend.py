@@ -5,8 +5,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
+from compare.claims import changes
+from compare.claims.changes import JudgedRun
 from compare.cli.command import graphduel
-from compare.page import changes, html, markdown, sparkline, trend
+from compare.page import html, markdown, sparkline
+from compare.page import runs as pages
 from compare.records import results
 from compare.stats import Interval
 from tests.helpers.claim_records import cell
@@ -27,29 +30,28 @@ def of(found, measure, arm="static-exact"):
     return one
 
 
-def ratios(one):
-    return [point and pytest.approx(point.ratio.estimate, rel=0.01) for point in one.points]
+def ordered(runs):
+    return sorted((JudgedRun(name, records) for name, records in runs.items()), key=lambda run: run.began)
 
 
-def test_runs_stand_in_the_order_in_which_they_began():
-    runs = trend.ordered({"late": run(9, dynamic=1.0), "early": run(1, dynamic=1.0)})
-    assert [one.name for one in runs] == ["early", "late"]
+def ratios(one, runs):
+    return [ratio and pytest.approx(ratio.estimate, rel=0.01) for ratio in one.to_first(runs)]
 
 
 def test_each_run_is_divided_by_the_first_and_the_last_compared_with_the_one_before():
     steps = (0.5, 0.5, 0.6)
-    found = trend.series(
-        trend.ordered({f"r{day}": run(day, dynamic=1.0, static_exact=step) for day, step in enumerate(steps, 1)})
-    )
+    runs = ordered({f"r{day}": run(day, dynamic=1.0, static_exact=step) for day, step in enumerate(steps, 1)})
+    found = changes.over_time(runs)
     relative = of(found, "a warm step ÷ dynamic")
-    assert ratios(relative) == [1.0, 1.0, 1.2]
-    assert (relative.change.word, relative.change.ratio.estimate) == ("more", pytest.approx(1.2, rel=0.01))
-    assert of(found, "a warm step", "dynamic").change.word == "the same"
-    assert changes.significant(trend.last_changes(found))[0].arm == "static-exact"
+    assert ratios(relative, runs) == [1.0, 1.0, 1.2]
+    last = relative.last_change(runs)
+    assert (last.word, last.ratio.estimate) == ("more", pytest.approx(1.2, rel=0.01))
+    assert of(found, "a warm step", "dynamic").last_change(runs).word == "the same"
+    assert changes.significant(pages.last_changes(runs, found))[0].arm == "static-exact"
 
 
 def test_a_machine_is_compared_with_itself_only():
-    runs = trend.ordered(
+    runs = ordered(
         {
             "a1": run(1, dynamic=1.0),
             "b1": run(2, cpu="B", dynamic=3.0),
@@ -57,27 +59,27 @@ def test_a_machine_is_compared_with_itself_only():
             "a2": run(4, dynamic=1.0),
         }
     )
-    found = of(trend.series(runs), "a warm step", "dynamic")
-    assert ratios(found) == [1.0, 1.0, 2.0, 1.0]
-    assert found.change.word == "the same"  # a2 against a1, not against b2
-    lone = trend.ordered({"a1": run(1, dynamic=1.0), "a2": run(2, dynamic=1.0), "b": run(3, cpu="B", dynamic=3.0)})
-    assert of(trend.series(lone), "a warm step", "dynamic").change is None
+    found = of(changes.over_time(runs), "a warm step", "dynamic")
+    assert ratios(found, runs) == [1.0, 1.0, 2.0, 1.0]
+    assert found.last_change(runs).word == "the same"  # a2 against a1, not against b2
+    lone = ordered({"a1": run(1, dynamic=1.0), "a2": run(2, dynamic=1.0), "b": run(3, cpu="B", dynamic=3.0)})
+    assert of(changes.over_time(lone), "a warm step", "dynamic").last_change(lone) is None
 
 
 def test_what_a_run_lacks_is_a_gap():
-    runs = trend.ordered(
+    runs = ordered(
         {"1": run(1, dynamic=1.0, static_pad=0.5), "2": run(2, dynamic=1.0), "3": run(3, dynamic=1.0, static_pad=0.7)}
     )
-    gap = of(trend.series(runs), "a warm step", "static-pad")
-    assert ratios(gap) == [1.0, None, 1.4]
-    assert gap.change.word == "more"  # against the last that has it
-    ended = of(trend.series(runs[:1] + runs[2:] + runs[1:2]), "a warm step", "static-pad")
-    assert ended.change is None
+    gap = of(changes.over_time(runs), "a warm step", "static-pad")
+    assert ratios(gap, runs) == [1.0, None, 1.4]
+    assert gap.last_change(runs).word == "more"  # against the last that has it
+    moved = runs[:1] + runs[2:] + runs[1:2]
+    assert of(changes.over_time(moved), "a warm step", "static-pad").last_change(moved) is None
 
 
 def test_one_value_alone_is_no_trend():
-    runs = trend.ordered({"1": run(1, dynamic=1.0, static_pad=0.5), "2": run(2, dynamic=1.0)})
-    assert {one.arm for one in trend.series(runs)} == {"dynamic"}
+    runs = ordered({"1": run(1, dynamic=1.0, static_pad=0.5), "2": run(2, dynamic=1.0)})
+    assert {one.arm for one in changes.over_time(runs)} == {"dynamic"}
 
 
 def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():
@@ -97,14 +99,12 @@ def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():
 
 
 def test_the_page_says_what_changed_and_draws_every_row():
-    runs = trend.ordered(
-        {f"r{day}": run(day, dynamic=1.0, static_exact=step) for day, step in enumerate((0.5, 0.4), 1)}
-    )
-    found = trend.series(runs)
-    page = trend.page(runs, found)
+    runs = ordered({f"r{day}": run(day, dynamic=1.0, static_exact=step) for day, step in enumerate((0.5, 0.4), 1)})
+    found = changes.over_time(runs)
+    page = pages.over_time(runs, found)
     shown, plain = html.render(page), markdown.render(page)
     assert shown.count('<svg class="spark"') == len(found)
-    changed = len(changes.significant(trend.last_changes(found)))
+    changed = len(changes.significant(pages.last_changes(runs, found)))
     assert f"The last run changed {changed} of {len(found)} values by more than 5%" in plain
     assert "| w (small) | static-exact | 0.5× | 0.4× | 0.8×" in plain
     assert "1×, 0.8× |" in plain

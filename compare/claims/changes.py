@@ -1,0 +1,401 @@
+"""Several runs judged beside each other: what each claim, and each measure of an arm, came to in every one of them.
+
+`graphduel diff` asks it of two runs, `graphduel trend` of many over time, `graphduel report` of several machines.
+Nothing is pooled: an interval is of one run, or of the ratio of two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+from compare import engines
+from compare.claims import CLAIMS, Verdict, conditions, judge, models
+from compare.claims.base import OPEN, SMALLEST_EFFECT, agreement
+from compare.claims.evidence import Evidence, Read, cells, first_run, of_framework, of_ours, steady
+from compare.errors import ResultsError
+from compare.records.cells import Memory, Time
+from compare.records.machines import differences, fingerprint
+from compare.records.record import MODELS, OWN, Cell, Environment, OfArms, Records, Run, of
+from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
+from compare.words import text
+from compare.workloads.models import FRAMEWORK
+
+MACHINE = ("cpu", "machine", "gpu")
+"""The parts of an environment that make two machines unlike: times of these are no change of the code."""
+SUITES = {MODELS: "real models in PyTorch", OWN: "a function of one's own"}
+WORKLOADS = "our workloads"
+CHANGES = {"above": "more", "below": "less", "tie": "the same", "unclear": "unclear"}
+"""The word for a change, by the side of 1 on which its ratio lies."""
+
+Values = Sequence[Sequence[float]]
+"""The numbers of an arm, for each process of a run; empty where one has no usable number."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A run beside others: its name, its records, and its verdicts by today's rules, the same for all runs."""
+
+    name: str
+    records: Records
+
+    @property
+    def starts(self) -> list[Run]:
+        """The line of each start, the first one first."""
+        return of(self.records, Run)
+
+    @property
+    def began(self) -> str:
+        """The time of the first start; empty where no record has it."""
+        return self.starts[0].at if self.starts else ""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the last start."""
+        return self.starts[-1].settings if self.starts else {}
+
+    @property
+    def environment(self) -> Environment:
+        """The environment of the last start."""
+        return (self.starts[-1].environment if self.starts else None) or Environment()
+
+    @property
+    def machine(self) -> tuple[Any, ...]:
+        """The parts that tell its machine from another one."""
+        return tuple(getattr(self.environment, part) for part in MACHINE)
+
+    @property
+    def suite(self) -> str:
+        """What was measured, in words."""
+        return SUITES.get(str(self.settings.get("preset")), WORKLOADS)
+
+    @property
+    def function(self) -> str:
+        """The function of the user's that was measured, with its framework; for the suites a word for all of them."""
+        name, framework = self.settings.get("function"), self.settings.get("framework")
+        titled = f"{name} in {engines.named(str(framework)).title}" if framework else str(name)
+        return titled if name else "the workloads"
+
+    @property
+    def measured(self) -> str:
+        """How it was measured, in sentences."""
+        head = "no record of its settings"
+        if self.starts:
+            head = f"{self.settings.get('preset', 'unknown')} run, {self.starts[-1].at}"
+        machine = f"on {self.environment.cpu or 'an unknown processor'}."
+        return " ".join((f"{head}, {machine}", *conditions.sentences(self.records)))
+
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """Its verdicts by claim: on our engines, or on the framework of real models."""
+        if any(run.is_of_models for run in self.starts):
+            judged = models.judged(of_framework(self.records, engines.named(FRAMEWORK)))
+        else:
+            judged = judge(of_ours(self.records))
+        return {verdict.claim.id: verdict for verdict in judged}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values. No claim is about a function of the user's, so that its run has no verdicts there."""
+        shown = {} if "function" in self.settings else self.verdicts
+        verdicts = {id: verdict.to_dict() for id, verdict in shown.items()}
+        return {"run": self.name, "measured": self.measured, "verdicts": verdicts}
+
+
+# Verdicts of several runs -----------------------------------------------------------------------------------------
+
+
+def shared_claims(runs: Sequence[JudgedRun]) -> list[str]:
+    """The ids of the claims that all of these runs are judged by."""
+    return [id for id in CLAIMS if all(id in run.verdicts for run in runs)]
+
+
+def labels_of(runs: Sequence[JudgedRun], id: str) -> list[str]:
+    """The label of a claim in each run."""
+    return [run.verdicts[id].finding.verdict for run in runs]
+
+
+def differing(runs: Sequence[JudgedRun]) -> list[str]:
+    """The ids of the claims whose verdicts differ among the runs that have one."""
+    return [id for id in shared_claims(runs) if agreement(labels_of(runs, id)) == "differ"]
+
+
+def is_settled(runs: Sequence[JudgedRun]) -> bool:
+    """Whether some run settles some claim: runs of a function of the user's do not."""
+    return any(label not in OPEN for id in shared_claims(runs) for label in labels_of(runs, id))
+
+
+def verdict_sentence(runs: Sequence[JudgedRun]) -> str:
+    """Whether the verdicts agree."""
+    apart = differing(runs)
+    return f"The verdicts on {', '.join(apart)} differ." if apart else "No two verdicts differ where both are settled."
+
+
+# Measures of several runs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of an arm in a cell, and how it is written.
+
+    A `relative` one is divided by that of the base in the same round, so that a slower hour of the machine leaves it
+    alone.
+    """
+
+    name: str
+    kind: type[OfArms]
+    read: Read
+    written: Callable[[float], str]
+    relative: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name as a sentence begins with it."""
+        return f"{self.name[0].upper()}{self.name[1:]}"
+
+    def values(self, cell: Evidence, arm: str) -> Values:
+        """The numbers of an arm in each process of a cell."""
+        if self.relative:
+            pairs = [process for process in cell.processes if arm in process and cell.base in process]
+            values = [_divided(self.read(pair[arm]), self.read(pair[cell.base])) for pair in pairs if arm != cell.base]
+        else:
+            values = [self.read(measured) for measured in cell.of(arm)]
+        return values if all(process and min(process) > 0 for process in values) else []
+
+    def ratio(self, after: Values, before: Values) -> Interval:
+        """`after ÷ before` of two runs: of times with Welch's interval, of bytes without any width."""
+        return self._exact(unpaired_ratio_interval(after, before))
+
+    def to_base(self, cell: Evidence, arm: str) -> Interval | None:
+        """The arm ÷ the base of its cell in one run; None for the base itself, and where one of them has no number."""
+        if arm == cell.base or self.relative:
+            return None
+        if self.read is steady:
+            return cell.ratio(arm, cell.base, steady)
+        ratio = cell.start.unpaired(arm, cell.base, self.read)
+        return self._exact(ratio) if ratio else None
+
+    def _exact(self, ratio: Interval) -> Interval:
+        """Bytes are counted and not sampled: the same code holds the same bytes, so that their ratio has no width."""
+        return Interval(*[ratio.estimate] * 3) if self.kind is Memory else ratio
+
+
+def _divided(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
+    return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)] if len(tops) == len(bottoms) else []
+
+
+def _bytes(name: str, measured: object) -> tuple[float, ...]:
+    return (float(getattr(measured, name)),)
+
+
+MEASURES = (
+    Measure("a warm step", Time, steady, text.seconds),
+    Measure("a warm step ÷ dynamic", Time, steady, text.ratio, relative=True),
+    Measure("the first run", Time, first_run, text.seconds),
+    Measure("bytes held", Memory, partial(_bytes, "held"), text.size),
+    Measure("bytes at the peak", Memory, partial(_bytes, "peak"), text.size),
+)
+
+
+def by_run(
+    runs: Iterable[JudgedRun], measure: Measure, of_arm: Callable[[Evidence, str], T | None]
+) -> dict[tuple[Cell, str], list[T | None]]:
+    """For each cell and arm what `of_arm` gives in each run; None in a run that has nothing of it."""
+    values_of_runs = [
+        {(cell.cell, arm): value for cell in cells(run.records, measure.kind) for arm in _arms(cell)
+         if (value := of_arm(cell, arm))}
+        for run in runs
+    ]  # fmt: skip
+    places = dict.fromkeys(place for values in values_of_runs for place in values)
+    return {place: [values.get(place) for values in values_of_runs] for place in places}
+
+
+def _arms(cell: Evidence) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*cell.arms, *cell.start.arms)))
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """One measure of one arm in two runs: the second divided by the first, with its interval."""
+
+    cell: Cell
+    arm: str
+    measure: Measure
+    before: float
+    after: float
+    ratio: Interval
+
+    @property
+    def word(self) -> str:
+        """`more` or `less` if the whole interval lies beyond 5%, `the same` if it lies within, else `unclear`."""
+        return CHANGES[self.ratio.side(SMALLEST_EFFECT)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; an interval is `[estimate, low, high]`."""
+        return {
+            "cell": str(self.cell),
+            "arm": self.arm,
+            "what": self.measure.name,
+            "before": self.before,
+            "after": self.after,
+            "ratio": [self.ratio.estimate, *(self.ratio.bounds() or (None, None))],
+            "change": self.word,
+        }
+
+
+@dataclass(frozen=True)
+class Series:
+    """One measure of one arm of a cell over runs: its numbers in each, None in a run that has none."""
+
+    cell: Cell
+    arm: str
+    measure: Measure
+    values: Sequence[Values | None]
+
+    @property
+    def means(self) -> list[float]:
+        """The geometric mean of each run that has numbers."""
+        return [_mean(values) for values in self.values if values]
+
+    def change(self, before: int, after: int) -> CellChange | None:
+        """The change from one run to another; None where one of them has no numbers."""
+        first, second = self.values[before], self.values[after]
+        if not first or not second:
+            return None
+        ratio = self.measure.ratio(second, first)
+        return CellChange(self.cell, self.arm, self.measure, _mean(first), _mean(second), ratio)
+
+    def to_first(self, runs: Sequence[JudgedRun]) -> list[Interval | None]:
+        """Each run ÷ the first on its machine: two machines differ by more than most changes of code do."""
+        first: dict[tuple[Any, ...], Values] = {}
+        for run, values in zip(runs, self.values, strict=True):
+            if values:
+                first.setdefault(run.machine, values)
+        return [
+            self.measure.ratio(values, first[run.machine]) if values else None
+            for run, values in zip(runs, self.values, strict=True)
+        ]
+
+    def last_change(self, runs: Sequence[JudgedRun]) -> CellChange | None:
+        """The change from the run before the last one, on the machine of that."""
+        places = [i for i, values in enumerate(self.values) if values and runs[i].machine == runs[-1].machine]
+        return self.change(*places[-2:]) if len(places) > 1 and self.values[-1] else None
+
+
+def _mean(processes: Values) -> float:
+    return geometric_mean(value for process in processes for value in process)
+
+
+def series(runs: Sequence[JudgedRun], measures: Iterable[Measure] = MEASURES) -> list[Series]:
+    """Every measure of every arm of every cell, measure by measure."""
+    return [
+        Series(cell, arm, measure, values)
+        for measure in measures
+        for (cell, arm), values in by_run(runs, measure, measure.values).items()
+    ]
+
+
+def over_time(runs: Sequence[JudgedRun]) -> list[Series]:
+    """The series that two runs or more on one machine have."""
+
+    def most(row: Series) -> int:
+        return max(Counter(run.machine for run, had in zip(runs, row.values, strict=True) if had).values())
+
+    return [row for row in series(runs) if most(row) > 1]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one run to the next, and what to know of it, in sentences."""
+
+    sentences: tuple[str, ...]
+    changes: tuple[CellChange, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"sentences": list(self.sentences), "changes": [change.to_dict() for change in self.changes]}
+
+
+def compared(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool = False) -> Comparison:
+    """A change for each measure that both runs have of an arm in a cell; of unlike machines only bytes, unless told."""
+    alike = unlike_machines or before.machine == after.machine
+    measures = [measure for measure in MEASURES if alike or measure.kind is Memory]
+    changes = [change for row in series((before, after), measures) if (change := row.change(0, 1))]
+    return Comparison(tuple(_sentences(before, after, changes, alike)), tuple(changes))
+
+
+def significant(changes: Iterable[CellChange]) -> list[CellChange]:
+    """Those beyond 5%, the largest first."""
+    beyond = [change for change in changes if change.word in ("more", "less")]
+    return sorted(beyond, key=lambda change: -max(change.ratio.estimate, 1 / change.ratio.estimate))
+
+
+def tallies(changes: Sequence[CellChange]) -> Iterator[str]:
+    """For each measure, as a sentence, how many rows rose, fell or stayed, or cannot be told."""
+    for measure in MEASURES:
+        words = [change.word for change in changes if change.measure is measure]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in CHANGES.values() if word in words)
+        if words:
+            yield f"{measure.title}, in {text.counted(len(words), 'row')}: {counts}."
+
+
+def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange], alike: bool) -> Iterator[str]:
+    """How much changed, what differs around the runs, then for each measure how many values rose, fell or stayed."""
+    functions = [before.function, after.function]
+    if functions[0] != functions[1]:
+        yield f"{' and '.join(functions)} are two functions: only results of one function can show what changed."
+    else:
+        yield _headline(changes) if changes else "Nothing was measured in both."
+    differ = differences(fingerprint(before.environment), fingerprint(after.environment))
+    yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
+    if not alike:
+        yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."
+    yield from tallies(changes)
+
+
+def _headline(changes: Sequence[CellChange]) -> str:
+    """How much changed: `2 of 9 values changed by more than 5%, and 1 is unclear`."""
+    unclear = sum(change.word == "unclear" for change in changes)
+    rest = f", and {unclear} {'is' if unclear == 1 else 'are'} unclear" if unclear else ""
+    changed = len(significant(changes)) or "None"
+    return f"{changed} of {text.counted(len(changes), 'value')} changed by more than {SMALLEST_EFFECT:.0%}{rest}."
+
+
+# Several machines -------------------------------------------------------------------------------------------------
+
+
+def unlike(runs: Sequence[JudgedRun]) -> None:
+    """Check that runs measured the same suite on machines that differ. Raises ResultsError."""
+    first, *others = runs
+    for other in others:
+        if other.suite != first.suite:
+            raise ResultsError(
+                f"{first.name} measured {first.suite} and {other.name} {other.suite}, which have no row in common; "
+                "give runs of one suite"
+            )
+    if first.suite == SUITES[OWN]:
+        raise ResultsError(f"{first.name} measured {first.suite}; graphduel diff shows such runs beside each other")
+    seen: dict[tuple[Any, ...], JudgedRun] = {}
+    for run in runs:
+        hosts = sorted({record.host for record in run.records if record.host})
+        twin = seen.setdefault((*run.machine, *hosts), run)
+        if twin is not run:
+            raise ResultsError(
+                f"{twin.name} and {run.name} are of the same machine, {run.environment.cpu or 'an unknown processor'}; "
+                "give a run a machine, or see what changed on it with graphduel diff"
+            )
+
+
+def side_agreement(ratios: Iterable[Interval | None]) -> str:
+    """Whether the ratios of several machines lie on one side of 1."""
+    sides = [ratio.side(SMALLEST_EFFECT) for ratio in ratios if ratio]
+    if len(sides) < 2:
+        return "one machine"
+    if {"above", "below"} <= set(sides):
+        return "opposite"
+    if "unclear" in sides:
+        return "open"
+    return "the same" if len(set(sides)) == 1 else "differ"

@@ -1,0 +1,235 @@
+"""Runs beside each other as a page: what changed between two, many over time, or several machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from compare.claims import CLAIMS, changes, conditions
+from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
+from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
+from compare.page import sparkline, terms, verdicts
+from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, section
+from compare.records.record import Cell
+from compare.stats import Interval
+from compare.words import text
+
+CHANGED = ("step", "mode", "what", "before", "after", "after ÷ before", "change")
+OVER_TIME = ("cell", "arm", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")
+_RATIOS = (
+    "Each value is the arm divided by the base of its cell on one machine, with a 95% interval over the processes of "
+    f"that machine. Machines are opposite where one shows more and another less, both beyond {SMALLEST_EFFECT:.0%}; "
+    "open where the interval of one says neither."
+)
+_WORDS = ("the same", "differ", "opposite", "open")
+
+
+def _page(title: str, subtitle: str, sections: Iterable[Section | None]) -> Page:
+    kept = [part for part in sections if part]
+    return Page(title, subtitle, tuple(part for part in (*kept, terms.section(kept)) if part))
+
+
+def verdict_table(runs: Sequence[JudgedRun]) -> Table:
+    """A row for each claim: the verdict and the effect of each run, and whether they are the same."""
+    rows = tuple(
+        (
+            f"{id} {CLAIMS[id].title}",
+            *(_joined(verdicts.marked(run.verdicts[id]), verdicts.effect(run.verdicts[id].finding)) for run in runs),
+            agreement(changes.labels_of(runs, id)),
+        )
+        for id in changes.shared_claims(runs)
+    )
+    return Table(("claim", *(run.name for run in runs), "verdicts"), rows, "l" * (len(runs) + 2))
+
+
+def change_table(shown: Sequence[CellChange]) -> Table:
+    """A row for each change: where, before, after and their ratio."""
+    return Table(CHANGED, tuple(map(_changed, shown)), "lllrrrl")
+
+
+def _changed(change: CellChange) -> tuple[str, ...]:
+    ends = (change.measure.written(change.before), change.measure.written(change.after))
+    return (change.cell.title, change.arm, change.measure.name, *ends, _ratio(change.ratio), change.word)
+
+
+def _ratio(ratio: Interval | None) -> str:
+    """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
+    if ratio is None:
+        return ""
+    exact = ratio.low == ratio.high or not ratio.bounded
+    return _joined(text.ratio(ratio.estimate), "" if exact else text.interval(ratio.low, ratio.high))
+
+
+def _joined(*words: str) -> str:
+    return " ".join(filter(None, words))
+
+
+# Runs with what changed from one to the next ----------------------------------------------------------------------
+
+
+def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
+    """The verdicts of all runs, of two what changed, and how each was measured."""
+    changed: tuple[Block, ...] = ()
+    if comparison:
+        changed = (*comparison.sentences, change_table(comparison.changes))
+    measured = Table(("run", "measured"), tuple((run.name, run.measured) for run in runs), "ll")
+    return _page(
+        "Runs beside each other",
+        changes.verdict_sentence(runs),
+        (
+            section("The verdicts", verdict_table(runs)),
+            section("The runs", measured),
+            section("What changed", *changed),
+        ),
+    )
+
+
+# Runs over time ---------------------------------------------------------------------------------------------------
+
+
+def over_time(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Page:
+    """What the last run changed, the runs, their verdicts, and for each measure a row of dots, a dot for each run."""
+    title = f"{text.counted(len(runs), 'run')} over time"
+    span = f"From {runs[0].began or 'an unknown time'} to {runs[-1].began or 'an unknown time'}."
+    settled = changes.is_settled(runs)
+    shown = (changes.verdict_sentence(runs), verdict_table(runs)) if settled else ()
+    series = (_measure(runs, measure, [row for row in rows if row.measure is measure]) for measure in MEASURES)
+    table = Table.of("lllll", map(_run, runs))
+    return _page(title, span, (_last(runs, rows), section("The runs", table), section("The verdicts", *shown), *series))
+
+
+def _last(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Section | None:
+    last = last_changes(runs, rows)
+    shown = changes.significant(last)
+    number = f"{len(shown):,}" if shown else "none"
+    said = f"The last run changed {number} of {text.counted(len(rows), 'value')} by more than 5%, with 95% confidence."
+    table = change_table(shown) if shown else None
+    return section("What the last run changed", said, *changes.tallies(last), table)
+
+
+def last_changes(runs: Sequence[JudgedRun], rows: Iterable[Series]) -> list[CellChange]:
+    """What the last run changed, in every series that has it."""
+    return [change for row in rows if (change := row.last_change(runs))]
+
+
+def _run(run: JudgedRun) -> dict[str, str]:
+    return {
+        "run": run.name,
+        "began": run.began or "unknown",
+        "commit": run.environment.commit or "unknown",
+        "machine": run.environment.cpu or "unknown",
+        "measured": str(run.settings.get("preset", "")),
+    }
+
+
+def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]) -> Section | None:
+    """The series of a measure, the largest change over all runs first."""
+    drawn = [(row, sparkline.points(runs, row.to_first(runs))) for row in rows]
+    drawn.sort(key=lambda pair: -max((point.far for point in pair[1] if point), default=0.0))
+    title = f"{measure.title}, {text.counted(len(rows), 'row')}"
+    table = Table(OVER_TIME, tuple(_times(runs, row) for row, _ in drawn), "llrrrll", title)
+    dots = (sparkline.over_runs(f"{row.cell.title}, {row.arm}", points) for row, points in drawn)
+    return section(measure.title, PicturedTable(table, tuple(Inline(*dot) for dot in dots)) if rows else None)
+
+
+def _times(runs: Sequence[JudgedRun], row: Series) -> tuple[str, ...]:
+    change, means = row.last_change(runs), row.means
+    changed = (_ratio(change.ratio), change.word) if change else ("", "")
+    return (row.cell.title, row.arm, row.measure.written(means[0]), row.measure.written(means[-1]), *changed)
+
+
+# Several machines -------------------------------------------------------------------------------------------------
+
+
+def machines(runs: Sequence[JudgedRun]) -> Page:
+    """Verdicts, regimes and cells with the machine as an axis, and what the machines are."""
+    tables = {measure: changes.by_run(runs, measure, measure.to_base) for measure in MEASURES}
+    names = text.listed([run.name for run in runs])
+    return _page(
+        "graphduel: several machines",
+        f"{runs[0].suite[0].upper()}{runs[0].suite[1:]}, on {names}.",
+        (
+            section("The answer", *_sentences(runs, tables[MEASURES[0]].values()), verdict_table(runs)),
+            section("Every regime", *_regimes(runs)),
+            *(_ratios(runs, measure, shown) for measure, shown in tables.items()),
+            section("The machines", *_differing(runs), Table.of("l" * 9, map(_machine, runs)), *_conditions(runs)),
+        ),
+    )
+
+
+def _sentences(runs: Sequence[JudgedRun], warm: Iterable[Sequence[Interval | None]]) -> Iterator[str]:
+    yield changes.verdict_sentence(runs)
+    counts = Counter(map(changes.side_agreement, warm))
+    if shared := counts.total() - counts["one machine"]:
+        said = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
+        yield f"Of {text.counted(shared, 'arm')} of cells that several machines timed once warm: {said}."
+
+
+def _regimes(runs: Sequence[JudgedRun]) -> Iterator[Table | None]:
+    """For each claim a row a regime: whether the machines say the same, and what each says."""
+    for id in changes.shared_claims(runs):
+        judged = [run.verdicts[id] for run in runs]
+        names = dict.fromkeys(regime.name for verdict in judged for regime in verdict.finding.regimes)
+        rows = (_regime_row(runs, judged, name) for name in names)
+        yield Table.of("ll" + "l" * len(runs), rows, f"{id} {CLAIMS[id].title}")
+
+
+def _regime_row(runs: Sequence[JudgedRun], judged: Sequence[Verdict], name: str) -> dict[str, str]:
+    regimes = [next((regime for regime in verdict.finding.regimes if regime.name == name), None) for verdict in judged]
+    words = [regime.verdict for regime in regimes if regime]
+    said = (_said(verdict, regime) for verdict, regime in zip(judged, regimes, strict=True))
+    row = dict(zip((run.name for run in runs), said, strict=True))
+    return {"regime": name, "verdicts": agreement(words), **row}
+
+
+def _said(verdict: Verdict, regime: Regime | None) -> str:
+    effect = verdict.finding.effect
+    unit = effect.unit if effect else "ratio"
+    return _joined(verdicts.marked(regime), verdicts.value_of(regime, unit)) if regime else ""
+
+
+def _ratios(
+    runs: Sequence[JudgedRun], measure: Measure, shown: dict[tuple[Cell, str], list[Interval | None]]
+) -> Section | None:
+    if not shown:
+        return None
+    names = tuple(run.name for run in runs)
+    rows = tuple(
+        (cell.title, arm, *map(_ratio, ratios), changes.side_agreement(ratios)) for (cell, arm), ratios in shown.items()
+    )
+    headers = ("cell", "arm", *names, "machines", "machine by machine, no difference = 1×")
+    title = f"{measure.title}: each arm divided by the base of its cell"
+    dots = tuple(
+        Inline(*sparkline.over_machines(f"{cell.title}, {arm}", sparkline.points(runs, ratios)))
+        for (cell, arm), ratios in shown.items()
+    )
+    table = PicturedTable(Table(headers, rows, "ll" + "r" * len(names) + "ll", title), dots)
+    return section(measure.title, _RATIOS if measure is MEASURES[0] else None, table)
+
+
+def _machine(run: JudgedRun) -> dict[str, str]:
+    here = run.environment
+    return {
+        "run": run.name,
+        "processor": here.cpu or "unknown",
+        "GPU": here.gpu or "",
+        "cores": str(here.cores or here.logical_cores or ""),
+        "memory": text.size(here.memory) if here.memory else "",
+        "system": _joined(here.system or "", here.machine or ""),
+        "Python, NumPy": ", ".join(filter(None, (here.python, here.numpy))),
+        "commit": (here.commit or "unknown")[:12],
+        "measured": f"{run.settings.get('preset', '')}, {run.starts[-1].at}" if run.starts else "",
+    }
+
+
+def _differing(runs: Sequence[JudgedRun]) -> Iterator[str]:
+    """What differs and is no part of the machine: the code, and what it ran on."""
+    for what in ("commit", "python", "numpy"):
+        values = {str(getattr(run.environment, what)) for run in runs}
+        if len(values) > 1:
+            yield f"The {what} is not the same, from which differences may come: {text.listed(sorted(values))}."
+
+
+def _conditions(runs: Sequence[JudgedRun]) -> Iterator[Section]:
+    for run in runs:
+        yield Section(run.name, (" ".join(conditions.sentences(run.records)),))
