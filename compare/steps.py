@@ -2,15 +2,15 @@
 
 Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
 (`compare.run.processes`). Some steps together may have a limit as well. What is worth a line for the user before there
-is an answer is told on the way: each first call of a mode, and a ratio. In a process that nobody has asked, nothing is
-told.
+is an answer is told on the way: each first call of a mode, and what a call takes after it. In a process that nobody has
+asked, nothing is told but to who is `hearing` in it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from typing import TypeVar
@@ -18,9 +18,10 @@ from typing import TypeVar
 T = TypeVar("T")
 BEGAN = "began"
 """The first step of every worker."""
-_STEP, _BOUND, _CALL, _NEWS = b'{"step":', b'{"bound":', b'{"call":', b'{"news":'
+_STEP, _BOUND, _CALL, _TIMES = b'{"step":', b'{"bound":', b'{"call":', b'{"times":'
 _pipe: int | None = None
 _process = 0
+_ears: list[Callable[[Told], None]] = []
 
 
 def opened() -> None:
@@ -48,13 +49,13 @@ class FirstCall:
 
 
 @dataclass(frozen=True)
-class News:
-    """A sentence for the user."""
+class CallTimes:
+    """The seconds of a call of each mode in one block, before anything is compared."""
 
-    words: str
+    seconds: Mapping[str, float]
 
 
-Told = str | Bound | FirstCall | News
+Told = str | Bound | FirstCall | CallTimes
 """What a worker tells: a step, as a string, and the others."""
 
 
@@ -81,9 +82,19 @@ def first_call(call: FirstCall) -> None:
     _tell(_CALL, astuple(call))
 
 
-def news(words: str) -> None:
-    """Tell what a user wants to know before there is an answer."""
-    _tell(_NEWS, words)
+def call_times(times: CallTimes) -> None:
+    """Tell what a call takes."""
+    _tell(_TIMES, dict(times.seconds))
+
+
+@contextmanager
+def hearing(heard: Callable[[Told], None]) -> Iterator[None]:
+    """Inside, this process hears what it tells itself, unless another one has asked it."""
+    _ears.append(heard)
+    try:
+        yield
+    finally:
+        _ears.remove(heard)
 
 
 def is_asked() -> bool:
@@ -105,7 +116,7 @@ def answer(line: bytes) -> None:
 
 def told(line: bytes) -> Told | None:
     """What a line tells; None for an answer, and for what others have written into the pipe."""
-    if not line.startswith((_STEP, _BOUND, _CALL, _NEWS)):
+    if not line.startswith((_STEP, _BOUND, _CALL, _TIMES)):
         return None
     try:
         value = json.loads(line)
@@ -118,17 +129,20 @@ def told(line: bytes) -> Told | None:
             return Bound(seconds)
         case {"call": [str(mode), int(number), int(calls), int() | float() as seconds]}:
             return FirstCall(mode, number, calls, seconds)
-        case {"news": str(words)}:
-            return News(words)
+        case {"times": dict(times)} if all(isinstance(each, int | float) for each in times.values()):
+            return CallTimes(times)
     return None
 
 
-def _tell(head: bytes, what: str | float | tuple[str | float, ...] | None) -> None:
+def _tell(head: bytes, what: str | float | tuple[str | float, ...] | Mapping[str, float] | None) -> None:
+    line = head + json.dumps(what).encode() + b"}\n"
     if _pipe is not None:
         if os.getpid() != _process:
             os._exit(0)
         with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
-            _write(head + json.dumps(what).encode() + b"}\n")
+            _write(line)
+    elif _ears and (what_is_told := told(line)) is not None:
+        _ears[-1](what_is_told)
 
 
 def _write(line: bytes) -> None:

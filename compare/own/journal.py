@@ -31,7 +31,7 @@ from compare.run.environment import cache_folder
 
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"
-FREE = ("processes", "limit", "command", "title", "folder", "numbers")
+FREE = ("processes", "limit", "command", "title", "folder", "numbers", "checks")
 """What a comparison may be gone on with another one of."""
 
 Notice = Callable[[str], None]

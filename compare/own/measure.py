@@ -28,6 +28,7 @@ from compare.instruments.time.first import Limited
 from compare.own import bundle, drawings, effects, hints, journal, numbers, origin, policies, program, stages, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
+from compare.own.glimpse import Account
 from compare.own.question import Calls, Function, Question, calls_in
 from compare.own.workers import answered
 from compare.records.cells import Memory, Parity, Time
@@ -167,7 +168,7 @@ def times(subject: Subject, job: Job) -> Time:
     is_first = job.process in (timing.COLD, None)
     runnable = FunctionRunnable(
         engine, question.base, question.function, subject.function, subject.calls, question.argnum,
-        checks=is_first, needed=question.gradient is True,
+        checks=is_first or question.checks, needed=question.gradient is True,
     )  # fmt: skip
     names = {arm: question.mode(arm) for arm in job.arms}
     with silenced():
@@ -300,10 +301,13 @@ def _differs_from_itself(base: str, case: Case) -> bool:
 
 
 class Here:
-    """Runs jobs in this process, kept on one core meanwhile, and shows nothing of what the function prints."""
+    """Runs jobs in this process, kept on one core meanwhile, and shows nothing of what the function prints.
+
+    `answers` are the records of those that have ended, and of one that was stopped what it had told by then.
+    """
 
     def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+        self.subject, self.answers = subject, list[Record]()
 
     def __call__(self, job: Job) -> list[Record]:
         """The records of the job, or a failure record."""
@@ -316,9 +320,11 @@ class Here:
             if isinstance(record, Memory):
                 for row in record.arms.values():
                     row.resident_growth = 0  # of a process that has held all this before, it says nothing
-            return unfolded(record)
+            records = unfolded(record)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
-            return [failure(job, described(error))]
+            records = [failure(job, described(error))]
+        self.answers += records
+        return records
 
     def first(self) -> list[Record]:
         """What the first worker would find; in a framework that is all. Raises as `subject_of`.
@@ -327,21 +333,29 @@ class Here:
         """
         subject, question = self.subject, self.subject.question
         if subject.case is not None:
-            return [*untimed(subject), subject.look()]
+            self.answers += [*untimed(subject), subject.look()]
+            return [*self.answers]
         before = subject.engine.snapshot(subject.function, subject.calls)
         try:
             alone = replace(question, processes=0)
-            records = [record for job in alone.first_jobs() for record in self._anew(job)]
-            if (wider := alone.with_written(records)) != alone:
-                records += self._anew(wider.time_job((wider.base, wider.arms[-1]), None))
-            return records
+            for job in alone.first_jobs():
+                self._anew(job)
+            if (wider := alone.with_written(self.answers)) != alone:
+                self._anew(wider.time_job((wider.base, wider.arms[-1]), None))
+            return [*self.answers]
         finally:
             before.restore()
 
-    def _anew(self, job: Job) -> list[Record]:
+    def _anew(self, job: Job) -> None:
         """As in a fresh worker, what is compiled already and counted is none of it."""
-        with self.subject.engine.anew():
-            return unfolded(times(self.subject, job))
+        account = Account(self.subject.question)
+        try:
+            with self.subject.engine.anew(), steps.hearing(account.hear):
+                self.answers += unfolded(times(self.subject, job))
+        except KeyboardInterrupt:
+            glimpse = account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}")
+            self.answers += [glimpse] if glimpse else []
+            raise
 
 
 def here() -> Bare:

@@ -48,7 +48,7 @@ class Question:
 
     Where several engines are asked about one file each has a question. Of these `beside` is set, and the first worker
     of the first engine leaves its numbers in the folder `numbers`. Our engine `stands_in` for PyTorch in a file that
-    imports it.
+    imports it. A later process `checks` too where the first has come to no answer, so that nothing has compared a mode.
     """
 
     engine: str
@@ -69,6 +69,7 @@ class Question:
     beside: bool = False
     numbers: str = ""
     stands_in: bool = False
+    checks: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

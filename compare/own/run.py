@@ -17,7 +17,7 @@ from compare.own.question import REPEATS, Question
 from compare.own.result import Result, Stopped
 from compare.own.show import ALONE, HERE, WORKERS
 from compare.own.workers import Workers
-from compare.records.cells import Compilations, Time
+from compare.records.cells import Compilations, Glimpse, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, of
@@ -75,11 +75,18 @@ def _so_far(workers: Workers, where: str) -> Result | None:
     there = next((record.environment for record in answers if record.environment), None)
     if there is None:
         return None
-    done = {record.label for record in answers}
+    done = {record.label for record in answers if not isinstance(record, Glimpse)}
     labels = [workers.label(job) for job in stages.plan(question, answers)]
     missing = [label for label in labels if label not in done]
-    said = f"after {len(labels) - len(missing)} of {text.counted(len(labels), 'process')}; {_missing(labels, missing)}"
+    of_all = f"after {len(labels) - len(missing)} of {text.counted(len(labels), 'process')}"
+    said = f"{_where(answers)}{of_all}; {_missing(labels, missing)}"
     return result(question, answers, where, Bare(environment=there), stopped=said)
+
+
+def _where(answers: Records) -> str:
+    """`in the first calls of compile, `, where that is what was stopped."""
+    stopped = of(answers, Glimpse)
+    return f"in {stopped[-1].label}, " if stopped else ""
 
 
 def _missing(labels: Sequence[str], missing: Sequence[str]) -> str:
@@ -114,15 +121,17 @@ def here(
                 source = measure.bundled(workers.folder, subject, dims)
         question = replace(workers.question, processes=(processes or REPEATS) if source else 0)
         where = WORKERS if source else HERE if question.adapter.is_reference else ALONE
-        first = this.first()
-        question = question.with_written(first)
-        execute = replace(workers, question=question) if source else this
         try:
+            first = this.first()
+            question = question.with_written(first)
+            execute = replace(workers, question=question) if source else this
             answers = [*first, *stages.timed(question, source, first, execute, reporter)]
             environment = run_job(Job("environment"), question.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
-            said = f"after {text.counted(1 + len(workers.answers), 'look')}"
-            raise Stopped(result(question, [*first, *workers.answers], where, measure.here(), said)) from stop
+            so_far = [*this.answers, *workers.answers]
+            said = _where(so_far) + f"after {text.counted(len({record.job for record in so_far}), 'look')}"
+            question = question.with_written(so_far)
+            raise Stopped(result(question, so_far, where, measure.here(), said) if so_far else None) from stop
     return result(question, answers, where, environment)
 
 
@@ -141,8 +150,8 @@ def result(question: Question, answers: Records, where: str, environment: Record
     Raises FunctionError where none has an answer.
     """
     looks, lost, told = of(answers, FunctionLook), of(answers, Failure), of(answers, Compilations)
-    times = of(answers, Time)
-    if lost and not (looks or times):
+    times, glimpses = of(answers, Time), of(answers, Glimpse)
+    if lost and not (looks or times or glimpses):
         raise FunctionError(f"{question.function}: {lost[0].error}")
     repeats = question.processes or (REPEATS if question.adapter.is_reference else 1)
     if stopped:
@@ -153,7 +162,11 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "only": None,
         "where": where,
         "function": question.name,
-        "inputs": max((len(row.stream or (0,)) for time in times for row in time.arms.values()), default=0),
+        "inputs": max(
+            *(len(row.stream or (0,)) for time in times for row in time.arms.values()),
+            *(row.calls for glimpse in glimpses for row in glimpse.arms.values()),
+            *(0, 0),
+        ),
         "gradient": question.argnum is not None,
         **(looks[0].settings if looks else {}),
         "trains": any(record.trains for record in told),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from compare import engines
 from compare.claims import base
-from compare.own import compiled, hints, policies, rungs
+from compare.own import compiled, glimpse, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
 from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
@@ -233,15 +234,24 @@ def _cell(tag: str, value: str, *, number: bool) -> str:
 
 
 def _call(result: Measured, mode: str) -> str:
-    """Also of a mode that is wrong, where it was timed all the same."""
+    """Also of a mode that is wrong, where it was timed all the same, and of one that nothing has compared."""
     wrong = {name: mean for name, (mean, _) in result.verdict.wrong.items()}
-    return _seconds({**wrong, **result.verdict.steady.values}, mode)
+    early = {name: each.call for name, each in result.verdict.glimpsed.items() if each.call}
+    return _seconds({**early, **wrong, **result.verdict.steady.values}, mode)
 
 
 def _of_base(result: Measured, mode: str) -> str:
     _, of_wrong = result.verdict.wrong.get(mode, (0.0, None))
     ratio = result.verdict.of_base.get(mode) or of_wrong
-    return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}" if ratio else ""
+    if ratio is None:
+        early = glimpse.ratio_of(result.verdict.glimpsed, mode, result.verdict.steady.base)
+        return early and f"{early} {text.interval(0.0, inf)}"
+    return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
+
+
+def _first(result: Measured, mode: str) -> str:
+    early = {name: each.first for name, each in result.verdict.glimpsed.items() if each.ended == each.calls}
+    return _seconds({**early, **result.verdict.first.values}, mode)
 
 
 def _cached(result: Measured, mode: str) -> str:
@@ -261,7 +271,7 @@ COLUMNS: Mapping[str, Callable[[Measured, str], str]] = {
     "mode": lambda _, mode: mode,
     "a call": _call,
     "÷ {base}": _of_base,
-    "first run": lambda result, mode: _seconds(result.verdict.first.values, mode),
+    "first run": _first,
     "cached": _cached,
     "compiles": lambda result, mode: f"{result.verdict.compiles[mode]:,}" if mode in result.verdict.compiles else "",
     "memory": _memory,

@@ -13,8 +13,10 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c5_memory.rule import held
 from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, joined, steady
+from compare.own import glimpse
 from compare.own.claims import ratio_of
-from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
+from compare.own.glimpse import Glimpsed
+from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeArm
 from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
@@ -48,7 +50,7 @@ class OwnVerdict:
     """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base.
 
     `first` is the first run from nothing, `cached` where an earlier process has left compiled code. `answered` is
-    whether the times say what to do.
+    whether the times say what to do. `glimpsed` are modes whose process came to no answer: nothing has compared them.
     """
 
     sentence: str
@@ -63,6 +65,7 @@ class OwnVerdict:
     disagree: bool
     answered: bool = True
     wrong: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
+    glimpsed: Mapping[str, Glimpsed] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.sentence
@@ -120,11 +123,14 @@ def verdict(records: Records) -> OwnVerdict:
     wrong = _wrong(records, [arm for arm, row in rows.items() if row.status == "disagree"])
     left = {arm: reason for arm, reason in refused.items() if arm not in wrong}
     warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
-    sentence = " ".join([*warnings, _sentence(advice, warm, first, memory, left, idle, waiting, stream=stream)])
+    seen = glimpse.glimpsed(records, [*rows])
+    early = glimpse.sentence(seen, _base(records))
+    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, stream=stream)
+    sentence = " ".join([*warnings, sentence])
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
     return OwnVerdict(
-        sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered, wrong
+        sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered, wrong, seen
     )
 
 
@@ -147,7 +153,7 @@ def _timed(cell: Evidence) -> Evidence:
 
 
 def _base(records: Records) -> str:
-    return next((record.base for record in of(records, Parity)), DYNAMIC)
+    return next((record.base for kind in (Parity, Glimpse) for record in of(records, kind)), DYNAMIC)
 
 
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
@@ -202,6 +208,7 @@ def _sentence(
     refused: Mapping[str, str],
     idle: Sequence[str],
     waiting: Sequence[str],
+    early: str,
     *,
     stream: bool,
 ) -> str:
@@ -214,7 +221,10 @@ def _sentence(
         _outcome(memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
     ]
     if warm.outcome in ("alone", "not measured"):
-        parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else "nothing was measured"]
+        nothing = early or "nothing was measured"
+        parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else nothing]
+    if early not in parts:
+        parts.append(early)
     if refused:
         left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
         parts.append(f"not timed: {text.listed(left)}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,17 +13,18 @@ from compare.errors import CompareError, FunctionError, InputsError, OverrunErro
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
+from compare.own.glimpse import Account
 from compare.own.question import LIMIT, Question
-from compare.records.cells import Call, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Call, Glimpse, GlimpseArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionFault
-from compare.records.record import Failure, Record, error_of, kind_of
+from compare.records.record import Failure, Record, error_of, kind_of, of
 from compare.records.results import to_json, unfolded
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
-from compare.steps import FirstCall, Told
+from compare.steps import Told
 from compare.words import text
 
 R = TypeVar("R", bound=Record)
@@ -71,19 +72,18 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
 class Workers:
     """Runs each job in a fresh process, unless the journal has its answer; compiled code lies in the question's folder.
 
-    `answers` are the records of all that have ended, and `calls` the first calls that the process now running has told.
+    `answers` are the records of all that have ended. Of a first process that has not, what it has told is one.
     """
 
     question: Question
     reporter: Reporter
     journal: Journal
     answers: list[Record] = field(default_factory=list)
-    calls: list[FirstCall] = field(default_factory=list)
 
     def __call__(self, job: Job) -> list[Record]:
         """The records that a worker leaves; of one that has answered in an earlier start those that are kept."""
         label = self.label(job)
-        kept = [record for record in self.journal.records if record.label == label]
+        kept = [record for record in self.journal.records if record.label == label and not isinstance(record, Glimpse)]
         if kept:
             self.reporter.skip(job)
             self.answers.extend(kept)
@@ -100,21 +100,48 @@ class Workers:
         Raises FunctionError where the first one gave no answer, and no compiled mode has a part in it, and CompareError
         for what is wrong with the user's file or function.
         """
-        job = self._equipped(job)
-        self.calls.clear()
+        job, account, arrived = self._equipped(job), Account(self.question), list[Record]()
+
+        def hear(told: Told | Record) -> None:
+            """An answer is one as soon as it is there: its process may take seconds to end."""
+            arrived.append(told) if isinstance(told, Record) else self._hear(job, account, told)
+
         self.reporter.start(label)
         try:
-            answer = ask(job, self.question.limit, partial(self._hear, job))
+            answer = ask(job, self.question.limit, hear)
         except WorkerError as error:
-            answer = self._lost(job, error)
+            answer = self._lost(job, account, error)
+            self._keep_glimpse(job, account, label)
+        except KeyboardInterrupt:
+            if arrived and not isinstance(arrived[0], Failure):
+                self._kept(arrived[0], label)
+            else:
+                self._keep_glimpse(job, account, label)
+            raise
+        records = self._kept(answer, label)
+        self._tell(job, answer)  # of what is kept
+        return records
+
+    def _kept(self, answer: Record, label: str) -> list[Record]:
+        """The records in an answer, which is kept unless it is a failure."""
         records: list[Record] = [answer]
         if not isinstance(answer, Failure):
             checked(answer, self.question.function).label = label
             self._keep(answer)
             records = unfolded(answer)
         self.answers.extend(records)
-        self._tell(job, answer)  # of what is kept
         return records
+
+    def _keep_glimpse(self, job: Job, account: Account, label: str) -> None:
+        """Of a first process in a framework, what it has told, or what an earlier start of it had."""
+        if self.question.adapter.is_reference or job.process not in (COLD, None):
+            return
+        earlier = [record for record in of(self.journal.records, Glimpse) if record.label == label]
+        if glimpse := account.glimpse(job, label):
+            self._keep(glimpse)
+            self.answers.append(glimpse)
+        else:
+            self.answers.extend(earlier[-1:])
 
     def _keep(self, answer: Record) -> None:
         """One line, so that all of an answer is kept, or nothing; a disk that does not take it costs no answer."""
@@ -137,7 +164,7 @@ class Workers:
             return job.label
         if job.kind != kind_of(Time):
             return f"{job.kind} of {text.listed([question.mode(arm) for arm in job.arms])}"
-        modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.base])
+        modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.mode(question.base)])
         if job.process == COLD:
             return f"first calls of {modes}"
         return f"times of {modes}" + (f", process {job.process}" if job.process else "")
@@ -148,44 +175,55 @@ class Workers:
         then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
         return f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
 
-    def _hear(self, job: Job, told: Told) -> None:
+    def _hear(self, job: Job, account: Account, told: Told) -> None:
         """Show what a worker tells; of first calls that of each mode which had no code on the disk."""
         self.reporter.hear(told)
-        if isinstance(told, FirstCall):
-            self.calls.append(told)
-            if told.number == 1 and not self.question.adapter.is_reference and job.process in (COLD, None):
-                which = "the first call" if told.calls == 1 else f"the first of {told.calls:,} calls"
-                self.reporter.notice(f"{self.question.mode(told.mode)}: {which} took {text.seconds(told.seconds)}")
+        said = account.hear(told)
+        if not self.question.adapter.is_reference and job.process in (COLD, None):
+            for words in said:
+                self.reporter.notice(words)
 
     def _equipped(self, job: Job) -> Job:
         """The job with what its worker must know: the question where that makes the record, and its variables.
 
-        Arms that may not meet code which another has compiled have a cache each.
+        Arms that may not meet code which another has compiled have a cache each, and a first process that of none,
+        also where one that was stopped has left some.
         """
         question = self.question
         cache = self.folder / (job.arm or ("code" if job.arms else "look"))
+        if job.arm and job.process in (COLD, None):
+            shutil.rmtree(cache, ignore_errors=True)
         counts = not question.adapter.is_reference and job.process in (COLD, None) and question.device == "cpu"
         counting = heap.environment(self.folder) if counts else {}
-        asked = job.asked if job.source else question.to_dict()
+        asked = job.asked if job.source else replace(question, checks=not self._has_compared(job)).to_dict()
         variables = {**question.adapter.environment(cache, question.device), **counting}
         return replace(job, asked=asked, variables=variables)
 
-    def _lost(self, job: Job, error: WorkerError) -> Record:
-        """What stands for the answer of a worker that gave none."""
-        compiled = job.arms[1:] and error.step.endswith(f" in {job.arms[-1]}")  # the user's function first runs eager
-        if not job.source and job.process in (COLD, None) and not compiled:
-            raise FunctionError(f"{self.question.function}: {error}") from None
-        overran = isinstance(error, OverrunError)
-        began = any(call.mode == job.arms[-1] for call in self.calls)
-        return self._overrun(job) if overran and began else failure(job, str(error), overran=overran)
+    def _has_compared(self, job: Job) -> bool:
+        """Whether an earlier process has compared what the job measures: the first may have come to no answer."""
+        modes = [self.question.mode(arm) for arm in job.arms[-1:]]
+        rows = [parity.arms.get(mode) for parity in of(self.answers, Parity) for mode in modes]
+        return any(row is not None and row.status in ("ok", "disagree") for row in rows)
 
-    def _overrun(self, job: Job) -> Time:
+    def _lost(self, job: Job, account: Account, error: WorkerError) -> Record:
+        """What stands for the answer of a worker that gave none.
+
+        The user's function first runs eager: one that ends its process there is at fault.
+        """
+        in_compiled = job.arms[1:] and error.step.endswith(f" in {job.arms[-1]}")
+        at_first = not job.source and job.process in (COLD, None) and not in_compiled
+        if at_first and not account.has_run(self.question.base):
+            raise FunctionError(f"{self.question.function}: {error}") from None
+        first, overran = account.first(job.arms[-1]), isinstance(error, OverrunError)
+        cut = overran and not at_first
+        return self._overrun(job, first) if cut and first else failure(job, str(error), overran=overran)
+
+    def _overrun(self, job: Job, first: GlimpseArm) -> Time:
         """What a mode came to whose process was ended at its limit: `3 of 8 calls in 300 s`."""
         question = self.question
-        began, *done = [call for call in self.calls if call.mode == job.arms[-1]]
-        reason, status = f"{len(done)} of {began.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
+        reason, status = f"{len(first.first)} of {first.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
         head = {**job.head, "eager": question.mode(question.base), "process": job.process or 0}
-        stream = [Call(0, call.seconds, True, True) for call in done]
+        stream = [Call(0, seconds, True, True) for seconds in first.first]
         mode = question.mode(job.arms[-1])
         row = TimeArm(status, reason, whole=False, stream=stream)
         cache: Any = None if job.process is None else "cold" if job.process == COLD else "warm"

@@ -87,6 +87,20 @@ class Time(OfArms, tag="time"):
     clock: Literal["cpu", "wall", "events"] = "wall"
 
 
+class GlimpseArm(Arm):
+    """What an arm had come to: the seconds of each of its first `calls` that had ended, and of a `call` after them."""
+
+    calls: int
+    first: list[Seconds]
+    call: Block | None = None
+
+
+class Glimpse(OfArms, tag="glimpse"):
+    """What a process had told that came to no answer. Nothing of it was compared."""
+
+    arms: dict[str, GlimpseArm]
+
+
 class MemoryArm(Arm):
     """What one arm held and reached, in bytes: of NumPy's buffers where nothing else is said, or else of all of malloc.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from compare.records.breakdowns import Ladder, Ledger, Parts, SourceLines, Threads
-from compare.records.cells import Compilations, Memory, Parity, Time
+from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time
 from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes
 from compare.records.own import (
     EngineGraphs,
@@ -60,6 +60,7 @@ _TABLE = (
     Kind(Ledger, "compare.instruments.watch.ledger:measure", by_arm=True, counts=True, typical={"small": 1.4, "": 2.2}),
     Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
+    Kind(Glimpse),
     # checks of claims
     Kind(Programs, "compare.claims.c1_control_flow.measure:measure", everywhere=True, typical={"": 23.0}),
     Kind(Gradients, "compare.claims.c2_gradients.measure:measure", everywhere=True, timed=False, typical={"": 3.0}),

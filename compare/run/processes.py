@@ -66,8 +66,8 @@ _SAID = 200
 _CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
 """A line of what `faulthandler` writes, the innermost call first."""
 
-Heard = Callable[[steps.Told], None]
-"""Takes what a worker tells."""
+Heard = Callable[[steps.Told | Record], None]
+"""Takes what a worker tells, and its answer as soon as that is there."""
 
 
 def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
@@ -88,6 +88,7 @@ def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
     worker = _Worker(job)
     try:
         record = worker.answer(limit, heard)
+        heard(record)
         record.ended = worker.left()
         return record
     finally:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from compare.records.job import Job
 from compare.records.kinds import ELSEWHERE, FIRST, KINDS
-from compare.steps import News, Told
+from compare.steps import Told
 from graphs.plain import plain
 
 if TYPE_CHECKING:
@@ -169,8 +169,6 @@ class Reporter:
         """The worker of the job tells something."""
         if isinstance(told, str):
             self.step(told)
-        elif isinstance(told, News):
-            self.notice(told.words)
 
     def step(self, what: str) -> None:
         """The worker of the job does that now."""

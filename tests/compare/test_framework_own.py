@@ -333,13 +333,13 @@ def test_what_a_worker_tells_is_what_is_heard():
         patch.setattr(steps, "_tell", lambda head, what: told.append(head + json.dumps(what).encode() + b"}\n"))
         with steps.bounded(0.2):
             steps.first_call(steps.FirstCall("toy-jit", 1, 8, 0.125))
-        steps.news("half the time")
+        steps.call_times(steps.CallTimes({"toy-jit": 0.5}))
         steps.now("timed")
     assert [steps.told(line) for line in told] == [
         steps.Bound(0.2),
         steps.FirstCall("toy-jit", 1, 8, 0.125),
         steps.Bound(None),
-        steps.News("half the time"),
+        steps.CallTimes({"toy-jit": 0.5}),
         "timed",
     ]
 

@@ -133,7 +133,7 @@ def test_progress_renews_the_limit(ask):
     steps = []
     record = ask("for i in range(6):\n    step(i); time.sleep(0.5)\ntell(ANSWER)", 2.0, steps.append)
     assert record.ended is None
-    assert steps == ["began", "imported mine.py", *map(str, range(6))]
+    assert steps == ["began", "imported mine.py", *map(str, range(6)), record]
 
 
 def test_a_part_of_the_work_has_a_limit_of_its_own_whatever_is_told_meanwhile(ask):

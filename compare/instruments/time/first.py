@@ -41,7 +41,7 @@ def unlimited(_arm: str) -> AbstractContextManager[None]:
 class FirstEpoch:
     """What the first epoch of an arm came to.
 
-    `results` are what the calls gave that are compared, until they are `judged`.
+    `results` are what the calls gave that are compared, until they are `judged`; then it is `compared`.
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
     what a step takes from malloc above what was there before it, `held` what is there after the epoch, but for
@@ -58,6 +58,7 @@ class FirstEpoch:
     calls: list[Call] = field(default_factory=list)
     results: dict[int, Result] = field(default_factory=dict)
     judged: Judged = field(default_factory=Judged)
+    compared: bool = False
     whole: bool = True
     processor: float = 0.0
     peak: int | None = None
@@ -88,7 +89,7 @@ class FirstEpoch:
             return  # it was ended before there was anything to compare
         expected = runnable.expected
         differences = {index: expected[index].less(result) for index, result in runnable.results_of(arm, self.results)}
-        self.results = {}
+        self.results, self.compared = {}, True
         nearby = partial(runnable.is_right_nearby, self.step, arm)
         row = self.judged = judged(differences, expected, runnable.moves, nearby)
         if row.fault:

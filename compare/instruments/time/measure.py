@@ -38,8 +38,7 @@ from compare.records.cells import Compilations, Memory, Parity, Time, TimeArm
 from compare.records.job import Budget, Job
 from compare.records.record import Record
 from compare.records.results import to_json
-from compare.steps import news, now
-from compare.words import text
+from compare.steps import CallTimes, call_times, now
 from compare.workloads import models
 from compare.workloads.base import Case
 
@@ -126,7 +125,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         epochs[arm] = first_calls(runnable, arm, limited)
         if is_cold:
             epochs[arm].count_held()
-    seconds = glance(job, epochs, runnable, _clock(clock, engine), names) if is_cold and runnable.glances else {}
+    seconds = glance(job, epochs, runnable, _clock(clock, engine)) if is_cold and runnable.glances else {}
     for arm, epoch in epochs.items():
         epoch.judge(runnable, arm)
         if is_cold:
@@ -156,30 +155,22 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     return record
 
 
-def glance(
-    job: Job, epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock, names: Mapping[str, str]
-) -> dict[str, list[float]]:
-    """The seconds of a call of each arm in a block, whose ratios are told; nothing of an arm alone.
+def glance(job: Job, epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
+    """The seconds of a call of each arm in a block, which are told; nothing of an arm alone.
 
     Nothing is compared yet, and a call begins with the state that the one before has left: who waits has a figure.
     """
     steps = {arm: step for arm, epoch in epochs.items() if (step := epoch.right)}
-    base = runnable.engine.arms[0]
-    if base not in steps or len(steps) < 2:
+    if runnable.engine.arms[0] not in steps or len(steps) < 2:
         return {}
     try:
         with runnable.fresh():
             rounds = steady_rounds(steps, GLANCE, job.random(), clock)
     except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
         return {}
-    (of_base,) = rounds.blocks[base]
-    for arm in (arm for arm in steps if arm != base):
-        ratio = text.ratio(rounds.blocks[arm][0] / of_base)
-        news(
-            f"a call of {names[arm]} takes {ratio} the time of {names[base]}: in one process, with no interval, and "
-            "not compared yet"
-        )
-    return {arm: [block / len(runnable.lengths) for block in blocks] for arm, blocks in rounds.blocks.items()}
+    seconds = {arm: [block / len(runnable.lengths) for block in blocks] for arm, blocks in rounds.blocks.items()}
+    call_times(CallTimes({arm: block for arm, (block,) in seconds.items()}))
+    return seconds
 
 
 def _clock(name: ClockName, engine: Engine) -> Clock:
@@ -198,9 +189,11 @@ def _beside(
 ) -> Iterator[Record]:
     place = {**job.head, "eager": base}
     place.pop("process", None)
-    parity = each(lambda epoch: epoch.parity(runnable))
-    agree = all(row.status in ("ok", "unsupported") for row in parity.values())
-    yield Parity(**place, agree=agree, arms=parity, same_graph=None, kernel_calls={})
+    parity = each(lambda epoch: epoch.parity(runnable) if epoch.compared or epoch.ended(runnable) != "ok" else None)
+    compared = {arm: row for arm, row in parity.items() if row is not None}
+    if compared:
+        agree = all(row.status in ("ok", "unsupported") for row in compared.values())
+        yield Parity(**place, agree=agree, arms=compared, same_graph=None, kernel_calls={})
     if not is_cold:
         return
     eager = epochs.get(runnable.engine.arms[0])

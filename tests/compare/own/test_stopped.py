@@ -10,22 +10,27 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from compare.cli import baseline
 from compare.cli.command import graphduel
-from compare.errors import CompareError
+from compare.errors import CompareError, OverrunError, WorkerError
+from compare.instruments.time.first import FirstEpoch
 from compare.own import comparison, journal, run, workers
 from compare.own import page as own_page
 from compare.own.question import asked_of
 from compare.own.result import Result, Stopped
 from compare.records import results
-from compare.records.cells import Time
+from compare.records.cells import Glimpse, GlimpseArm, Time
 from compare.records.record import Bare, Environment, of
+from compare.run import signals
 from compare.run.progress import Reporter
+from compare.steps import CallTimes, FirstCall
 from tests.compare.test_framework_own import answered
+from tests.helpers import toy_framework
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -261,6 +266,178 @@ def test_the_answer_is_printed_written_and_ends_as_a_stopped_command_does(monkey
     assert done.exit_code == 0
     assert rest.jobs == JOBS[5:]
     assert len(of(results.read(out / results.RESULTS), Time)) == 8
+
+
+FIRST = {
+    "nothing": [],
+    "eager begun": [FirstCall("toy-eager", 0, 2)],
+    "a call of eager": [FirstCall("toy-eager", 1, 2, 0.25)],
+    "eager": [FirstCall("toy-eager", 2, 2, 0.25)],
+    "jit begun": [FirstCall("toy-jit", 0, 2)],
+    "a call of jit": [FirstCall("toy-jit", 1, 2, 9.0)],
+    "jit": [FirstCall("toy-jit", 2, 2, 1.0)],
+    "the ratio": [CallTimes({"toy-eager": 0.2, "toy-jit": 0.1})],
+}
+"""What the first process tells, by what has ended then."""
+UNKNOWN = "; whether jit gives what eager gives is not known"
+ANSWERS = {
+    "a call of eager": "Before anything was compared, 1 of 2 first calls of eager took 250 ms.",
+    "eager": "Before anything was compared, the 2 first calls of eager took 500 ms.",
+    "a call of jit": f"the 2 first calls of eager took 500 ms and 1 of 2 first calls of jit took 9 s{UNKNOWN}.",
+    "jit": f"the 2 first calls of eager took 500 ms and the 2 first calls of jit took 10 s{UNKNOWN}.",
+    "the ratio": f"; then a call of jit 0.5× that of eager in one process, with no interval{UNKNOWN}.",
+}
+"""And what the answer says then: what has not come to more says what there was before, or nothing."""
+ENDS = {
+    "Ctrl-C": KeyboardInterrupt(),
+    "SIGTERM": signals.Terminated(),
+    "out of memory": WorkerError("the worker died of SIGKILL", "made call 1 in toy-eager"),
+    "the limit": OverrunError("the worker ran too long", "made call 1 in toy-eager"),
+}
+
+
+def begun(moment):
+    """What is told until something has ended, and what is right to answer then."""
+    place = list(FIRST).index(moment) + 1
+    told = [each for news in list(FIRST.values())[:place] for each in news]
+    return told, next((ANSWERS[name] for name in reversed(list(FIRST)[:place]) if name in ANSWERS), None)
+
+
+class Ending(Asked):
+    """The first process tells so much, and ends so."""
+
+    def __init__(self, monkeypatch, told, end):
+        super().__init__(monkeypatch)
+        self.told, self.end = told, end
+
+    def __call__(self, job, limit, heard):
+        self.jobs.append((job.process, job.arms))
+        for each in self.told:
+            heard(each)
+        raise self.end
+
+
+@pytest.mark.diagonal("moment", "end")
+@pytest.mark.parametrize("end", ["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("moment", FIRST)
+def test_what_the_first_process_told_is_in_the_answer_and_it_is_asked_again(monkeypatch, step, moment, end):
+    told, right = begun(moment)
+    Ending(monkeypatch, told, ENDS[end])
+    done = command(step)
+    said = " ".join(done.stdout.split())
+    assert done.exit_code == {"Ctrl-C": 130, "SIGTERM": 143}[end], done.output
+    assert (right in said) if right else not said
+    if right:
+        assert said.startswith("Stopped in first calls of jit, after 0 of 2 processes; missing: first calls of jit and")
+        assert "the same command with --resume goes on" in done.stderr
+        again = Ending(monkeypatch, [], ENDS[end])
+        assert right in " ".join(command(step, "--resume").stdout.split())
+        assert again.jobs == JOBS[:1]
+        rest = Asked(monkeypatch)
+        done = command(step, "--resume")
+        assert (done.exit_code, rest.jobs) == (0, JOBS)
+        assert "before anything was compared" not in done.stdout.lower()
+
+
+@pytest.mark.diagonal("moment", "end")
+@pytest.mark.parametrize("end", ["out of memory", "the limit"])
+@pytest.mark.parametrize("moment", FIRST)
+def test_a_process_that_is_lost_as_it_compares_has_told_what_it_told(monkeypatch, step, moment, end):
+    """One that is lost before eager has run is of a function that is at fault."""
+    told, right = begun(moment)
+    Ending(monkeypatch, told, ENDS[end])
+    done = command(step)
+    has_run = list(FIRST).index(moment) >= list(FIRST).index("eager")
+    assert done.exit_code == (5 if has_run else 1), done.output
+    assert str(ENDS[end]) in done.output
+    assert (right in " ".join(done.stdout.split())) if has_run else not done.stdout
+
+
+def test_a_mode_whose_first_process_was_lost_is_compared_by_the_next_one(monkeypatch, step):
+    """Or it would be timed, and nothing had ever looked at what it gives."""
+    checks = []
+
+    class Losing(Ending):
+        def __call__(self, job, limit, heard):
+            checks.append((job.process, job.arms[-1], job.asked["checks"]))
+            return super().__call__(job, limit, heard) if job.arms == JOBS[0][1] and not job.process else answered(job)
+
+    Losing(monkeypatch, begun("the ratio")[0], ENDS["out of memory"])
+    assert command(step).exit_code == 1
+    asked = {(process, arm): each for process, arm, each in checks if process}
+    assert asked == {
+        (process, arm): (process, arm) == (1, "toy-jit") for process in (1, 2, 3) for arm in ("toy-jit", "toy-slow")
+    }
+
+
+def test_what_was_told_is_written_too(monkeypatch, step):
+    told, right = begun("the ratio")
+    Ending(monkeypatch, told, KeyboardInterrupt())
+    out, answer = step.parent / "out", step.parent / "answer.json"
+    assert command(step, "--out", str(out), "--json", str(answer)).exit_code == 130
+    (glimpse,) = of(results.read(out / results.RESULTS), Glimpse)
+    assert glimpse.arms["jit"] == GlimpseArm("ok", None, 2, [9.0, 1.0], 0.1)
+    assert right.partition(";")[0] in (out / "report.md").read_text("utf-8")
+    verdict = json.loads(answer.read_text("utf-8"))["verdict"]
+    assert verdict["glimpsed"]["jit"] == {"first": 10.0, "ended": 2, "calls": 2, "call": 0.1}
+
+
+def test_an_answer_whose_process_has_not_ended_yet_is_kept(monkeypatch, step):
+    class Leaving(Asked):
+        def __call__(self, job, limit, heard):
+            heard(super().__call__(job, limit, heard))
+            raise KeyboardInterrupt
+
+    Leaving(monkeypatch)
+    assert command(step).stdout.startswith("Stopped after 1 of 8 processes; missing: ")
+    rest = Asked(monkeypatch)
+    assert command(step, "--resume").exit_code == 0
+    assert rest.jobs == JOBS[1:]
+
+
+def test_a_first_process_that_begins_again_finds_no_code_of_the_one_that_was_stopped(monkeypatch, step):
+    class Writing(Ending):
+        def __call__(self, job, limit, heard):
+            found.append(Path(job.variables["CACHE"]).exists())
+            Path(job.variables["CACHE"]).mkdir(parents=True, exist_ok=True)
+            return super().__call__(job, limit, heard)
+
+    found = []
+    monkeypatch.setattr(toy_framework.Toy, "environment", lambda _, cache, device: {"CACHE": str(cache)})
+    Writing(monkeypatch, begun("jit")[0], KeyboardInterrupt())
+    command(step)
+    Writing(monkeypatch, begun("jit")[0], KeyboardInterrupt())
+    command(step, "--resume")
+    assert found == [False, False]
+
+
+@pytest.mark.parametrize("moment", ["eager", "jit", "comparing"])
+def test_a_notebook_that_is_interrupted_has_what_was_told(monkeypatch, moment):
+    """The cell is ended in the first call of a mode, or as its results are compared."""
+    build = toy_framework.Toy.build
+
+    def built(self, arm, loss, argnum):
+        step = build(self, arm, loss, argnum)
+
+        def run(*args):
+            if arm == f"toy-{moment}":
+                raise KeyboardInterrupt
+            return step(*args)
+
+        return run
+
+    def judge(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(toy_framework.Toy, "build", built)
+    if moment == "comparing":
+        monkeypatch.setattr(FirstEpoch, "judge", judge)
+    with pytest.raises(Stopped) as stop:
+        run.here(asked_of("toy", "", "", ("jit",), seconds=0.02), toy_framework.loss, toy_framework.calls())
+    said = " ".join(str(stop.value).split())
+    assert ("the 3 first calls of eager took" in said) == (moment != "eager")
+    assert ("the 3 first calls of jit took" in said) == (moment == "comparing")
+    assert ("then a call of jit" in said) == (moment == "comparing")
 
 
 @pytest.mark.slow
