@@ -21,7 +21,7 @@ BEGAN = "began"
 _STEP, _BOUND, _CALL, _TIMES = b'{"step":', b'{"bound":', b'{"call":', b'{"times":'
 _pipe: int | None = None
 _process = 0
-_ears: list[Callable[[Told], None]] = []
+_ears: list[Callable[[Told], object]] = []
 
 
 def opened() -> None:
@@ -88,7 +88,7 @@ def call_times(times: CallTimes) -> None:
 
 
 @contextmanager
-def hearing(heard: Callable[[Told], None]) -> Iterator[None]:
+def hearing(heard: Callable[[Told], object]) -> Iterator[None]:
     """Inside, this process hears what it tells itself, unless another one has asked it."""
     _ears.append(heard)
     try:

@@ -94,7 +94,8 @@ def compare(
     Ctrl-C answers with what has been measured, and --resume goes on from there.
 
     Exit codes: 0 fine, 1 a mode failed or the file is at fault, 2 usage, 3 the times do not tell, 4 a mode disagrees,
-    5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by SIGTERM.
+    5 nothing was measured, or nothing but the first mode, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by
+    SIGTERM.
     """
     from compare.own import journal
     from compare.own.result import empty

@@ -32,6 +32,9 @@ from compare.records.machines import Device, note_gpu
 from compare.records.work import CallCounts, RanOp, counted
 from compare.workloads.base import Case, Workload
 
+DRAWS = "it draws random numbers, which in float64 are others"
+"""Why there is no float64 to compare with."""
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -370,6 +373,14 @@ class Engine(ABC):
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """The random numbers that a call of an eager step draws, in order, each as the distribution without options."""
         return []
+
+    def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
+        """Where what a call draws is appended. Raises UnsupportedError where other dtypes must draw other numbers."""
+        raise UnsupportedError(DRAWS)
+
+    def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
+        """Where a call draws what was noted, in its dtype. Raises UnsupportedError where it asks for something else."""
+        return nullcontext()
 
     def snapshot(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Snapshot:
         """What brings back all that function and calls hold now."""

@@ -5,9 +5,13 @@ errors that are samples of one thing: those of another order of the same sums. B
 in any case, as a part of its own size. Without wider numbers the table alone says how far it may be from what the plain
 mode gives. Where the plain mode gives NaN or infinity and wider numbers do not, anything may stand.
 
-An array that the plain mode is further from than the table says is ill-conditioned. A mode may then be as far off as
-rounding alone puts the plain mode, which is measured (`compare.instruments.rounding`), and in the directions in which
-rounding moves it. Integers are those of the plain mode, or those that it gives in wider numbers, or from nudged ones.
+An array that the plain mode is further from than the table says is ill-conditioned. Wider numbers decide there too, of
+the array as a whole: in its norm a mode may be FACTOR times as far off as the plain mode is, in an element MULTIPLE
+times, and by a factor on all of it FACTOR times what the plain mode is off by in such a factor.
+
+Only what is off by more, or has no wider numbers, is looked at further. A mode may then be as far off as rounding alone
+puts the plain mode, which is measured (`compare.instruments.rounding`), in directions in which rounding moves it.
+Integers are those of the plain mode, or those that it gives in wider numbers, or from nudged ones.
 
 A mode that is off from these numbers and from none nearby is right: there the function jumps, as where a ReLU turns
 whose input is 0 but for rounding, and each mode stands on its own side.
@@ -27,8 +31,10 @@ import optree
 
 from compare.instruments.rounding import (
     Difference,
+    Distance,
     Moves,
     apart,
+    distance,
     error_of,
     is_exact,
     largest,
@@ -162,6 +168,33 @@ class Standard:
         least = min(most, max(TOLERANCES["float32"], UNITS.get(self.dtype, 0.0)))
         return [max(least * share, min(FACTOR * own, most)) for own, share in zip(self.own, self.shares, strict=True)]
 
+    @cached_property
+    def far(self) -> dict[int, Distance]:
+        """How far the plain mode is from wider numbers in each array that is ill-conditioned, as a whole."""
+        if not self.own or self.judged or self.wider is None:
+            return {}
+        ill = [k for k, (own, limit) in enumerate(zip(self.own, self.limits, strict=True)) if FACTOR * own > limit]
+        floats = [k for k in ill if not is_exact(self.leaves[k].array) and math.isfinite(self.own[k])]
+        return {k: distance(self.leaves[k].array, self.wider[k].array) for k in floats}
+
+    @cached_property
+    def factor(self) -> float:
+        """The largest factor on all of an array that is not seen in one that is ill-conditioned."""
+        return FACTOR * max((far.factor for far in self.far.values() if far.norm <= DIGIT), default=0.0)
+
+    def as_near(self, errors: Sequence[float], actual: Sequence[Any]) -> dict[int, float]:
+        """The ill-conditioned arrays as near to wider numbers as those of the plain mode, and what they may be off."""
+        most = FACTOR * max((self.own[k] for k in self.far), default=0.0)
+        near = {}
+        for k, far in self.far.items():
+            allowed = min(MULTIPLE * self.own[k], most)
+            if not self.limits[k] < errors[k] <= allowed or self.wider is None or far.norm > DIGIT:
+                continue
+            found = distance(actual[k], self.wider[k].array)
+            if found.norm <= FACTOR * far.norm and found.factor <= max(self.factor, self.tolerance):
+                near[k] = allowed
+        return near
+
     @property
     def is_ill(self) -> bool:
         """Whether the plain mode itself is further from wider numbers than the dtype says."""
@@ -247,10 +280,11 @@ class Standard:
         errors = [error_of(*each) for each in zip(actual, expected, self._scales, strict=True)]
         if not always and all(error <= limit for error, limit in zip(errors, self.limits, strict=True)):
             return Difference(errors)
+        near = self.as_near(errors, actual) if exact is not None and exact is self.wider else {}
         arrays = [apart(*each) for each in zip(actual, expected, self._scales, strict=True)]
         faults = {k: _words(actual[k], plain[k]) for k, error in enumerate(errors) if not math.isfinite(error)}
         whole = {k: np.asarray(array) for k, array in enumerate(actual) if is_exact(array) and (always or k in faults)}
-        return Difference(errors, arrays, faults, whole)
+        return Difference(errors, arrays, faults, whole, near)
 
     def _other_structure(self, result: Result) -> Difference:
         """Infinite in the parts whose structure is another, or in all where none is there to say it."""
@@ -369,8 +403,12 @@ def _call(
     moves: Callable[[int], Moves],
     nearby: Callable[[], bool],
 ) -> Judged:
-    errors, leaves, limits = worst(difference.errors for difference in call), reference.leaves, reference.limits
-    row = Judged(*_reported(errors, limits, reference), None, _nothing(reference.lost, index))
+    errors, leaves = worst(difference.errors for difference in call), reference.leaves
+    near = call[0].allowed if len(call) == 1 else {}
+    limits = [max(limit, near.get(k, 0.0)) for k, limit in enumerate(reference.limits)]
+    row = Judged(
+        *_reported(errors, limits, reference), None, _joined(_nothing(reference.lost, index), _near(near, reference))
+    )
 
     def fault(errors: Sequence[float], limits: Sequence[float], where: str = "") -> str | None:
         over = [
@@ -454,6 +492,18 @@ def _limits(moved: Sequence[float], least: Sequence[float], multiple: float) -> 
 
 def _joined(*said: str | None) -> str | None:
     return "; ".join(filter(None, said)) or None
+
+
+def _near(near: Mapping[int, float], reference: Standard) -> str | None:
+    """What is said of arrays that are as near to wider numbers as the plain mode's."""
+    if not near:
+        return None
+    own, most = max(reference.own[k] for k in near), max(reference.factor, reference.tolerance)
+    return (
+        f"ill-conditioned: rounding alone puts eager off by up to {own:.2g} of an array's size; in {len(near)} of "
+        f"{len(reference.leaves)} arrays this mode is as near to float64, where a factor on all of one is seen from "
+        f"{most:.2g} on"
+    )
 
 
 def _nothing(lost: Sequence[tuple[ResultLeaf, int]], call: int) -> str | None:

@@ -65,6 +65,24 @@ def error_of(actual: Any, expected: Any, scale: float) -> float:
     return difference / scale if scale > 0 else (0.0 if difference == 0 else math.inf)
 
 
+class Distance(NamedTuple):
+    """How far an array is from another as a whole: by norm, and by a factor on all of it, as parts of its norm."""
+
+    norm: float
+    factor: float
+
+
+def distance(actual: Any, expected: Any) -> Distance:
+    """The distance of two arrays of one shape, where both are finite."""
+    a, b = np.ravel(wide(actual)), np.ravel(wide(expected))
+    finite = np.isfinite(a) & np.isfinite(b)
+    a, b = a[finite], b[finite]
+    size = float(np.linalg.norm(b))
+    if not size:
+        return Distance(math.inf, math.inf)
+    return Distance(float(np.linalg.norm(a - b)) / size, float(abs(np.vdot(b, a - b))) / size**2)
+
+
 def is_exact(array: Any) -> bool:
     """Whether it holds what rounding does not touch: integers, bools, and what is no number."""
     dtype = np.asarray(array).dtype
@@ -92,13 +110,15 @@ class Difference(NamedTuple):
     """What a call gives less what was expected, leaf by leaf.
 
     Where some leaf is off, `arrays` are the scaled differences at some elements of each, `faults` what is said of those
-    whose error has no size, and `whole` the integers that are others.
+    whose error has no size, and `whole` the integers that are others. `allowed` is how far off a leaf may be that is as
+    near as the plain mode as a whole.
     """
 
     errors: Sequence[float]
     arrays: Sequence[np.ndarray] = ()
     faults: Mapping[int, str] = MappingProxyType({})
     whole: Mapping[int, np.ndarray] = MappingProxyType({})
+    allowed: Mapping[int, float] = MappingProxyType({})
 
 
 def apart(actual: Any, expected: Any, scale: float) -> np.ndarray:

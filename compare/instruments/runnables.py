@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Engine
+from compare.engines.base import DRAWS, Engine
 from compare.engines.cases import signature
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.state import turns_of
-from compare.engines.step import StateReader, Step, TrainingFunction, Turns
-from compare.errors import EffectsError, NoGradientsError, described, place_of
+from compare.engines.step import Context, StateReader, Step, TrainingFunction, Turns
+from compare.errors import EffectsError, NoGradientsError, UnsupportedError, described, place_of
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
 from compare.instruments.rounding import Moves
@@ -178,11 +178,11 @@ class FunctionRunnable(Runnable):
     (`compare.instruments.judge`). Where eager is further from float64 than rounding puts it, float64 computes something
     else, and says nothing.
 
-    A function that gives another result for another seed is random. Float64 draws other numbers, so that such a
-    function is compared with eager alone, by the same seed. One that gives another result for the same seed and state
-    is compared in nothing but shapes, and so is a random one where a compiled one cannot repeat what eager draws:
-    `uncompared` says so. Gradients are those in the argument `argnum`, if there are any or they are `needed`. Without
-    `checks` nothing is expected.
+    A function that gives another result for another seed is random. In float64 it is given the numbers that eager
+    draws, where the engine can; else it is compared with eager alone, by the same seed. One that gives another result
+    for the same seed and state is compared in nothing but shapes, and so is a random one where a compiled one cannot
+    repeat what eager draws: `uncompared` says so. Gradients are those in the argument `argnum`, if there are any or
+    they are `needed`. Without `checks` nothing is expected.
     """
 
     cut: Status = "unsupported"
@@ -471,8 +471,6 @@ class FunctionRunnable(Runnable):
         self.uncompared = self._unlike(alone)
         if self.uncompared:
             return [replace(each, blind=True) for each in alone]
-        if self.random:
-            return alone
         references = [Standard(result, exact, dtype) for result, exact in zip(eager, self._exact(), strict=True)]
         if any(each.is_ill for each in references) and not self._rounds(alone, references):
             self.undoubled = "in float64 it computes something else: eager is further from that than rounding puts it"
@@ -494,7 +492,7 @@ class FunctionRunnable(Runnable):
 
     def _rounds(self, alone: Sequence[Standard], references: Sequence[Standard]) -> bool:
         """Whether rounding puts eager as far from float64 as it is: then nudges of its numbers move it about as far."""
-        for nudges in (judge.NUDGES, judge.MOST):
+        for nudges in (1, judge.NUDGES, judge.MOST):
             moved = self._moved(alone, nudges)
             if all(
                 off <= max(each.tolerance, MULTIPLE * by)
@@ -521,20 +519,34 @@ class FunctionRunnable(Runnable):
             return nothing
         with self.fresh():
             if self.engine.draws_inside(self.function, self.calls[0]):
-                self.undoubled = "it draws random numbers, which in float64 are others"
+                self.undoubled = DRAWS
                 return nothing
         try:
+            given = self._given
             with self._otherwise(self.engine.meanwhile(self._held, DOUBLE)):
                 doubled = partial(self.engine.changed, change=DOUBLE)
-                exact = self._results(doubled)
+                exact = self._results(doubled, given=given)
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
                     return nothing
                 return [*exact]
+        except UnsupportedError as error:
+            self.undoubled = str(error)
+            return nothing
         except Exception as error:  # noqa: BLE001  (in its own numbers eager has run, so that the function is fine)
             said = self.reason(error).removeprefix(f"{type(error).__name__}: ")
             self.undoubled = f"it does not run in that: {said}"
             return nothing
+
+    @cached_property
+    def _given(self) -> Sequence[Context]:
+        """For each call where it draws what eager draws. Raises UnsupportedError where nothing can give that again."""
+        if not self.random:
+            return [nullcontext] * len(self.calls)
+        drawn: list[list[Any]] = [[] for _ in self.calls]
+        with self._under_way() if self.training else nullcontext():
+            self._results(given=[partial(self.engine.noting, each) for each in drawn])
+        return [partial(self.engine.giving, each) for each in drawn]
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
@@ -554,7 +566,7 @@ class FunctionRunnable(Runnable):
             return reduce(engine.changed, changes, call)
 
         with self._otherwise(*(engine.meanwhile(held, change) for change in changes)):
-            return self._results(made, built)
+            return self._results(made, built, self._given if exact else ())
 
     @contextmanager
     def _otherwise(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
@@ -580,9 +592,14 @@ class FunctionRunnable(Runnable):
         return [self._first.get(index) or self._result(index, SEEDS[0]) for index in range(len(self.calls))]
 
     def _results(
-        self, made: Callable[[Any], Any] = lambda call: call, built: Callable[..., Any] | None = None
+        self,
+        made: Callable[[Any], Any] = lambda call: call,
+        built: Callable[..., Any] | None = None,
+        given: Sequence[Context] = (),
     ) -> list[Result]:
-        return [self._result(index, SEEDS[0], made, built) for index in range(len(self.calls))]
+        """What the calls give in their order, each made in a context where there are any `given`."""
+        contexts = given or [nullcontext] * len(self.calls)
+        return [self._result(index, SEEDS[0], made, built, contexts[index]) for index in range(len(self.calls))]
 
     def _result(
         self,
@@ -590,10 +607,11 @@ class FunctionRunnable(Runnable):
         seed: int,
         made: Callable[[Any], Any] = lambda call: call,
         built: Callable[..., Any] | None = None,
+        within: Context = nullcontext,
     ) -> Result:
         run = built or self._run
         now(f"made call {index + 1} in {self.eager}")
-        with self.called(index, seed):
+        with self.called(index, seed), within():
             return self.taken(run(*made(self.calls[index])))
 
     def _reset(self, seed: int) -> None:

@@ -89,9 +89,10 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     base = next((parity.base for parity in of(records, Parity)), "")
     wrong = any(row.status == "disagree" for row in gate.values())
     right = {mode: row for mode, row in gate.items() if row.status == "ok" and _errors(row)}
-    against, alone = "float64 and eager", "float64"
-    if record.random or record.undoubled or record.dtype == "float64":
-        against, alone = "eager with the same random numbers" if record.random else "eager", ""
+    same = " with the same random numbers" if record.random else ""
+    against, alone = f"float64 and eager{same}", f"float64{same}"
+    if record.undoubled or record.dtype == "float64":
+        against, alone = f"eager{same}", ""
     if list(right) == [base]:  # beside itself it tells nothing of other modes
         against, right = alone, {} if wrong else right
     elif wrong:

@@ -96,8 +96,8 @@ def sentence(modes: Mapping[str, Glimpsed], base: str) -> str:
 
 def ratio_of(modes: Mapping[str, Glimpsed], mode: str, base: str) -> str:
     """`0.959×` that of the base; "" where a call of either was not timed."""
-    one, other = (modes[name].call if name in modes else None for name in (mode, base))
-    return text.ratio(one / other) if mode != base and one and other else ""
+    top, bottom = (modes[name].call if name in modes else None for name in (mode, base))
+    return text.ratio(top / bottom) if mode != base and top and bottom else ""
 
 
 def _calls(each: Glimpsed) -> str:

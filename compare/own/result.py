@@ -32,7 +32,10 @@ class Result(Measured):
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 3 times do not answer the question, 4 a mode disagrees, 5 nothing measured."""
+        """0 fine, 1 something failed, 3 times do not answer the question, 4 a mode disagrees, 5 nothing measured.
+
+        Nothing is what was asked for where each mode that compiles was refused.
+        """
         verdict = self.verdict
         if verdict.disagree:
             return 4
@@ -41,6 +44,8 @@ class Result(Measured):
         failed = any(reason.startswith("failed") for reason in verdict.refused.values())
         if failed or any(isinstance(record, Failure) for record in self.records):
             return 1
+        if verdict.steady.outcome == "alone" and len(self.modes) > 1:
+            return NothingMeasuredError.exit_code
         return 0 if verdict.answered else 3
 
     def to_dict(self) -> dict[str, Any]:

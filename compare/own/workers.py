@@ -164,7 +164,8 @@ class Workers:
             return job.label
         if job.kind != kind_of(Time):
             return f"{job.kind} of {text.listed([question.mode(arm) for arm in job.arms])}"
-        modes = text.listed([question.mode(arm) for arm in job.arms if arm != question.base] or [question.mode(question.base)])
+        others = [arm for arm in job.arms if arm != question.base] or [question.base]
+        modes = text.listed(list(map(question.mode, others)))
         if job.process == COLD:
             return f"first calls of {modes}"
         return f"times of {modes}" + (f", process {job.process}" if job.process else "")

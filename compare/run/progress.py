@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from compare.records.job import Job
 from compare.records.kinds import ELSEWHERE, FIRST, KINDS
+from compare.records.record import Record
 from compare.steps import Told
 from graphs.plain import plain
 
@@ -165,8 +166,8 @@ class Reporter:
         self.pace.skip(job)
         self.refresh()
 
-    def hear(self, told: Told) -> None:
-        """The worker of the job tells something."""
+    def hear(self, told: Told | Record) -> None:
+        """The worker of the job tells something, or has answered."""
         if isinstance(told, str):
             self.step(told)
 

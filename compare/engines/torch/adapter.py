@@ -178,6 +178,18 @@ class Torch(Framework):
 
         return drawing.draws(step, call)
 
+    def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
+        """As the dispatcher sees them."""
+        from compare.engines.torch import drawing
+
+        return drawing.Noting(drawn)
+
+    def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
+        """See the base."""
+        from compare.engines.torch import drawing
+
+        return drawing.Giving(drawn)
+
     def reached(self, function: Function) -> Sequence[Any]:
         """Modules and parameters."""
         return holders_in(function)

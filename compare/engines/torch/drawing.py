@@ -1,8 +1,8 @@
-"""The random numbers that a step of PyTorch's draws, as the dispatcher sees them."""
+"""The random numbers that a step of PyTorch's draws, as the dispatcher sees them: noted, and given again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compare.engines.torch.numbers import array
+from compare.errors import UnsupportedError
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
     "uniform_": lambda drawn, low=0.0, high=1.0: (drawn - low) / ((high - low) or 1.0),
@@ -44,3 +45,49 @@ def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
     with _Ear() as ear:
         step(*call)
     return ear.drawn
+
+
+class Noting(TorchDispatchMode):
+    """Inside, what each op that draws gave is appended to `drawn`, that of a backward pass as well."""
+
+    def __init__(self, drawn: list[Any]) -> None:
+        super().__init__()
+        self.drawn = drawn
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.drawn.append(result.clone() if _gives_numbers_alone(func) else None)
+        return result
+
+
+class Giving(TorchDispatchMode):
+    """Inside, each op that draws gives what was noted, in its order, in the dtype that is asked for now.
+
+    Raises UnsupportedError where another number of ops draw, or other shapes, and for an op whose result is more than
+    what it has drawn: a dropout in one op has its argument in it.
+    """
+
+    def __init__(self, drawn: Sequence[Any]) -> None:
+        super().__init__()
+        self.left = list(drawn)
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self.left and error[0] is None:
+            raise UnsupportedError("in float64 it draws less random numbers")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return result
+        numbers = self.left.pop(0) if self.left else None
+        if numbers is None or numbers.shape != result.shape:
+            raise UnsupportedError(f"in float64 {func} cannot draw the same random numbers")
+        return result.copy_(numbers)
+
+
+def _gives_numbers_alone(func: Any) -> bool:
+    """Whether an op gives one tensor and nothing but what it has drawn, in place of its first argument or anew."""
+    changes = [argument.name for argument in func._schema.arguments if argument.is_write]
+    return len(func._schema.returns) == 1 and changes in ([], ["self"], ["out"])

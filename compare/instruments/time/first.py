@@ -18,7 +18,7 @@ import numpy as np
 import optree
 
 from compare.engines.limit import LimitError
-from compare.engines.step import Observed, Step
+from compare.engines.step import BoundCall, Observed, Step
 from compare.errors import UnsupportedError
 from compare.instruments.judge import Judged, Result, judged
 from compare.instruments.parity import parity_arm
@@ -109,7 +109,7 @@ class FirstEpoch:
         if (step := self.right) is None:
             return
         calls = map(step.bind, range(len(step.examples)))
-        self.peak = max((peak for call in calls if (peak := step.engine.counter.peak(call)) is not None), default=None)
+        self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
         longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
         with runnable.fresh():
             self.outside = runnable.engine.outside(step.bind(longest))
@@ -151,6 +151,12 @@ class FirstEpoch:
     def memory(self, runnable: Runnable) -> MemoryArm:
         """What it takes and holds."""
         return MemoryArm(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
+
+
+def _peak(step: Step, call: BoundCall) -> int | None:
+    """What a call takes; where it was compiled once more, as for random numbers of its own, what the next one does."""
+    before, peak = step.compiles, step.engine.counter.peak(call)
+    return peak if step.compiles == before else step.engine.counter.peak(call)
 
 
 def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:

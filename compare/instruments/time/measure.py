@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Literal, TypeVar
 
@@ -29,6 +30,7 @@ from compare.instruments.time.rounds import (
     ClockName,
     Rounds,
     TimedCall,
+    calibrate,
     clock_name,
     paired_rounds,
     turned,
@@ -48,8 +50,8 @@ WARM = 1
 """The first that finds it, and reads the lines of the base."""
 BASE = 4
 """Times the limit is what the base may take: without it there is no ratio."""
-GLANCE = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.01)
-"""A glance at the times is one round, after the calls that find out how many a block takes: these may still compile."""
+GLANCE = 0.01
+"""The seconds of a block of a glance at the times."""
 
 T = TypeVar("T")
 
@@ -125,7 +127,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         epochs[arm] = first_calls(runnable, arm, limited)
         if is_cold:
             epochs[arm].count_held()
-    seconds = glance(job, epochs, runnable, _clock(clock, engine)) if is_cold and runnable.glances else {}
+    seconds = glance(epochs, runnable, _clock(clock, engine)) if is_cold and runnable.glances else {}
     for arm, epoch in epochs.items():
         epoch.judge(runnable, arm)
         if is_cold:
@@ -155,7 +157,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     return record
 
 
-def glance(job: Job, epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
+def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
     """The seconds of a call of each arm in a block, which are told; nothing of an arm alone.
 
     Nothing is compared yet, and a call begins with the state that the one before has left: who waits has a figure.
@@ -165,11 +167,21 @@ def glance(job: Job, epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock
         return {}
     try:
         with runnable.fresh():
-            rounds = steady_rounds(steps, GLANCE, job.random(), clock)
+            blocks = {arm: _block(step, runnable.checked(arm), clock) for arm, step in steps.items()}
     except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
         return {}
-    seconds = {arm: [block / len(runnable.lengths) for block in blocks] for arm, blocks in rounds.blocks.items()}
-    call_times(CallTimes({arm: block for arm, (block,) in seconds.items()}))
+    seconds = {arm: block / len(runnable.lengths) for arm, block in blocks.items()}
+    call_times(CallTimes(seconds))
+    return {arm: [block] for arm, block in seconds.items()}
+
+
+def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> float:
+    """The seconds of an epoch in the first block that is long enough, or in a second one where something compiled."""
+    with checked, step.within():
+        call, compiles = steady_call(step), step.compiles
+        (*_, (_, seconds)) = calibrate(call, GLANCE, clock)
+        if step.compiles > compiles:
+            (*_, (_, seconds)) = calibrate(call, GLANCE, clock)
     return seconds
 
 
