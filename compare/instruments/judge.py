@@ -60,6 +60,8 @@ NEARBY, AWAY = 4, 8
 away they are as a nudge: what turns by rounding here seldom turns there."""
 DIGIT = 0.1
 """The part of its own size by which the plain mode is off in an array of which it has no digit right."""
+SEEN = 0.02
+"""The factor on all of an array that is seen where wider numbers alone decide."""
 ANOTHER = "has another structure"
 _PARTS = ("the output", "the gradient", "the state")
 
@@ -183,15 +185,20 @@ class Standard:
         return FACTOR * max((far.factor for far in self.far.values() if far.norm <= DIGIT), default=0.0)
 
     def as_near(self, errors: Sequence[float], actual: Sequence[Any]) -> dict[int, float]:
-        """The ill-conditioned arrays as near to wider numbers as those of the plain mode, and what they may be off."""
+        """The ill-conditioned arrays as near to wider numbers as those of the plain mode, and what they may be off.
+
+        None are where that would let a factor of SEEN pass: then the directions in which rounding moves a step tell more.
+        """
+        if self.factor > SEEN:
+            return {}
         most = FACTOR * max((self.own[k] for k in self.far), default=0.0)
         near = {}
         for k, far in self.far.items():
             allowed = min(MULTIPLE * self.own[k], most)
             if not self.limits[k] < errors[k] <= allowed or self.wider is None or far.norm > DIGIT:
                 continue
-            found = distance(actual[k], self.wider[k].array)
-            if found.norm <= FACTOR * far.norm and found.factor <= max(self.factor, self.tolerance):
+            off = distance(actual[k], self.wider[k].array)
+            if off.norm <= FACTOR * far.norm and off.factor <= max(self.factor, self.tolerance):
                 near[k] = allowed
         return near
 

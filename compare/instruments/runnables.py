@@ -522,10 +522,10 @@ class FunctionRunnable(Runnable):
                 self.undoubled = DRAWS
                 return nothing
         try:
-            given = self._given
+            contexts = self._given
             with self._otherwise(self.engine.meanwhile(self._held, DOUBLE)):
                 doubled = partial(self.engine.changed, change=DOUBLE)
-                exact = self._results(doubled, given=given)
+                exact = self._results(doubled, within=contexts)
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
                     return nothing
@@ -545,7 +545,7 @@ class FunctionRunnable(Runnable):
             return [nullcontext] * len(self.calls)
         drawn: list[list[Any]] = [[] for _ in self.calls]
         with self._under_way() if self.training else nullcontext():
-            self._results(given=[partial(self.engine.noting, each) for each in drawn])
+            self._results(within=[partial(self.engine.noting, each) for each in drawn])
         return [partial(self.engine.giving, each) for each in drawn]
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
@@ -595,10 +595,10 @@ class FunctionRunnable(Runnable):
         self,
         made: Callable[[Any], Any] = lambda call: call,
         built: Callable[..., Any] | None = None,
-        given: Sequence[Context] = (),
+        within: Sequence[Context] = (),
     ) -> list[Result]:
-        """What the calls give in their order, each made in a context where there are any `given`."""
-        contexts = given or [nullcontext] * len(self.calls)
+        """What the calls give in their order, each made `within` a context of its own where there are any."""
+        contexts = within or [nullcontext] * len(self.calls)
         return [self._result(index, SEEDS[0], made, built, contexts[index]) for index in range(len(self.calls))]
 
     def _result(

@@ -38,7 +38,8 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert "own_functions.py" in found.verdict.refused["static-exact"]
     assert found.verdict.steady.outcome == "alone"
     assert "Only dynamic was measured. Not timed: static-exact (unsupported)." in repr(found)
-    assert found.exit_code == 0
+    assert found.exit_code == 5
+    assert compare.compare(own.asks, own.inputs, ["dynamic"], **QUICK).exit_code == 0  # nothing else was asked for
     assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
 
 

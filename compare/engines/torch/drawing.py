@@ -75,7 +75,7 @@ class Giving(TorchDispatchMode):
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if self.left and error[0] is None:
-            raise UnsupportedError("in float64 it draws less random numbers")
+            raise UnsupportedError("in float64 it draws fewer random numbers")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -89,5 +89,7 @@ class Giving(TorchDispatchMode):
 
 def _gives_numbers_alone(func: Any) -> bool:
     """Whether an op gives one tensor and nothing but what it has drawn, in place of its first argument or anew."""
-    changes = [argument.name for argument in func._schema.arguments if argument.is_write]
-    return len(func._schema.returns) == 1 and changes in ([], ["self"], ["out"])
+    name, _, overload = func.name().partition(".")
+    schema = torch._C._get_schema(name, overload)
+    changes = [argument.name for argument in schema.arguments if argument.is_write]
+    return len(schema.returns) == 1 and changes in ([], ["self"], ["out"])
