@@ -187,7 +187,7 @@ class Standard:
     def as_near(self, errors: Sequence[float], actual: Sequence[Any]) -> dict[int, float]:
         """The ill-conditioned arrays as near to wider numbers as those of the plain mode, and what they may be off.
 
-        None are where that would let a factor of SEEN pass: then the directions in which rounding moves a step tell more.
+        None are where that would let a factor of SEEN pass: then the directions in which rounding moves tell more.
         """
         if self.factor > SEEN:
             return {}

@@ -102,6 +102,10 @@ class Runnable(ABC):
         """Where an arm is built and first called, so that what it gives can be compared."""
         return nullcontext()
 
+    def repeats(self, arm: str) -> bool:
+        """Whether an arm draws there what eager draws, which is other code than its user has."""
+        return False
+
     def prepare(self) -> None:  # noqa: B027  (there may be nothing)
         """Find out what must be known before anything is timed."""
 
@@ -353,9 +357,12 @@ class FunctionRunnable(Runnable):
         return self.engine.owning(self.engine.build(arm, self.function, self.argnum))
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
-        """A compiled random function draws what eager draws. Whether it is random is found after eager has run."""
-        draws = self.checks and arm != self.eager and self.random
-        return self.engine.repeatable() if draws else nullcontext()
+        """See `repeats`."""
+        return self.engine.repeatable() if self.repeats(arm) else nullcontext()
+
+    def repeats(self, arm: str) -> bool:
+        """Of a random function each mode that compiles. Whether it is random is found after eager has run."""
+        return self.checks and arm != self.eager and self.random
 
     def form(self, index: int) -> Any:
         """Structure, shapes and dtypes."""

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+from functools import partial
+
+import optree
 import pytest
 
-from tests.helpers import gates
+from compare import engines
+from compare.errors import UnsupportedError
+from compare.instruments.time.first import first_epoch, unlimited
+from tests.helpers import gates, random_steps
 from tests.helpers.together import check_each
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -42,3 +49,67 @@ def test_a_mode_that_is_right_is_admitted(framework, kind):
         assert status == "ok", said
 
     check_each(rows, check)
+
+
+# Steps of PyTorch's that draw random numbers --------------------------------------------------------------------------
+
+
+def one_percent(place, value, gradients):
+    """What a call gives with one array 1% too large: the value, or the gradient of that place."""
+    leaves, structure = optree.tree_flatten(gradients)
+    scaled = [leaf * 1.01 if k == place else leaf for k, leaf in enumerate(leaves)]
+    return value * 1.01 if place is None else value, optree.tree_unflatten(structure, scaled)
+
+
+@pytest.mark.parametrize("name", random_steps.STEPS)
+def test_one_percent_of_any_array_of_a_random_step_is_found_and_what_is_right_passes(name):
+    pytest.importorskip("torch")
+    engine = engines.named("torch")
+    engine.start(0)
+    function, calls = random_steps.STEPS[name]()
+    runnable = gates.Mutated(engine, engine.arms[0], name, function, calls, 0, checks=True)
+    assert first_epoch(runnable, engine.arms[0], unlimited).status == "ok"
+    (standard,) = runnable.expected.values()
+    assert (runnable.random, runnable.undoubled, standard.exact is None) == (True, None, False)
+    assert first_epoch(runnable, "torch-aot-eager", unlimited).status == "ok"
+    gradients = sum(leaf.part == 1 for leaf in standard.leaves)
+
+    def check(place):
+        runnable.change = partial(one_percent, place)
+        epoch = first_epoch(runnable, gates.MUTANT, unlimited)
+        assert epoch.status == "disagree", epoch.reason
+
+    check_each([None, *range(0, gradients, 1 + gradients // 8)], check)
+
+
+@pytest.mark.parametrize("name", random_steps.DRAWS)
+def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
+    torch = pytest.importorskip("torch")
+    drawing = importlib.import_module("compare.engines.torch.drawing")
+    function, is_given = random_steps.DRAWS[name], name not in random_steps.NOT_ALONE
+    drawn, x = [], torch.linspace(-1, 1, 20).reshape(4, 5)
+    with drawing.Noting(drawn):
+        plain = function(x.clone())
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with drawing.Giving(drawn):
+            wide = function(x.double())
+    except UnsupportedError:
+        assert not is_given
+    else:
+        assert is_given
+        assert torch.allclose(plain.double(), wide, rtol=1e-5, atol=1e-6)
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
+def test_a_step_that_draws_more_or_less_in_float64_is_refused(first, then):
+    torch = pytest.importorskip("torch")
+    drawing = importlib.import_module("compare.engines.torch.drawing")
+    drawn = []
+    with drawing.Noting(drawn):
+        [torch.rand(3) for _ in range(first)]
+    with pytest.raises(UnsupportedError, match="random numbers"), drawing.Giving(drawn):
+        [torch.rand(3) for _ in range(then)]

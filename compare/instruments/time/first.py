@@ -104,10 +104,15 @@ class FirstEpoch:
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
             self.held = max(0, step.engine.counter.live() - step.live - kept)
 
-    def count(self, runnable: Runnable) -> None:
-        """Note what the largest step takes, and how many ops of the longest run outside of compiled code."""
+    def count(self, runnable: Runnable, arm: str) -> None:
+        """Note what the largest step takes, and how many ops of the longest run outside of compiled code.
+
+        An arm that drew what eager draws is compiled as its user has it, which also puts that code on the disk.
+        """
         if (step := self.right) is None:
             return
+        if runnable.repeats(arm):
+            runnable.engine.forget()
         calls = map(step.bind, range(len(step.examples)))
         self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
         longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)

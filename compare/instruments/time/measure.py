@@ -131,7 +131,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     for arm, epoch in epochs.items():
         epoch.judge(runnable, arm)
         if is_cold:
-            epoch.count(runnable)
+            epoch.count(runnable, arm)
     rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
     for arm, blocks in seconds.items():
         rows[arm].blocks, rows[arm].calls_per_block = blocks, len(runnable.lengths)
