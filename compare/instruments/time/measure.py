@@ -50,8 +50,8 @@ WARM = 1
 """The first that finds it, and reads the lines of the base."""
 BASE = 4
 """Times the limit is what the base may take: without it there is no ratio."""
-GLANCE = 0.01
-"""The seconds of a block of a glance at the times."""
+GLANCE, WAIT = 0.03, 1.0
+"""The seconds of a block of a glance at the times, and of one that is too long to be read once more."""
 
 T = TypeVar("T")
 
@@ -176,11 +176,11 @@ def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -
 
 
 def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> float:
-    """The seconds of an epoch in the first block that is long enough, or in a second one where something compiled."""
+    """The seconds of an epoch in a block that is long enough; in a second one where that compiled, or is short."""
     with checked, step.within():
         call, compiles = steady_call(step), step.compiles
         (*_, (_, seconds)) = calibrate(call, GLANCE, clock)
-        if step.compiles > compiles:
+        if step.compiles > compiles or seconds < WAIT:
             (*_, (_, seconds)) = calibrate(call, GLANCE, clock)
     return seconds
 
