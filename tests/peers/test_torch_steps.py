@@ -67,8 +67,7 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
     assert found.random == (name in DRAW)
     assert found.undoubled is None
     assert eager.status == "ok"
-    assert 0 <= error < 1e-4
-    assert (error == 0) == found.random  # it is compared with itself alone
+    assert 0 < error < 1e-4  # from float64, with the same random numbers where there are any
     assert all(value.equal(model.state_dict()[key]) for key, value in before.items())
 
 
@@ -179,7 +178,8 @@ def test_a_loss_of_integers_is_differentiated_in_the_modules_that_it_closes_over
         return model(tokens).square().mean()
 
     tokens = torch.tensor([[0, 1], [1, 4]])
-    value, (gradients,) = adapter.build("torch-eager", loss, 0)(tokens)
+    value, by_name = adapter.build("torch-eager", loss, 0)(tokens)
+    gradients = by_name["model"]
     expected = torch.autograd.grad(loss(tokens), list(model.parameters()))
     assert value == loss(tokens).detach()
     assert list(gradients) == [name for name, _ in model.named_parameters()]
@@ -203,14 +203,15 @@ def test_gradients_are_those_that_backward_leaves(adapter, requires_grad):
     step = adapter.build("torch-eager", loss, 0)
     _, gradients = step(x)
     loss(x).backward()
-    *of_x, of_model = gradients
+    assert list(gradients) == ["x"] * requires_grad + ["model"]
+    *of_x, of_model = gradients.values()
     expected = {name: parameter.grad for name, parameter in model.named_parameters()}
     assert of_model.keys() == expected.keys()
     assert all(of_model[name].equal(expected[name]) for name in expected)
     assert [gradient.equal(x.grad) for gradient in of_x] == [True] * requires_grad
     assert requires_grad or x.grad is None
     count = len(expected) + requires_grad
-    assert adapter.gradients_in(step) == f"{count} parameters, as backward() leaves them"
+    assert step.gradients_in == f"{count} parameters, as backward() leaves them"
 
 
 def test_without_any_parameter_gradients_are_in_the_floats_of_the_first_argument(adapter):
@@ -219,9 +220,9 @@ def test_without_any_parameter_gradients_are_in_the_floats_of_the_first_argument
     x, y = torch.ones(3), torch.ones(3)
     step = adapter.build("torch-eager", lambda x, y: (x * y).sum(), 0)
     assert step(x, y)[1].equal(y)
-    assert adapter.gradients_in(step) == "1 tensor of the first argument, as no parameter requires any"
+    assert step.gradients_in == "1 tensor of the first argument, as no parameter requires any"
     y.requires_grad_()
-    assert [gradient.tolist() for gradient in step(x, y)[1]] == [[1, 1, 1]]
+    assert {name: gradient.tolist() for name, gradient in step(x, y)[1].items()} == {"y": [1, 1, 1]}
     assert y.grad is None
 
 
