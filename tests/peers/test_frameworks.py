@@ -87,7 +87,7 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     asked = asked_of("torch", "", "", ("eager",), seconds=0.01)
     (found,), (parity,) = told(asked, lambda model, x: (model(x) ** 2).sum(), calls)
     assert found.random
-    assert parity.arms["eager"].gradient_error == 0
+    assert 0 < parity.arms["eager"].gradient_error < 1e-4  # from float64, with the same random numbers
     assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
     value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
     assert not value.requires_grad
