@@ -94,6 +94,14 @@ def test_what_is_spent_includes_what_a_process_has_started():
     assert rounds.spent() - before >= 0.15  # the system counts in ticks
 
 
+def test_what_the_first_call_does_once_leaves_blocks_as_long_as_those_of_others():
+    clock = Clock()
+    first, later = clock.call(50 * MILLISECOND), clock.call(40_000)
+    calls = iter([first])
+    count, each = rounds.calibrate(lambda: next(calls, later)(), 0.004, clock)[-1]
+    assert (count >= 100, each) == (True, pytest.approx(40e-6))
+
+
 def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():
     ticks = Clock()
     coarse = lambda: ticks.now // MILLISECOND * MILLISECOND  # noqa: E731

@@ -197,7 +197,8 @@ def own_rounds(
 def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turns = ALIKE) -> list[tuple[int, float]]:
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`.
 
-    They end sooner where the state that they begin with does not last for more.
+    The first call alone is never enough: what it does once would leave its arm with blocks of one call, which find
+    colder caches than those of the others. They end sooner where the state that they begin with does not last for more.
     """
     count, trials = 1, list[tuple[int, float]]()
     while True:
@@ -211,10 +212,10 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
             return trials
         trials.append((count, each))
         elapsed = each * count
-        if elapsed >= seconds:
+        if elapsed >= seconds and len(trials) > 1:
             return trials
         needed = count * seconds / elapsed if elapsed > 0 else 2.0 * count
-        count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
+        count = max(count + (elapsed < seconds), min(10 * count, int(needed * 1.05) + 1))
 
 
 class BlockSeconds(NamedTuple):
