@@ -158,6 +158,7 @@ def is_users(file: str) -> bool:
     return not is_ours(file) and not is_library(file)
 
 
+@functools.cache  # it is asked before each block that is timed, and the folders on a disk would be asked each time
 def is_library(file: str) -> bool:
     """Whether a file is Python's or that of an installed package, and not of one that is asked about, or typed in."""
     path = Path(file).resolve()
@@ -180,6 +181,7 @@ def count_as_users(function: Any) -> None:
         return
     file = getattr(module, "__file__", None)
     _asked.update(Path(place).resolve() for place in getattr(module, "__path__", [file] if file else []))
+    is_library.cache_clear()
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import optree
 from compare.engines.base import Mode
 from compare.engines.composites import composed, looped
 from compare.engines.framework import Framework
-from compare.engines.step import Bindable, BoundCall, Function, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, Rerun, loss_in
 from compare.errors import NoGradientsError
 
 
@@ -53,23 +53,27 @@ class _Step(Bindable):
         import autograd
         from autograd.tracer import Box, getval
 
-        function, returned = self.loss, list[Any]()
+        function, seen = self.loss, list[Any]()
 
         def loss(*args: Any) -> Any:
             value = function(*args)
-            returned[:] = [value]
-            if not isinstance(value, Box):
-                value = loss_in(value)
-            if np.shape(getval(value)):
+            of = value if isinstance(value, Box) else loss_in(value)
+            if np.shape(getval(of)):
                 raise NoGradientsError("the function gives an array and no loss; return one float, or (loss, more)")
-            return value
+            seen[:] = [value, of]
+            return of
 
-        differentiated = autograd.value_and_grad(loss, self.argnum)
+        differentiated = partial(autograd.value_and_grad(loss, self.argnum), *args)
 
-        def result(gradients: tuple[Any, Any]) -> tuple[Any, Any]:
-            return optree.tree_map(getval, returned[0], none_is_leaf=True), gradients[1]
+        def looking() -> tuple[Any, Any]:
+            _, gradients = differentiated()
+            value, of = seen
+            if of is value:  # what its author writes
+                run.become(autograd.value_and_grad(function, self.argnum), *args)
+            return value, gradients
 
-        return BoundCall(partial(differentiated, *args), result)
+        run = Rerun(looking)
+        return BoundCall(run, lambda returned: (optree.tree_map(getval, returned[0], none_is_leaf=True), returned[1]))
 
 
 def _functions() -> dict[str, Function]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from compare.engines import nnx
 from compare.engines.containers import named_parts, opened
-from compare.engines.step import Bindable, BoundCall, Function, as_it_is, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, Rerun, as_it_is, loss_in
 from compare.errors import NoGradientsError
 
 DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
@@ -106,26 +106,36 @@ class DifferentiatedStep(Bindable):
         at = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not at:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
-        is_loss = False  # whether the first run has given the loss alone: no later one looks for it
+        alone = False  # whether the last run has given the loss and nothing else
 
         def of(argument: Any) -> tuple[Any, Any]:
-            nonlocal is_loss
+            nonlocal alone
             value = loss(*before, argument, *after)
-            scalar = value if is_loss else _scalar(value, structure)
-            is_loss = scalar is value
+            scalar = value if alone else _scalar(value, structure)
+            alone = scalar is value
             return scalar, value
 
         def of_floats(floats: Sequence[Any]) -> tuple[Any, Any]:
             placed = dict(zip(at, floats, strict=True))
             return of(structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
-        if len(at) == len(leaves):
-            run = partial(jax.value_and_grad(of, has_aux=True), argument)
-            return BoundCall(run, lambda returned: (returned[0][1], returned[1]), _told)
-        run = partial(jax.value_and_grad(of_floats, has_aux=True), [leaves[i] for i in at])
-        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]]
-        names = [paths[i] for i in at]
-        return BoundCall(run, lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True))), _told)
+        if len(at) < len(leaves):
+            differentiated = partial(jax.value_and_grad(of_floats, has_aux=True), [leaves[i] for i in at])
+            paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]]
+            names = [paths[i] for i in at]
+            result = lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True)))  # noqa: E731
+            return BoundCall(differentiated, result, _told)
+
+        differentiated = partial(jax.value_and_grad(of, has_aux=True), argument)
+
+        def looking() -> tuple[Any, Any]:
+            (_, value), gradients = differentiated()
+            if alone:  # what its author writes
+                run.become(jax.value_and_grad(loss, self.argnum), *args)
+            return value, gradients
+
+        run = Rerun(looking)
+        return BoundCall(run, within=_told)
 
 
 @contextmanager

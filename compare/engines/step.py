@@ -130,6 +130,14 @@ ALIKE = Turns()
 """Of calls that change nothing."""
 
 
+class Rerun(partial[Any]):
+    """A run that may put another in its place, once it has seen what a function gives: no clock reads the choice."""
+
+    def become(self, function: Function, *args: Any) -> None:
+        """From now on it is this call."""
+        self.__setstate__((function, args, {}, {}))  # type: ignore[attr-defined]  # of CPython and PyPy alike
+
+
 class Bindable(ABC):
     """A step that can be bound to the arguments of a call; called as it is, it binds and runs."""
 

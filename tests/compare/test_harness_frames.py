@@ -20,10 +20,10 @@ W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
 FRAMES = {
     ("graphduel", "dynamic"): (0, 0),
     ("graphduel", "static-exact"): (0, 0),
-    ("autograd", ""): (1, 1),
+    ("autograd", ""): (0, 1),
     ("torch", "eager"): (1, 0),
     ("torch", "aot-eager"): (1, 0),
-    ("jax", "eager"): (2, 1),
+    ("jax", "eager"): (1, 1),
     ("jax", "jit"): (1, 1),
     ("tensorflow", "eager"): (1, 0),
     ("tensorflow", "function"): (1, 1),

@@ -98,8 +98,13 @@ def test_what_the_first_call_does_once_leaves_blocks_as_long_as_those_of_others(
     clock = Clock()
     first, later = clock.call(50 * MILLISECOND), clock.call(40_000)
     calls = iter([first])
-    count, each = rounds.calibrate(lambda: next(calls, later)(), 0.004, clock)[-1]
-    assert (count >= 100, each) == (True, pytest.approx(40e-6))
+
+    def call():
+        next(calls, later)()
+
+    timed = rounds.paired_rounds({"arm": call}, Budget(rounds=7, seconds=9), Random(0), clock)
+    assert timed.counts["arm"] >= 100
+    assert timed.steady() == {"arm": [pytest.approx(40e-6)] * 7}
 
 
 def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():

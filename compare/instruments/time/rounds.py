@@ -167,6 +167,8 @@ def paired_rounds(
     for arm, call in calls.items():
         with within.get(arm, nullcontext)():
             trials[arm] = calibrate(call, budget.block_seconds, clock, turns)
+            if len(trials[arm]) == 1:  # what a first call does once would leave blocks of one call, with cold caches
+                trials[arm] += calibrate(call, budget.block_seconds, clock, turns)
     counts = {arm: trial[-1][0] for arm, trial in trials.items()}
     calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}
     blocks, walls, others = ({arm: list[float]() for arm in calls} for _ in range(3))
@@ -197,8 +199,7 @@ def own_rounds(
 def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turns = ALIKE) -> list[tuple[int, float]]:
     """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`.
 
-    The first call alone is never enough: what it does once would leave its arm with blocks of one call, which find
-    colder caches than those of the others. They end sooner where the state that they begin with does not last for more.
+    They end sooner where the state that they begin with does not last for more.
     """
     count, trials = 1, list[tuple[int, float]]()
     while True:
@@ -212,10 +213,10 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
             return trials
         trials.append((count, each))
         elapsed = each * count
-        if elapsed >= seconds and len(trials) > 1:
+        if elapsed >= seconds:
             return trials
         needed = count * seconds / elapsed if elapsed > 0 else 2.0 * count
-        count = max(count + (elapsed < seconds), min(10 * count, int(needed * 1.05) + 1))
+        count = max(count + 1, min(10 * count, int(needed * 1.05) + 1))
 
 
 class BlockSeconds(NamedTuple):
