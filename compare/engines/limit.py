@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
 
 from compare.errors import UnsupportedError
 
@@ -105,8 +105,17 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _ring(*_: Any) -> NoReturn:
+def _ring(_signal: int, frame: FrameType | None) -> None:
+    """End the block; one that is being entered or left is let be, or its alarm would outlive it."""
+    while frame is not None:
+        if frame.f_code is _WITHIN:
+            return
+        frame = frame.f_back
     raise _AlarmError
+
+
+_WITHIN = within.__wrapped__.__code__  # type: ignore[attr-defined]
+"""The code that enters and leaves a block: its frame is on the stack then, and not while the block runs."""
 
 
 class _Alarm:

@@ -54,6 +54,22 @@ def test_an_alarm_that_was_swallowed_comes_again(monkeypatch):
         swallowing()
 
 
+def test_an_alarm_that_rings_while_a_block_is_left_neither_ends_it_nor_outlives_it(monkeypatch):
+    stop = limit._Alarm.stop
+
+    def ring_and_stop(alarm):
+        signal.raise_signal(signal.SIGALRM)
+        stop(alarm)
+
+    monkeypatch.setattr(limit._Alarm, "stop", ring_and_stop)
+    before = signal.getsignal(signal.SIGALRM)
+    with within(60):
+        total = 1 + 1
+    assert total == 2
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
 def test_what_ends_in_time_gives_its_result_and_its_own_errors():
     with within(60):
         found = 1 + 1
