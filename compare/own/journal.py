@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,12 @@ from typing import Any
 from compare.errors import CompareError, ResultsError, is_users
 from compare.own.question import Question
 from compare.records import lock, results
+from compare.records.cells import Glimpse
+from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionLook
-from compare.records.record import of
+from compare.records.record import Failure, Record, of
+from compare.records.results import unfolded
 from compare.run import product
 from compare.run.environment import cache_folder
 
@@ -80,13 +84,45 @@ def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bo
         folder.rmdir()
 
 
-def read(folder: Path) -> Journal:
-    """The journal in a folder, without a last line that was not written to its end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / results.RESULTS
-    results.create(path)
-    results.repair(path)
-    return Journal(path, results.read(path))
+@dataclass
+class Answers(Journal):
+    """What the processes of a comparison have answered, those of an `earlier` start once their job comes up.
+
+    An answer is one line, so that all of it is kept, or nothing. A file that does not take it costs no answer, and
+    without a folder there is none. A job that has failed is asked again, so that failures have no line.
+    """
+
+    path: Path = Path()
+    earlier: list[Record] = field(default_factory=list)
+    notice: Notice = unkept
+
+    @classmethod
+    def of(cls, folder: Path, notice: Notice) -> Answers:
+        """Those in a folder, without a last line that was not written to its end."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / results.RESULTS
+        results.create(path)
+        results.repair(path)
+        return cls(path, [], results.read(path), notice)
+
+    def keep(self, record: Record) -> None:
+        """Append it to the file, and all that it holds to those at hand."""
+        if self.path.name and not isinstance(record, Failure):
+            try:
+                results.append(self.path, record)
+            except (OSError, ResultsError) as error:
+                self.notice(f"not kept, so that --resume asks again: {error}")
+        self.records += unfolded(record)
+
+    def has(self, job: Job) -> bool:
+        """Whether an earlier start had an answer to a job, which is then among those at hand."""
+        kept = [record for record in self.earlier if record.label == job.title and not isinstance(record, Glimpse)]
+        self.records += kept
+        return bool(kept)
+
+    def take_glimpse(self, job: Job) -> None:
+        """What the process of a job had told in an earlier start is among those at hand."""
+        self.records += [glimpse for glimpse in of(self.earlier, Glimpse) if glimpse.label == job.title][-1:]
 
 
 def files() -> dict[str, str]:

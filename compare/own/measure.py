@@ -25,19 +25,24 @@ from compare.instruments import parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
-from compare.own import bundle, drawings, effects, hints, journal, numbers, origin, policies, program, stages, traffic
+from compare.own import bundle, drawings, effects, hints, journal, numbers, origin, plan, policies, program, traffic
 from compare.own.case import case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.glimpse import Account
+from compare.own.journal import Answers
+from compare.own.plan import Plan
 from compare.own.question import Calls, Function, Question, calls_in
 from compare.own.workers import answered
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
+from compare.records.journal import Journal
 from compare.records.own import FunctionLook
 from compare.records.record import Bare, Record, Setting, kind_of
-from compare.records.results import to_json, unfolded, valid
+from compare.records.results import to_json, valid
 from compare.run import environment
+from compare.run.executors import Pool, Serial
 from compare.run.progress import Reporter
+from compare.run.runner import Runner
 from compare.run.worker import failure, handler
 from compare.workloads.base import Case
 
@@ -124,10 +129,11 @@ def _answer(question: Question, job: Job) -> Record:
         return times(subject, job)
     assert subject.case is not None  # noqa: S101  (made above)
     source = bundled(Path(question.folder), subject) if question.processes else ""
-    records = untimed(subject)
+    answers = Answers(records=untimed(subject))
     if not source:
-        records += stages.timed(question, "", records, Here(subject), _Steps())
-    return subject.look(source, records)
+        here = Pool(Serial(raises=True), Here(subject, answers))
+        plan.follow(Plan(question), Runner(answers, _Steps(), here, question.limit, strict=True))
+    return subject.look(source, answers.records)
 
 
 def _called(question: Question) -> tuple[Function, Calls]:
@@ -249,10 +255,10 @@ def untimed(subject: Subject) -> list[Record]:
     """
     question, case = subject.question, subject.case
     assert case is not None  # noqa: S101  (only a case has a gate of its own)
-    job = question.job_of(kind_of(Parity), question.arms)
+    job = Plan(question).job(kind_of(Parity), question.arms)
     with silenced():
         record = _gate(job, case, question)
-        if len(stages.admitted(question, [record])) < 2:
+        if len(plan.admitted(question, [record])) < 2:
             return [record]
         looks: list[Callable[..., Record | None]] = [policies.look, partial(hints.look, scans=not question.stands_in)]
         looks += [drawings.look] if question.apart else []
@@ -300,62 +306,58 @@ def _differs_from_itself(base: str, case: Case) -> bool:
 # This process ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Here:
-    """Runs jobs in this process, kept on one core meanwhile, and shows nothing of what the function prints.
+    """What an executor runs for a job in this process, which is kept on one core and shows nothing meanwhile.
 
-    `answers` are the records of those that have ended, and of one that was stopped what it had told by then.
+    Of a first call that was stopped `answers` keep what it had told by then.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject, self.answers = subject, list[Record]()
+    subject: Subject
+    answers: Journal
 
-    def __call__(self, job: Job) -> list[Record]:
-        """The records of the job, or a failure record."""
+    def __call__(self, job: Job, _: float) -> Record:
+        """The record of the job: of its times, or of the first look, as the first worker would find it.
+
+        Raises as `subject_of` where the function is looked at, or is a framework's; else there is a failure record.
+        """
         case = self.subject.case
-        assert case is not None  # noqa: S101  (only what has a case has jobs)
+        if case is None:
+            return self._anew(job)
+        if job.kind == kind_of(FunctionLook):
+            return self.subject.look(records=untimed(self.subject))
         try:
             environment.moved(job)
             with pinned(), silenced():
                 record = valid(handler(replace(job, source=bundle.live(case)))())
-            if isinstance(record, Memory):
-                for row in record.arms.values():
-                    row.resident_growth = 0  # of a process that has held all this before, it says nothing
-            records = unfolded(record)
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
-            records = [failure(job, described(error))]
-        self.answers += records
-        return records
+            return failure(job, described(error))
+        if isinstance(record, Memory):
+            for row in record.arms.values():
+                row.resident_growth = 0  # of a process that has held all this before, it says nothing
+        return record
 
-    def first(self) -> list[Record]:
-        """What the first worker would find; in a framework that is all. Raises as `subject_of`.
-
-        The state that the arguments hold is as before.
-        """
-        subject, question = self.subject, self.subject.question
-        if subject.case is not None:
-            self.answers += [*untimed(subject), subject.look()]
-            return [*self.answers]
-        before = subject.engine.snapshot(subject.function, subject.calls)
-        try:
-            alone = replace(question, processes=0)
-            for job in alone.first_jobs():
-                self._anew(job)
-            if (wider := alone.with_written(self.answers)) != alone:
-                self._anew(wider.time_job((wider.base, wider.arms[-1]), None))
-            return [*self.answers]
-        finally:
-            before.restore()
-
-    def _anew(self, job: Job) -> None:
+    def _anew(self, job: Job) -> Time:
         """As in a fresh worker, what is compiled already and counted is none of it."""
         account = Account(self.subject.question)
         try:
             with self.subject.engine.anew(), steps.hearing(account.hear):
-                self.answers += unfolded(times(self.subject, job))
+                return times(self.subject, job)
         except KeyboardInterrupt:
-            glimpse = account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}")
-            self.answers += [glimpse] if glimpse else []
+            if glimpse := account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}"):
+                self.answers.keep(glimpse)
             raise
+
+
+@contextmanager
+def restored(subject: Subject) -> Iterator[None]:
+    """Inside, a framework's function may change what its arguments hold; that is as before then."""
+    before = None if subject.case is not None else subject.engine.snapshot(subject.function, subject.calls)
+    try:
+        yield
+    finally:
+        if before is not None:
+            before.restore()
 
 
 def here() -> Bare:

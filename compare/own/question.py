@@ -7,17 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
 
-from compare.engines import Engine, groups, named
+from compare.engines import Engine, named
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
-from compare.instruments.time.measure import COLD
 from compare.instruments.time.rounds import ClockName, clock_name
 from compare.own.origin import Inputs, batches_of, takes_nothing, takes_one
-from compare.records.cells import Time
-from compare.records.job import Budget, Job
 from compare.records.machines import Device
 from compare.records.own import FunctionLook
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, of
 from compare.workloads import nearest
 
 Function = Callable[..., Any]
@@ -129,47 +126,12 @@ class Question:
         self.adapter.start(self.seed, doubles=None, device=self.device)
         return self.adapter
 
-    # The jobs -------------------------------------------------------------------------------------------------
-
-    def groups(self, arms: Sequence[str]) -> list[Arms]:
-        """The arms that share a process, where they are those that are right."""
-        return groups(self.adapter, arms, alone=not self.adapter.is_reference)
-
-    def first_jobs(self) -> list[Job]:
-        """Those that say what the function is and whether its modes agree; in a framework they count too."""
-        if not self.adapter.is_reference:
-            return [self.time_job(arms, COLD if self.processes else None) for arms in self.groups(self.arms)]
-        return [Job(kind_of(FunctionLook), size=self.function, seed=self.seed)]
-
-    @property
-    def starts_cold(self) -> bool:
-        """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
-        keeps = self.beside or any(self.adapter.mode(arm).keeps for arm in self.arms)
-        return keeps and self.adapter.is_reference
-
-    def time_job(self, arms: Arms, process: int | None, source: str = "") -> Job:
-        """The times of arms in one process, the first of which finds no compiled code; None is one that does all.
-
-        A job whose function lies in a bundle, `source`, is as that of any workload.
-        """
-        job = self.job_of(kind_of(Time), arms, process, source)
-        if self.adapter.is_reference:
-            cache = {"cache": "cold" if process == COLD else "warm"} if source and self.starts_cold else {}
-            return replace(job, asked=cache)
-        budget = Budget(rounds=15, least=5, seconds=self.seconds * len(arms), block_seconds=0.03)
-        return replace(job, arm=arms[-1], budget=budget)
-
     def with_written(self, first: Records) -> Question:
         """The question with the mode in which the file is as written, where the first look has seen it compile."""
         written = self.adapter.written
         arm = self.adapter.arms[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in of(first, FunctionLook))
         return replace(self, arms=(*self.arms, arm)) if compiles and arm not in self.arms else self
-
-    def job_of(self, kind: str, arms: Arms, process: int | None = None, source: str = "") -> Job:
-        """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""
-        budget = Budget(seconds=self.seconds, block_seconds=min(Budget.block_seconds, self.seconds / 20))
-        return Job(kind, self.name, SIZE, process, source=source, seed=self.seed, arms=arms, budget=budget)
 
 
 def asked_of(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:

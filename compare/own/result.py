@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Measured
-from compare.records import lock, results
-from compare.records.record import Failure
+from compare.records import cells, lock, results
+from compare.records.breakdowns import Ledger, SourceLines
+from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Time
+from compare.records.own import FunctionLook
+from compare.records.record import Arm, Failure, OfArms, Record, Records, of
 
+TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
+"""Kinds that become one record of a run."""
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
 
@@ -95,3 +102,25 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
     except OSError as error:
         raise CompareError(f"cannot write to {folder}: {error.strerror}; choose another") from error
     return folder
+
+
+def merged(records: Records) -> Iterator[Record]:
+    """The records, those of a kind as one but for times. What a process refused stands, else what the first found.
+
+    A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
+    """
+    together = {kind: replace(some[0], arms=cells.together(some)) for kind in TOGETHER if (some := of(records, kind))}
+    gate = together.get(Parity)
+    rows = {} if gate is None else {mode: row for mode, row in gate.arms.items() if row.status != "ok"}
+    bad = {mode: Arm(row.status, row.reason) for mode, row in rows.items()}
+    for told in records:
+        record = together.pop(type(told), None) if isinstance(told, OfArms) and type(told) in TOGETHER else told
+        if isinstance(record, Parity):
+            record.agree = all(row.status == "unsupported" for row in bad.values())
+        elif isinstance(record, Memory):
+            record.add({mode: MemoryArm(row.status, row.reason) for mode, row in bad.items()})
+        elif isinstance(record, Time):  # which is a worker's own, and stays as it is
+            others = {mode: row for mode, row in bad.items() if mode not in record.arms}
+            record = replace(record, arms={**record.arms, **others})
+        if record is not None and not isinstance(record, FunctionLook):
+            yield record

@@ -12,18 +12,21 @@ from typing import Any
 
 from compare import engines
 from compare.errors import FunctionError, InputsError
-from compare.own import journal, measure, stages
+from compare.own import measure, plan
+from compare.own.journal import Answers
+from compare.own.plan import Plan
 from compare.own.question import REPEATS, Question
-from compare.own.result import Result, Stopped
+from compare.own.result import Result, Stopped, merged
 from compare.own.show import ALONE, HERE, WORKERS
 from compare.own.workers import Workers
 from compare.records.cells import Compilations, Glimpse, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, of
+from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
-from compare.run.runner import started
+from compare.run.runner import Runner, started
 from compare.words import text
 
 
@@ -37,49 +40,38 @@ def compared(question: Question, reporter: Reporter, folder: Path | None = None)
     Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls, and Stopped.
     """
     where = WORKERS if question.processes else HERE if question.adapter.is_reference else ALONE
-    with _workers(question, reporter, folder) as workers:
+    with _workers(question, reporter, folder) as (question, workers):
+        answers = workers.journal.records
         try:
-            question = _asked(workers)
-            answer = run_job(Job("environment"), question.limit)
+            question = _asked(question, workers)
+            environment = run_job(Job("environment"), question.limit)
         except KeyboardInterrupt as stop:
-            raise Stopped(_so_far(workers, where)) from stop
-    return result(question, workers.answers, where, answer)
+            raise Stopped(_so_far(question, answers, where)) from stop
+    return result(question, answers, where, environment)
 
 
-def _asked(workers: Workers) -> Question:
+def _asked(question: Question, workers: Runner) -> Question:
     """The question, all of whose jobs are done."""
-    question, reporter = workers.question, workers.reporter
-    jobs = question.first_jobs()
-    ahead = [] if question.adapter.is_reference else stages.planned(question, question.arms)
-    reporter.pace.expect([*jobs, *ahead])
-    reporter.pace.alike = True
-    first = [record for job in jobs for record in workers(job)]
-    times = of(first, Time)
-    if not question.adapter.is_reference and not any(question.mode(question.base) in time.arms for time in times):
-        alone = question.time_job((question.base,), jobs[0].process)
-        reporter.pace.expect([alone])
-        first += workers(alone)
-    if (wider := question.with_written(first)) != question:
-        question, workers = wider, replace(workers, question=wider)
-        written = question.time_job((question.base, question.arms[-1]), jobs[0].process)
-        reporter.pace.expect([written])
-        first += workers(written)
+    ahead = [] if question.adapter.is_reference else Plan(question).times(question.arms)
+    workers.reporter.pace.expect([*Plan(question).first(), *ahead])
+    workers.reporter.pace.alike = True
+    question = plan.look(question, workers)
     if question.processes:
-        stages.timed(question, stages.source_of(first), first, workers, reporter, len(ahead))
+        plan.follow(Plan(question, plan.source_of(workers.journal.records)), workers, len(ahead))
     return question
 
 
-def _so_far(workers: Workers, where: str) -> Result | None:
+def _so_far(question: Question, answers: Records, where: str) -> Result | None:
     """What the finished processes say; None where they say nothing."""
-    answers, question = workers.answers, workers.question.with_written(workers.answers)
+    question = question.with_written(answers)
     there = next((record.environment for record in answers if record.environment), None)
     if there is None:
         return None
     done = {record.label for record in answers if not isinstance(record, Glimpse)}
-    labels = [workers.label(job) for job in stages.plan(question, answers)]
-    missing = [label for label in labels if label not in done]
-    of_all = f"after {len(labels) - len(missing)} of {text.counted(len(labels), 'process')}"
-    said = f"{_where(answers)}{of_all}; {_missing(labels, missing)}"
+    titles = [job.title for job in Plan(question).whole(answers)]
+    missing = [title for title in titles if title not in done]
+    of_all = f"after {len(titles) - len(missing)} of {text.counted(len(titles), 'process')}"
+    said = f"{_where(answers)}{of_all}; {_missing(titles, missing)}"
     return result(question, answers, where, Bare(environment=there), stopped=said)
 
 
@@ -111,35 +103,36 @@ def here(
     They are taken unless `processes` is 0, and where that is a number they must be able to.
     Raises InputsError where they are asked for and cannot be had.
     """
-    reporter = reporter or Reporter()
-    with question.adapter.visit(question.seed), _workers(question, reporter) as workers:
+    with question.adapter.visit(question.seed), _workers(question, reporter or Reporter()) as (question, workers):
         subject = measure.subject_of(question, function, inputs, dims)
-        this = measure.Here(subject)
         source = ""
         if processes != 0 and subject.case is not None:
             with suppress(*([] if processes else [InputsError])):
-                source = measure.bundled(workers.folder, subject, dims)
-        question = replace(workers.question, processes=(processes or REPEATS) if source else 0)
+                source = measure.bundled(Path(question.folder), subject, dims)
+        question = replace(question, processes=(processes or REPEATS) if source else 0)
         where = WORKERS if source else HERE if question.adapter.is_reference else ALONE
+        here = replace(workers, pool=Pool(Serial(raises=True), measure.Here(subject, workers.journal)))
+        answers = workers.journal.records
         try:
-            first = this.first()
-            question = question.with_written(first)
-            execute = replace(workers, question=question) if source else this
-            answers = [*first, *stages.timed(question, source, first, execute, reporter)]
+            with measure.restored(subject):
+                question = plan.look(question, replace(here, reporter=Reporter()))
+            plan.follow(Plan(question, source), workers if source else here)
             environment = run_job(Job("environment"), question.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
-            so_far = [*this.answers, *workers.answers]
-            said = _where(so_far) + f"after {text.counted(len({record.job for record in so_far}), 'look')}"
-            question = question.with_written(so_far)
-            raise Stopped(result(question, so_far, where, measure.here(), said) if so_far else None) from stop
+            said = _where(answers) + f"after {text.counted(len({record.job for record in answers}), 'look')}"
+            question = question.with_written(answers)
+            raise Stopped(result(question, answers, where, measure.here(), said) if answers else None) from stop
     return result(question, answers, where, environment)
 
 
 @contextmanager
-def _workers(question: Question, reporter: Reporter, folder: Path | None = None) -> Iterator[Workers]:
+def _workers(question: Question, reporter: Reporter, folder: Path | None = None) -> Iterator[tuple[Question, Runner]]:
+    """The question with its folder, and what runs its jobs in fresh processes."""
     with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
         own = Path(place) / question.engine
-        yield Workers(replace(question, folder=str(own)), reporter, journal.read(own))
+        question, answers = replace(question, folder=str(own)), Answers.of(own, reporter.notice)
+        pool = Pool(Serial(raises=True), Workers(question, reporter, answers))
+        yield question, Runner(answers, reporter, pool, question.limit, strict=True)
 
 
 def result(question: Question, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:
@@ -177,4 +170,4 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "command": question.command or None,
         **({"stopped": stopped} if stopped else {}),
     }
-    return Result(question.name, question.modes, (started(settings, environment), *stages.merged(answers)))
+    return Result(question.name, question.modes, (started(settings, environment), *merged(answers)))

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from compare.engines import heap
-from compare.errors import CompareError, FunctionError, InputsError, OverrunError, ResultsError, WorkerError, explained
+from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.glimpse import Account
+from compare.own.journal import Answers
 from compare.own.question import LIMIT, Question
-from compare.records.cells import Call, Glimpse, GlimpseArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Call, GlimpseArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
-from compare.records.journal import Journal
 from compare.records.own import FunctionFault
 from compare.records.record import Failure, Record, error_of, kind_of, of
-from compare.records.results import to_json, unfolded
+from compare.records.results import to_json
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import Told
-from compare.words import text
 
 R = TypeVar("R", bound=Record)
 
@@ -70,32 +69,17 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
 
 @dataclass(frozen=True)
 class Workers:
-    """Runs each job in a fresh process, unless the journal has its answer; compiled code lies in the question's folder.
+    """What an executor runs for a job: a fresh process; compiled code lies in the question's folder.
 
-    `answers` are the records of all that have ended. Of a first process that has not, what it has told is one.
+    Of a first process that has not ended, what it has told is kept.
     """
 
     question: Question
     reporter: Reporter
-    journal: Journal
-    answers: list[Record] = field(default_factory=list)
+    journal: Answers
 
-    def __call__(self, job: Job) -> list[Record]:
-        """The records that a worker leaves; of one that has answered in an earlier start those that are kept."""
-        label = self.label(job)
-        kept = [record for record in self.journal.records if record.label == label and not isinstance(record, Glimpse)]
-        if kept:
-            self.reporter.skip(job)
-            self.answers.extend(kept)
-        return kept or self._asked(job, label)
-
-    @property
-    def folder(self) -> Path:
-        """Where compiled code lies."""
-        return Path(self.question.folder)
-
-    def _asked(self, job: Job, label: str) -> list[Record]:
-        """The records that a worker leaves, also where it was ended at its limit; a failure where it left none.
+    def __call__(self, job: Job, limit: float) -> Record:
+        """The record that a worker leaves, also where it was ended at its limit; a failure where it left none.
 
         Raises FunctionError where the first one gave no answer, and no compiled mode has a part in it, and CompareError
         for what is wrong with the user's file or function.
@@ -106,75 +90,33 @@ class Workers:
             """An answer is one as soon as it is there: its process may take seconds to end."""
             arrived.append(told) if isinstance(told, Record) else self._hear(job, account, told)
 
-        self.reporter.start(label)
         try:
-            answer = ask(job, self.question.limit, hear)
+            return self._checked(ask(job, limit, hear), job)
         except WorkerError as error:
             answer = self._lost(job, account, error)
-            self._keep_glimpse(job, account, label)
+            self._keep_glimpse(job, account)
+            return self._checked(answer, job)
         except KeyboardInterrupt:
             if arrived and not isinstance(arrived[0], Failure):
-                self._kept(arrived[0], label)
+                self.journal.keep(self._checked(arrived[0], job))
             else:
-                self._keep_glimpse(job, account, label)
+                self._keep_glimpse(job, account)
             raise
-        records = self._kept(answer, label)
-        self._tell(job, answer)  # of what is kept
-        return records
 
-    def _kept(self, answer: Record, label: str) -> list[Record]:
-        """The records in an answer, which is kept unless it is a failure."""
-        records: list[Record] = [answer]
+    def _checked(self, answer: Record, job: Job) -> Record:
+        """The answer under the title of its job."""
         if not isinstance(answer, Failure):
-            checked(answer, self.question.function).label = label
-            self._keep(answer)
-            records = unfolded(answer)
-        self.answers.extend(records)
-        return records
+            checked(answer, self.question.function).label = job.title
+        return answer
 
-    def _keep_glimpse(self, job: Job, account: Account, label: str) -> None:
+    def _keep_glimpse(self, job: Job, account: Account) -> None:
         """Of a first process in a framework, what it has told, or what an earlier start of it had."""
         if self.question.adapter.is_reference or job.process not in (COLD, None):
             return
-        earlier = [record for record in of(self.journal.records, Glimpse) if record.label == label]
-        if glimpse := account.glimpse(job, label):
-            self._keep(glimpse)
-            self.answers.append(glimpse)
+        if glimpse := account.glimpse(job, job.title):
+            self.journal.keep(glimpse)
         else:
-            self.answers.extend(earlier[-1:])
-
-    def _keep(self, answer: Record) -> None:
-        """One line, so that all of an answer is kept, or nothing; a disk that does not take it costs no answer."""
-        try:
-            self.journal.keep(answer)
-        except (OSError, ResultsError) as error:
-            self.reporter.notice(f"not kept, so that --resume asks again: {error}")
-
-    def _tell(self, job: Job, answer: Record) -> None:
-        """Say that a job has ended, and how."""
-        self.reporter.finish(error_of(answer), job)
-        if isinstance(answer, Time) and not all(row.whole for row in answer.arms.values()):
-            self.reporter.notice(self._cut(job))
-        self.reporter.cause(answer.ended)
-
-    def label(self, job: Job) -> str:
-        """What the user calls the job: `times of compile, process 2`, `memory of compile`."""
-        question = self.question
-        if not job.arms:
-            return job.label
-        if job.kind != kind_of(Time):
-            return f"{job.kind} of {text.listed([question.mode(arm) for arm in job.arms])}"
-        others = [arm for arm in job.arms if arm != question.base] or [question.base]
-        modes = text.listed(list(map(question.mode, others)))
-        if job.process == COLD:
-            return f"first calls of {modes}"
-        return f"times of {modes}" + (f", process {job.process}" if job.process else "")
-
-    def _cut(self, job: Job) -> str:
-        """What is done about a mode that was ended at its limit."""
-        mode, limit = self.question.mode(job.arms[-1]), self.question.limit
-        then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
-        return f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
+            self.journal.take_glimpse(job)
 
     def _hear(self, job: Job, account: Account, told: Told) -> None:
         """Show what a worker tells; of first calls that of each mode which had no code on the disk."""
@@ -185,25 +127,26 @@ class Workers:
                 self.reporter.notice(words)
 
     def _equipped(self, job: Job) -> Job:
-        """The job with what its worker must know: the question where that makes the record, and its variables.
+        """The job with what its worker must know: whether it compares, and its variables.
 
         Arms that may not meet code which another has compiled have a cache each, and a first process that of none,
         also where one that was stopped has left some.
         """
         question = self.question
-        cache = self.folder / (job.arm or ("code" if job.arms else "look"))
+        folder = Path(question.folder)
+        cache = folder / (job.arm or ("code" if job.arms else "look"))
         if job.arm and job.process in (COLD, None):
             shutil.rmtree(cache, ignore_errors=True)
         counts = not question.adapter.is_reference and job.process in (COLD, None) and question.device == "cpu"
-        counting = heap.environment(self.folder) if counts else {}
-        asked = job.asked if job.source else replace(question, checks=not self._has_compared(job)).to_dict()
+        counting = heap.environment(folder) if counts else {}
+        asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
         variables = {**question.adapter.environment(cache, question.device), **counting}
         return replace(job, asked=asked, variables=variables)
 
     def _has_compared(self, job: Job) -> bool:
         """Whether an earlier process has compared what the job measures: the first may have come to no answer."""
         modes = [self.question.mode(arm) for arm in job.arms[-1:]]
-        rows = [parity.arms.get(mode) for parity in of(self.answers, Parity) for mode in modes]
+        rows = [parity.arms.get(mode) for parity in of(self.journal.records, Parity) for mode in modes]
         return any(row is not None and row.status in ("ok", "disagree") for row in rows)
 
     def _lost(self, job: Job, account: Account, error: WorkerError) -> Record:

@@ -43,7 +43,8 @@ class Job:
     cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
     measured. `asked` is what a user asks about a function (`compare.own.question`), and `variables`
     are those of the environment that its worker starts with. A `thin` job takes so many examples of a stream
-    (`compare.instruments.sample`), and counts the memory of all arms in one process; 0 is a whole one.
+    (`compare.instruments.sample`), and counts the memory of all arms in one process; 0 is a whole one. `title` is what
+    the user calls it, where its name does not tell it from others.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Job:
     examples: tuple[int, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

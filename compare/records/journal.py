@@ -9,7 +9,9 @@ from pathlib import Path
 
 from compare.errors import CompareError, ResultsError
 from compare.records import lock, results
-from compare.records.record import Failure, JobName, Record, Run, Setting, of
+from compare.records.job import Job
+from compare.records.record import Failure, Record, Run, Setting, of
+from compare.records.results import unfolded
 
 FREE = ("at_once",)
 """The settings in which two starts of one run may differ."""
@@ -23,14 +25,14 @@ class Journal:
     records: list[Record] = field(default_factory=list)
 
     def keep(self, record: Record) -> None:
-        """Append a record to the file, and to those at hand."""
-        results.append(self.path, record)
-        self.records.append(record)
+        """Append a record, and what its worker found beside it, to the file, and to those at hand."""
+        for each in unfolded(record):
+            results.append(self.path, each)
+            self.records.append(each)
 
-    @property
-    def done(self) -> set[JobName]:
-        """The jobs that have their record."""
-        return results.done_jobs(self.records)
+    def has(self, job: Job) -> bool:
+        """Whether a job has its record, so that it need not run."""
+        return job.name in results.done_jobs(self.records)
 
     @property
     def lost(self) -> list[Failure]:

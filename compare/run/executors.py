@@ -79,15 +79,20 @@ def _by_arm(execute: Execute, job: Job, timeout: float) -> Record:
 
 
 class Serial(Executor):
-    """Runs each call where and when it is submitted, and lets Ctrl-C through."""
+    """Runs each call where and when it is submitted, and lets Ctrl-C through, or with `raises` any error."""
+
+    def __init__(self, *, raises: bool = False) -> None:
+        self.raises = raises
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """The call, done."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  (as any executor: it belongs to the future)
-            future.set_exception(error)
+        except Exception as error:
+            if self.raises:
+                raise
+            future.set_exception(error)  # as any executor: it belongs to the future
         return future
 
 

@@ -17,7 +17,6 @@ from compare.errors import CompareError, InputsError, described
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
-from compare.records.results import unfolded
 from compare.run.environment import affinity
 from compare.run.executors import Pool, Serial, opened
 from compare.run.progress import Reporter
@@ -36,18 +35,20 @@ AGAIN = 2.0
 class Runner:
     """What runs the jobs of a run: its journal, its reporter and its executor.
 
-    `limit` are the seconds that a job may take without progress, on a machine that is no slower than is typical.
+    `limit` are the seconds that a job may take without progress, on a machine that is no slower than is typical;
+    one that was ended at it is tried once more. A `strict` limit is as it is, and nothing is tried again.
     """
 
     journal: Journal
     reporter: Reporter
     pool: Pool
     limit: float
+    strict: bool = False
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
         """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""
         late: list[Wanted] = []
-        self._run(wanted, 1.0, late)
+        self._run(wanted, 1.0, None if self.strict else late)
         for job, _ in late:
             self.reporter.notice(f"{job.label} was ended at its limit of time; it is tried once more, with twice that")
         self.reporter.pace.expect(job for job, _ in late)
@@ -58,12 +59,12 @@ class Runner:
         flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
         for asked in wanted:
             job, refused = asked or (None, {})
-            if job is None or job.name in self.journal.done:
+            if job is None or self.journal.has(job):
                 self.reporter.skip(job)
                 continue
             lane = min(set(range(self.pool.at_once)) - {lane for _, _, lane in flying.values()})
-            self.reporter.start(job.label)
-            limit = more * self.limit * self.reporter.pace.slowness
+            self.reporter.start(job.title or job.label)
+            limit = self.limit if self.strict else more * self.limit * self.reporter.pace.slowness
             flying[self.pool.submit(job, limit, lane)] = (job, refused, lane)
             self._land(flying, self.pool.at_once - 1, late)
         self._land(flying, 0, late)
@@ -97,10 +98,10 @@ class Runner:
                 if late is not None and isinstance(record, Failure) and record.overran:
                     late.append((job, refused))
                 else:
-                    for each in unfolded(record):
-                        self.journal.keep(each)
-                self.reporter.label = job.label  # another job may have started since
+                    self.journal.keep(record)
+                self.reporter.label = job.title or job.label  # another job may have started since
                 self.reporter.finish(error_of(record), job)
+                self.reporter.cause(record.ended)
 
     def asked(self, job: Job) -> Record:
         """What a job answers that leaves no record. Raises InputsError where it fails."""

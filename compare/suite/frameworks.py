@@ -194,7 +194,7 @@ def folder(directory: Path, arm: str, what: object) -> Path:
 
 def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
     """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
-    if job.name in runner.journal.done:
+    if runner.journal.has(job):
         return None
     if job.claim is None and job.process != COLD and not worthwhile(runner.journal.records, job):
         if not is_model(job.workload) or job.process != COLD + 1:

@@ -12,7 +12,7 @@ from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, sample
 from compare.instruments.memory import measure_arm
 from compare.instruments.time import measure as timing
-from compare.own import stages
+from compare.own import plan
 from compare.own.question import Question
 from compare.records.cells import Parity, Time, TimeArm, admitted
 from compare.records.job import Budget, Job
@@ -129,7 +129,7 @@ def test_a_look_that_fails_costs_no_arm():
     gate = Parity(question.name, "given", {arm: row("ok") for arm in question.arms}, agree=True, same_graph=None,
                   kernel_calls={})  # fmt: skip
     failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
-    assert stages.admitted(question, [gate, failed]) == ["dynamic", "static-exact"]
+    assert plan.admitted(question, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:

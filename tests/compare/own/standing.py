@@ -13,6 +13,7 @@ from types import FunctionType
 from compare import engines
 from compare.own import measure, numbers, origin, program
 from compare.own.case import case_of, converting
+from compare.own.plan import Plan
 from compare.own.question import Question, asked_of
 from compare.records.cells import Parity
 from compare.records.record import kind_of
@@ -33,7 +34,7 @@ def by_ours(question: Question) -> dict[str, str]:
     """What the gate says of our modes."""
     function, calls = program.called(question)
     case = converting(case_of(function, calls, question.gradient, None))
-    record = measure._gate(question.job_of(kind_of(Parity), question.arms), case, question)
+    record = measure._gate(Plan(question).job(kind_of(Parity), question.arms), case, question)
     step = engines.step("dynamic", case)
     with step.within():
         step.bind(0).run()

@@ -294,6 +294,7 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
         "import sys, numpy as np; from pathlib import Path; from dataclasses import replace\n"
         "from compare.own import comparison, program, numbers, measure\n"
         "from compare.own.case import case_of\n"
+        "from compare.own.plan import Plan\n"
         "from compare import engines\n"
         "question, = comparison.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
         "question.started()\n"
@@ -307,7 +308,7 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
         "    stored |= {f'gradient:{i}:{j}': np.asarray(gradients[k]) for j, k in enumerate(sorted(gradients))}\n"
         "np.savez(Path(sys.argv[2], 'expected.npz'), **stored)\n"
         "question = replace(question, numbers=sys.argv[2])\n"
-        "record = measure._gate(question.job_of('parity', question.arms), case, question)\n"
+        "record = measure._gate(Plan(question).job('parity', question.arms), case, question)\n"
         "print(*[row.status for row in record.arms.values()])\n"
     )
     root = Path(__file__).parents[3]

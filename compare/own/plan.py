@@ -1,0 +1,231 @@
+"""The plan of a comparison as data, subject × mode × instrument × process × cold or warm, and how it goes on.
+
+What follows the first look depends on what that says. An arm that was refused, that reached its limit, or that cost a
+process its life is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from compare.engines import groups
+from compare.instruments.time.measure import COLD
+from compare.instruments.watch import ARMS as LEDGERS
+from compare.own.question import REPEATS, SIZE, Arms, Question
+from compare.own.result import merged
+from compare.own.verdict import verdict
+from compare.records import cells
+from compare.records.cells import Parity, Time
+from compare.records.job import Budget, Job
+from compare.records.own import FunctionLook
+from compare.records.record import Failure, Records, kind_of, of
+from compare.run.runner import Runner, Wanted
+from compare.words import text
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of a question. Fresh workers find function and calls at `source`; without one each job looks anew."""
+
+    question: Question
+    source: str = ""
+
+    def groups(self, arms: Sequence[str]) -> list[Arms]:
+        """The arms that share a process, where they are those that are right."""
+        return groups(self.question.adapter, arms, alone=not self.question.adapter.is_reference)
+
+    @property
+    def starts_cold(self) -> bool:
+        """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
+        question, adapter = self.question, self.question.adapter
+        keeps = question.beside or any(adapter.mode(arm).keeps for arm in question.arms)
+        return keeps and adapter.is_reference
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes that time."""
+        repeats = self.question.processes or (REPEATS if self.question.adapter.is_reference else 0)
+        return [*([COLD] if self.source and self.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
+
+    def first(self) -> list[Job]:
+        """Those that say what the function is and whether its modes agree; in a framework they count too."""
+        question = self.question
+        if not question.adapter.is_reference:
+            return [self.time(arms, COLD if question.processes else None) for arms in self.groups(question.arms)]
+        look = Job(kind_of(FunctionLook), size=question.function, seed=question.seed, asked=question.to_dict())
+        return [replace(look, title=look.label)]
+
+    def times(self, arms: Sequence[str]) -> list[Job]:
+        """The times of these arms, process after process."""
+        return [self.time(group, process) for process in self.processes for group in self.groups(arms)]
+
+    def time(self, arms: Arms, process: int | None) -> Job:
+        """The times of arms in one process, the first of which finds no compiled code; None is one that does all.
+
+        A job whose function lies in a bundle is as that of any workload.
+        """
+        question, job = self.question, self.job(kind_of(Time), arms, process)
+        if question.adapter.is_reference:
+            cache = {"cache": "cold" if process == COLD else "warm"} if self.source and self.starts_cold else {}
+            return replace(job, asked=cache)
+        budget = Budget(rounds=15, least=5, seconds=question.seconds * len(arms), block_seconds=0.03)
+        return replace(job, arm=arms[-1], budget=budget, asked=question.to_dict())
+
+    def further(self, first: Records, arms: Arms) -> list[Job]:
+        """Memory of each arm, and what takes a step apart; nothing where the first processes have found that as well.
+
+        An arm whose memory no counter sees has none. With `apart` these are also bytes over time, the ladder and the
+        parts of time; the ladder also `beside` a framework, whose compiler does at once what rungs tell apart. The last
+        two compare the base with the first mode that compiles, so that neither is asked for where that was refused;
+        parts are those of a step with a gradient.
+        """
+        question = self.question
+        if not question.adapter.is_reference or not arms:
+            return []
+        both = set(question.adapter.arms[:2]) <= set(arms)
+        climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
+        gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
+        ledgers = [self.job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
+        clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
+        memories = [self.job("memory", (arm,)) for arm in arms if not question.adapter.mode(arm).uncounted]
+        return [self.job("lines", arms), *ledgers, *(self.job(kind, arms, process=0) for kind in clocked), *memories]
+
+    def job(self, kind: str, arms: Arms, process: int | None = None) -> Job:
+        """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""
+        question = self.question
+        budget = Budget(seconds=question.seconds, block_seconds=min(Budget.block_seconds, question.seconds / 20))
+        title = _title(question, kind, arms, process)
+        name = (kind, question.name, SIZE, process)
+        return Job(*name, source=self.source, seed=question.seed, arms=arms, budget=budget, title=title)
+
+    def whole(self, answers: Records) -> list[Job]:
+        """All jobs in their order, as far as answers say."""
+        right, with_source = admitted(self.question, answers), replace(self, source=source_of(answers))
+        later = [*with_source.times(right), *with_source.further(answers, tuple(right))]
+        return [*self.first(), *(later if self.question.processes else [])]
+
+
+def _title(question: Question, kind: str, arms: Arms, process: int | None) -> str:
+    """What the user calls a job: `times of compile, process 2`, `memory of compile`."""
+    if kind != kind_of(Time):
+        return f"{kind} of {text.listed([question.mode(arm) for arm in arms])}"
+    others = [arm for arm in arms if arm != question.base] or [question.base]
+    modes = text.listed(list(map(question.mode, others)))
+    if process == COLD:
+        return f"first calls of {modes}"
+    return f"times of {modes}" + (f", process {process}" if process else "")
+
+
+def source_of(answers: Records) -> str:
+    """Where other workers find function and calls, if the first has put them there."""
+    return next((look.source for look in of(answers, FunctionLook) if look.source), "")
+
+
+def admitted(question: Question, answers: Records) -> list[str]:
+    """The arms that the gate lets through, and those whose process has told nothing of them."""
+    compared = [*of(answers, Parity), *of(answers, Time)]
+    gate = cells.admitted(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
+    return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
+
+
+# How it goes on -------------------------------------------------------------------------------------------------------
+
+
+def look(question: Question, runner: Runner) -> Question:
+    """Run the first jobs. The question with the mode in which the file is as written, where it was seen to compile.
+
+    If all modes that compile were ended at their limit, the base has a process alone.
+    """
+    records = runner.journal.records
+    runner.jobs(_told(question, runner, Plan(question).first()))
+    bases = [time for time in of(records, Time) if question.mode(question.base) in time.arms]
+    if not (question.adapter.is_reference or bases):
+        _one_more(question, runner, (question.base,))
+    wider = question.with_written(records)
+    if wider != question:
+        _one_more(wider, runner, (wider.base, wider.arms[-1]))
+    return wider
+
+
+def _one_more(question: Question, runner: Runner, arms: Arms) -> None:
+    job = Plan(question).time(arms, COLD if question.processes else None)
+    runner.reporter.pace.expect([job])
+    runner.jobs(_told(question, runner, [job]))
+
+
+def follow(plan: Plan, runner: Runner, expected: int = 0) -> None:
+    """What follows the first look: times of each process, then memory and the lines of the step.
+
+    None is where the base is not right itself. What is known is told after each process. The reporter expects so many
+    jobs already.
+    """
+    question, reporter, first = plan.question, runner.reporter, list(runner.journal.records)
+    for words in _first_calls(question, first):
+        reporter.notice(words)
+    right = admitted(question, first)
+    jobs, further = plan.times(right), plan.further(first, tuple(right))
+    reporter.pace.expect([*jobs[expected:], *further])
+    for _ in range(len(jobs), expected):
+        reporter.skip()
+    runner.jobs(_told(question, runner, _times(plan, runner, len(jobs))))
+    runner.jobs((job, {}) for job in further)
+
+
+def _times(plan: Plan, runner: Runner, expected: int) -> Iterator[Job]:
+    """The times of the arms that are still right, process after process; what drops out of so many jobs is skipped."""
+    question, records, lost = plan.question, runner.journal.records, set[str]()
+    right, count = admitted(question, records), 0
+    for process in plan.processes:
+        for arms in plan.groups(right):
+            before = len(records)
+            yield plan.time(arms, process)
+            lost |= _lost(records[before:], arms)
+            right = [arm for arm in admitted(question, records) if not lost & {arm, question.base}]
+            count += 1
+        for words in _so_far(question, records, process - COLD):
+            runner.reporter.notice(words)
+    for _ in range(count, expected):
+        runner.reporter.skip()
+
+
+def _told(question: Question, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
+    """The jobs; after each what is done about a mode that was ended at its limit."""
+    for job in jobs:
+        before = len(runner.journal.records)
+        yield job, {}
+        if not all(row.whole for time in of(runner.journal.records[before:], Time) for row in time.arms.values()):
+            mode, limit = question.mode(job.arms[-1]), question.limit
+            then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
+            said = f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
+            runner.reporter.notice(said)
+
+
+def _lost(answer: Records, arms: Sequence[str]) -> set[str]:
+    """Of a process that was lost, the arm that it names, or the last."""
+    failures = of(answer, Failure) if not of(answer, Time) else []
+    named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in failures)}
+    return named or set((arms[1:][-1:] or arms) if failures else ())
+
+
+def _first_calls(question: Question, first: Records) -> Iterator[str]:
+    """`first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, where that is known."""
+    if question.adapter.is_reference or not question.processes:
+        return
+    took = verdict(list(merged(first))).first.values
+    if len(took) > 1:
+        each = ", ".join(f"{mode} {text.seconds(seconds)}" for mode, seconds in took.items())
+        yield f"first pass over the calls, with nothing compiled before: {each}"
+
+
+def _so_far(question: Question, answers: Records, done: int) -> Iterator[str]:
+    """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
+    if not 0 < done < question.processes or question.adapter.is_reference:
+        return
+    so_far = verdict(list(merged(answers)))
+    for mode, ratio in so_far.of_base.items():
+        bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.bounded else ""
+        yield (
+            f"after {done} of {question.processes} processes: a call of {mode} takes "
+            f"{text.ratio(ratio.estimate)}{bounds} the time of {so_far.steady.base}"
+        )
