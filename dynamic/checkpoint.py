@@ -10,7 +10,7 @@ from __future__ import annotations
 import _random
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -23,17 +23,15 @@ import numpy as np
 from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
 from dynamic.tensor import Tensor
-from graphs import dispatch, tree
+from graphs import capture, dispatch, tree
 from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.errors import NotDifferentiableError, user_line
 from graphs.spec import spec_of
 
 Signature = tuple[Any, ...]
-Runner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
 
 drawn_from: list[Any] = []
 """What draws random numbers by itself, by the generator of NumPy's that is its attribute `numpy`."""
-_runner: ContextVar[Runner | None] = ContextVar("runner", default=None)
 
 
 def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -48,23 +46,13 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not grad_mode.is_grad_enabled():
         return f(*args, **kwargs)
-    runner = _runner.get()
-    if runner is not None:
-        return runner(f, args, kwargs)
+    step = capture.step_trace()
+    if step is not None:
+        return step.checkpoint(TracedCheckpoint(f, args, kwargs))
     segment = _Segment(f, args, kwargs)
     result = f(*args, **kwargs)
     segment.drop(result)
     return result
-
-
-@contextmanager
-def checkpoints_by(runner: Runner) -> Iterator[None]:
-    """Inside, a checkpoint is `runner(f, args, kwargs)`: of a trace, whose symbols this engine cannot record."""
-    before = _runner.set(runner)
-    try:
-        yield
-    finally:
-        _runner.reset(before)
 
 
 class EnoughError(Exception):
@@ -93,6 +81,28 @@ def one_op() -> Iterator[None]:
         _pending.reset(before)
     if pending:
         raise EnoughError
+
+
+class TracedCheckpoint:
+    """A checkpoint in the trace of a step, whose symbols no tape records: a call, and how to make it again."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._f, self._args, self._kwargs = f, args, kwargs
+        self._generators = Generators(tree.leaves((args, kwargs)))
+
+    def __call__(self) -> Any:
+        """What the function returns."""
+        return self._f(*self._args, **self._kwargs)
+
+    def again(self, around: AbstractContextManager[Any]) -> None:
+        """Call it once more inside a block, which may `end` it: it draws as it did."""
+        with _Rewound(self._generators), around, suppress(EnoughError):
+            self()
+
+    @staticmethod
+    def end() -> None:
+        """End the second call: all that was dropped is there again."""
+        end_second_run()
 
 
 class _Segment:
@@ -261,6 +271,16 @@ class _RunAgain(Block):
             return result
 
         return run
+
+
+class _Rewound(Block):
+    """Inside the block random generators draw what they drew then."""
+
+    def __init__(self, generators: Generators) -> None:
+        self._generators = generators
+
+    def __enter__(self) -> None:
+        self._generators.rewind(self.hold())
 
 
 class Generators:

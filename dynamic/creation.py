@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
-from graphs import ops
+from graphs import capture, ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
@@ -39,11 +39,17 @@ Array = np.ndarray[Any, Any]
 Kind = npt.DTypeLike | None
 
 
-def made(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A leaf of an array, in a dtype. Raises ValueError for any device but the CPU."""
     devices.check(device)
-    leaf = wrap(as_array(np.asarray(array), None if dtype is None else as_dtype(dtype)))
-    return leaf.requires_grad_() if requires_grad else leaf
+    tensor = wrap(as_array(np.asarray(array), None if dtype is None else as_dtype(dtype)))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def made(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The same; in the trace of a step a constant of its graph."""
+    tensor, step = leaf(array, dtype, device, requires_grad), capture.step_trace()
+    return tensor if step is None else step.made(tensor)
 
 
 def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -51,6 +57,9 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
 
     Raises DTypeError when a gradient is required of ints or bools.
     """
+    step = capture.step_trace()
+    if step is not None and (symbol := step.stacked(data, dtype)) is not None:
+        return symbol
     return made(np.array(as_array(data, None if dtype is None else as_dtype(dtype))), None, device, requires_grad)
 
 

@@ -6,13 +6,16 @@ A trace draws nothing: what would be drawn is an input of the graph, which each 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dynamic.checkpoint import drawn_from
-from dynamic.creation import _shape, made
+from dynamic.creation import _shape
+from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import capture, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, located
@@ -69,6 +72,66 @@ class Generator:
     def set_state(self, new_state: dict[str, Any]) -> None:
         """Go on from where a stream was."""
         self._seed, self.numpy.bit_generator.state = new_state["seed"], new_state["stream"]
+
+
+class DrawnNumbers:
+    """Stands for NumPy's generator: numbers that were drawn before, or elsewhere, given out where one would draw.
+
+    A subclass defines `next`, and `state`, so that a checkpoint may draw again.
+    """
+
+    state: Any
+
+    @property
+    def bit_generator(self) -> Any:
+        """What a checkpoint asks for its state."""
+        return self
+
+    def next(self, shape: tuple[int, ...], draw: Draw) -> Array:
+        """The next numbers, of this shape, which `draw` would draw."""
+        raise NotImplementedError
+
+    def random(self, size: Any = (), dtype: Any = np.float64) -> Array:
+        """From 0 to 1; of a mask, what is below any share where it is set."""
+        return self._of(size, lambda chance: chance.random(_sizes(size))).astype(dtype)
+
+    def standard_normal(self, size: Any = ()) -> Array:
+        """Of mean 0 and deviation 1."""
+        return self._of(size, lambda chance: chance.standard_normal(_sizes(size)))
+
+    def standard_exponential(self, size: Any = ()) -> Array:
+        """Of mean 1."""
+        return self._of(size, lambda chance: chance.standard_exponential(_sizes(size)))
+
+    def integers(self, low: int, high: int, size: Any = (), dtype: Any = np.int64) -> Array:
+        """As they were drawn, from whichever range."""
+        return self._of(size, lambda chance: chance.integers(low, high, _sizes(size))).astype(dtype)
+
+    def permutation(self, count: int) -> Array:
+        """As it was drawn."""
+        return self._of((count,), lambda chance: chance.permutation(count))
+
+    def kept(self, shape: tuple[int, ...], p: float) -> Array:
+        """What dropout keeps, of which it drops a share p."""
+        return self._of(shape, lambda chance: chance.random(shape) >= p).astype(bool)
+
+    def _of(self, size: Any, draw: Draw) -> Array:
+        return self.next(_sizes(size), lambda chance: np.asarray(draw(chance)))
+
+
+def _sizes(size: Any) -> tuple[int, ...]:
+    return (size,) if isinstance(size, int) else tuple(map(int, size))
+
+
+@contextmanager
+def drawing_from(numbers: DrawnNumbers) -> Iterator[None]:
+    """Inside, the default generator gives out these."""
+    before = default_generator.numpy
+    default_generator.numpy = numbers  # type: ignore[assignment]  # which has what this engine asks NumPy's for
+    try:
+        yield
+    finally:
+        default_generator.numpy = before
 
 
 default_generator = Generator()
@@ -230,8 +293,15 @@ def _are_shares(p: Any) -> bool:
 
 def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
     """Which of so many happen, each with a probability."""
+    if isinstance(numbers := _numpy(generator), DrawnNumbers):
+        return numbers.next(shape, lambda chance: happened_by(shape, p, _over(chance))).astype(bool)
     chances = _numbers(lambda chance: chance.random(shape), generator)
     return ops.less(chances, p if capture.is_traced() else _held(p))
+
+
+def _over(chance: Any) -> Any:
+    """A generator of this engine's that draws by one of NumPy's."""
+    return SimpleNamespace(numpy=chance)
 
 
 def _held(value: Any) -> Any:
@@ -280,6 +350,9 @@ def multinomial(
 
 def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
     """The indices that `multinomial` draws."""
+    if isinstance(numbers := _numpy(generator), DrawnNumbers):
+        shape = (*input.shape[:-1], num_samples)
+        return numbers.next(shape, lambda chance: picked_by(input, num_samples, replacement, _over(chance)))
     weights = ops.astype(input if capture.is_traced() else _held(input), np.float64)
     if _is_known(_held(input)):
         _check_weights(np.asarray(_held(input), np.float64), num_samples, replacement, input.dtype)

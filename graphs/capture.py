@@ -8,8 +8,10 @@ only while it has the same value.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, NamedTuple, Protocol
 
+from graphs.blocks import Table
 from graphs.spec import TensorSpec, spec_of
 
 
@@ -71,6 +73,18 @@ def watch(watcher: Watcher) -> None:
 def is_traced() -> bool:
     """Whether what runs now becomes a graph."""
     return any(watcher() is not None for watcher in _watchers)
+
+
+step_traces: Table[tuple[int, Any]] = {}
+"""The traces of steps that run now, `static.trace.step`, each with its thread."""
+
+
+def step_trace() -> Any:
+    """The trace of a step that runs in this thread: it makes the tensors, and does the updates. None outside of one."""
+    if not step_traces:
+        return None
+    here = get_ident()
+    return next((trace for thread, trace in reversed(list(step_traces.values())) if thread == here), None)
 
 
 _pauses: list[Callable[[], int]] = []

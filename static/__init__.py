@@ -16,6 +16,7 @@ from static.call.functional import (
     vjp,
 )
 from static.call.jit import Jitted, jit
+from static.call.step import TrainingStep, trace_step
 from static.convert import converted, plain, why
 from static.trace import (  # noqa: F401
     control,
@@ -30,6 +31,7 @@ __all__ = [
     "GraphBuilder",
     "Jitted",
     "Symbol",
+    "TrainingStep",
     "buckets",
     "compile",
     "converted",
@@ -47,6 +49,7 @@ __all__ = [
     "memory",
     "plain",
     "trace",
+    "trace_step",
     "value_and_grad",
     "vjp",
     "why",

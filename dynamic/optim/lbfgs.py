@@ -14,6 +14,7 @@ from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import Tensor
+from graphs import capture
 from graphs.errors import ArgumentError, OptionError, located
 
 __all__ = ["LBFGS"]
@@ -55,6 +56,8 @@ class LBFGS(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Up to `max_iter` steps; the loss before them. Raises ArgumentError without a closure."""
+        if (trace := capture.step_trace()) is not None:
+            return trace.step(self, closure)
         if closure is None:
             raise ArgumentError(located("LBFGS.step: it computes the loss again and again; give a closure that does"))
         with no_grad():

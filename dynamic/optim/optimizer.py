@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic.tensor import Tensor
+from graphs import capture
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, located
 from graphs.frontends.torch.guard import guard_construction
 from graphs.op import is_ours
@@ -100,6 +101,9 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take all gradients away, or with `set_to_none=False` make them 0."""
+        if (trace := capture.step_trace()) is not None:
+            trace.zero_grad(self)
+            return
         for group in self.param_groups:
             for param in group["params"]:
                 param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))

@@ -19,7 +19,7 @@ from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import Tensor
-from graphs import optim
+from graphs import capture, optim
 from graphs.errors import GraphError, located
 
 Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
@@ -46,6 +46,8 @@ class RuledOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; what the closure, called first, returns."""
+        if (trace := capture.step_trace()) is not None:
+            return trace.step(self, closure)
         loss = None
         if closure is not None:
             with enable_grad():

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from dynamic.creation import made
+from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import archive
 from graphs.errors import ArtifactError, located

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.creation import made
+from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs.errors import DTypeError
 from graphs.frontends.torch.guard import guard

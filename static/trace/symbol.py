@@ -82,7 +82,9 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             raise self._unknown("a text", "print it after the run, as an output")
         return f"Symbol({self.node.spec})"
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        if (known := self._known()) is not None:
+            return bool(known)
         raise self._unknown(
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
@@ -90,25 +92,33 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it",
         )
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
+        if (known := self._known()) is not None:
+            return float(known)
         if surface.is_stored():
             raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("float()", "keep it a tensor")
 
-    def __int__(self) -> NoReturn:
+    def __int__(self) -> int:
+        if (known := self._known()) is not None:
+            return int(known)
         if surface.is_stored():
             raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
 
     __trunc__ = __int__
 
-    def __index__(self) -> NoReturn:
+    def __index__(self) -> int:
+        if (known := self._known()) is not None:
+            return known.__index__()
         raise self._unknown(
             "an index or range()",
             "use graphs.take, graphs.fori_loop, or pass the number as a static argument",
         )
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+        if (known := self._known()) is not None:
+            return known
         raise self._unknown("a NumPy array", "use the functions in graphs")
 
     def __hash__(self) -> int:
@@ -119,24 +129,59 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             raise self._unknown(f"the format {spec!r}", "print it after the run, as an output")
         return repr(self)
 
-    def item(self) -> NoReturn:
-        """Always raises ControlFlowError."""
+    def item(self) -> Any:
+        """The one element; in the trace of a step one that only a run knows is a symbol still.
+
+        Raises ControlFlowError outside of one.
+        """
+        if capture.step_trace() is None:
+            raise self._unknown("item()", "keep it a tensor")
+        known = self._known()
+        return ops.reshape(self, ()) if known is None else known.item()
+
+    def tolist(self) -> Any:
+        """The elements in nested lists, symbols as those of `item`. Raises as that."""
+        if capture.step_trace() is None:
+            raise self._unknown("item()", "keep it a tensor")
+        known = self._known()
+        if known is not None:
+            return known.tolist()
+        return [row.tolist() for row in self] if self.shape else self
+
+    def numpy(self, **_: Any) -> np.ndarray[Any, Any]:
+        """The value, where it follows from constants in the trace of a step. Raises ControlFlowError elsewhere."""
+        if (known := self._known()) is not None:
+            return known
         raise self._unknown("item()", "keep it a tensor")
 
-    tolist = numpy = item
+    def _known(self) -> np.ndarray[Any, Any] | None:
+        """The value, where Python may know it."""
+        step = capture.step_trace()
+        value: np.ndarray[Any, Any] | None = None if step is None else step.known(self)
+        return value
 
     def detach(self) -> Any:
         """The same value, a constant for differentiation."""
         return stop_gradient(self)
 
-    data = property(detach)
+    @property
+    def data(self) -> Any:
+        """The same value, a constant for differentiation; in the trace of a step the memory is the same, too."""
+        step = capture.step_trace()
+        return self.detach() if step is None else step.data(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        step = capture.step_trace()
+        if step is None:
+            raise AttributeError("property 'data' of 'Symbol' object has no setter")
+        step.assign(self, value)
 
     def __getattr__(self, name: str) -> Any:
         if self.weak and name in _OF_NUMBERS:
             raise self._unknown(f"{name} of a Python number", "compute it with graphs")
         if name in REFUSED:
-            why, instead = REFUSED[name]
-            raise MissingNameError(located(f"{name} of a tensor in a trace: {why}; {instead}"))
+            raise _missing(name)
         raise AttributeError(f"'Symbol' object has no attribute {name!r}", name=name, obj=self)
 
     def __deepcopy__(self, memo: object) -> NoReturn:
@@ -150,13 +195,64 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         copy.builder.copies.add(copy.node)
         return copy
 
+    # In the trace of a step -----------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are taken in it. Raises MissingNameError outside of the trace of a step."""
+        return bool(_stepping("requires_grad", "requires_grad")(self))
+
+    @requires_grad.setter
+    def requires_grad(self, _: bool) -> None:
+        _stepping("requires_grad", "requires_grad")
+
+    @property
+    def requires_grad_(self) -> Callable[..., Any]:
+        """The same, called; it returns the symbol."""
+        _stepping("requires_grad_", "requires_grad")
+        return lambda *_, **__: self
+
+    @property
+    def is_leaf(self) -> bool:
+        """False: an op has made it, as far as anybody knows. Raises MissingNameError outside of the trace of a step."""
+        _stepping("is_leaf", "requires_grad")
+        return False
+
+    @property
+    def grad(self) -> Any:
+        """What backward has left. Raises MissingNameError outside of the trace of a training step."""
+        return _stepping("grad", "gradient")(self)
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        _stepping("grad", "set_gradient")(self, gradient)
+
+    @property
+    def backward(self) -> Callable[..., None]:
+        """`backward()` of a tensor. Raises MissingNameError outside of the trace of a training step."""
+        backward: Callable[..., None] = _stepping("backward", "backward")(self)
+        return backward
+
     # In place -----------------------------------------------------------------------------------------------------
 
+    def __getitem__(self, key: Any) -> Any:
+        step = capture.step_trace()
+        return super().__getitem__(key) if step is None else step.part(self, key)
+
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._assign(ops.setitem(self, value, key))
+        step = capture.step_trace()
+        if step is None:
+            self._assign(ops.setitem(self, value, key))
+        else:
+            step.set_part(self, key, value)
 
     def _assign(self, result: Any) -> Any:
-        """Stand for another value of the same spec from now on, as a tensor does that is changed in place.
+        """Stand for another value of the same spec from now on, as a tensor does that is changed in place."""
+        step = capture.step_trace()
+        return self._overwrite(result) if step is None else step.assign(self, result)
+
+    def _overwrite(self, result: Any) -> Any:
+        """`_assign`, where nothing else holds this memory.
 
         Raises GraphError where others would see that: for an argument, and inside a branch or a loop. Whoever reads
         the same memory under another name afterwards is refused.
@@ -224,7 +320,9 @@ def _augmented(name: str) -> Callable[..., Any]:
     change = getattr(TorchMethods, name)
 
     def called(self: Symbol, other: Any) -> Any:
-        return NotImplemented if unconverted() else change(self, other)
+        if unconverted() and not ((step := capture.step_trace()) is not None and step.holds(self)):
+            return NotImplemented
+        return change(self, other)
 
     return called
 
@@ -258,6 +356,19 @@ REFUSED: dict[str, tuple[str, str]] = {
     "stride": ("how a value lies in memory is decided when the graph is compiled", _LATER),
 }
 """Names of a tensor that its symbol cannot have: why, and what to do instead."""
+
+
+def _missing(name: str) -> MissingNameError:
+    why, instead = REFUSED[name]
+    return MissingNameError(located(f"{name} of a tensor in a trace: {why}; {instead}"))
+
+
+def _stepping(name: str, asked: str) -> Any:
+    """What the trace of the step that runs has to answer for a name. Raises MissingNameError where it has nothing."""
+    answer = getattr(capture.step_trace(), asked, None)
+    if answer is None:
+        raise _missing(name)
+    return answer
 
 
 Callee = Callable[[Any], Any]

@@ -276,7 +276,9 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
     if promotion.is_scalar(value):
         return builder.constant(promotion.typed(value, others))
     if hasattr(value, "captured_array"):
-        return builder.read(value)
+        step = capture.step_trace()
+        symbol = None if step is None else step.symbol_of(value)
+        return builder.read(value) if symbol is None else _own_node(builder, symbol)
     return builder.constant(np.asarray(value))
 
 

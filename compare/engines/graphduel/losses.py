@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.programs import Standing, StandingProgram, StandingStep, plain
+from compare.engines.graphduel.programs import StandingProgram, StandingStep, plain
 from compare.engines.graphduel.tensors import array_of, as_array
 from compare.engines.reach import ReachedCode, names_of
 from compare.engines.step import loss_in
 from compare.engines.torch.step import differentiated
 from graphs import tree
+from static.call.step import traced_tensors
 from static.convert.stage.places import putting_back
+from static.trace.step import StepTrace, placed
 from static.trace.symbol import callee
 from static.trace.tracing import current
 
@@ -77,9 +79,10 @@ class LossProgram(StandingProgram):
             values = {names[id(self.params[name])]: value for name, value in params.items()}
             builder = current()
             if builder is not None:
-                with Standing(self, builder, {**self.tensors, **values}, rest).running() as call:
-                    return self.counted_in(callee(self.function)(*call))
-            with self.placed(values), self.drawing(), putting_back():
+                trace = StepTrace(builder, {**self.tensors, **values}, rest)
+                with self.drawing(), traced_tensors(trace, self.places) as call:
+                    return self.counted_in(callee(self.function)(*self.calls(call)))
+            with placed(self.places, values), self.drawing(), putting_back():
                 value = self._called(rest)
             return self.counted_in(value)
 

@@ -1,7 +1,7 @@
 """A function of PyTorch's names as its file has it: its calls, what they change, and where that stands.
 
 The dynamic engine runs it as its user does, on the objects of its file (`StandingStep`). In a trace symbols stand where
-what it changes stands, and change as that does (`Standing`).
+what it changes stands, and change as that does (`static.trace.step`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 import dynamic
-import graphs as g
 from compare.engines.containers import CallContainers, apart, opened
 from compare.engines.graphduel.functions import START, WRITTEN
 from compare.engines.graphduel.replay import Replay, replaying
-from compare.engines.graphduel.tensors import array_of, as_tensors
+from compare.engines.graphduel.tensors import array_of
 from compare.engines.kinds import Kinds
 from compare.engines.reach import ReachedCode, is_users_class
 from compare.engines.state import Snapshot, StartState, turns_of
@@ -27,17 +26,14 @@ from compare.engines.step import Bindable, BoundCall, Step, Turns
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
 from graphs import tree
-from graphs.builder import Builder
-from graphs.errors import ControlFlowError, count_as_ours, located
-from static.convert.stage.places import putting_back
+from graphs.errors import count_as_ours
+from static.trace.step import Place, at
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, of_kind
+from static.trace.tracing import of_kind
 
 count_as_ours(__file__)
 
 Calls = Sequence[tuple[Any, ...]]
-Place = tuple[Any, Any, str]
-"""What holds a value, attributes or globals, a dict or a list, its key there, and the name of the tensor."""
 
 
 class _Whole:
@@ -102,7 +98,7 @@ class StandingProgram(ABC):
         spaces += _containers([*(v for space in spaces for v in space.values()), *(p.read() for p in code.places)])
         places = [(space, key) for space in {id(space): space for space in spaces}.values() for key in _keys(space)]
         places += [(place.space, place.name) for place in code.places]
-        self.places: list[Place] = [(s, k, names[id(v)]) for s, k in places if id(v := _at(s, k)) in names]
+        self.places: list[Place] = [(s, k, names[id(v)]) for s, k in places if id(v := at(s, k)) in names]
         self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
 
     def _changed(self) -> set[int]:
@@ -156,22 +152,9 @@ class StandingProgram(ABC):
     def now(self) -> Mapping[str, Any]:
         """What stands now where each tensor was: a step may put another one in its place."""
         return {
-            name: tensor if (place := self.place_of.get(name)) is None else _at(*place)
+            name: tensor if (place := self.place_of.get(name)) is None else at(*place)
             for name, tensor in self.tensors.items()
         }
-
-    @contextmanager
-    def placed(self, values: Mapping[str, Any]) -> Iterator[None]:
-        """Inside, other values stand where some tensors do."""
-        before = [(space, key, _at(space, key)) for space, key, name in self.places if name in values]
-        try:
-            for space, key, name in self.places:
-                if name in values:
-                    space[key] = values[name]
-            yield
-        finally:
-            for space, key, tensor in before:
-                space[key] = tensor
 
 
 def _has_attributes(value: Any) -> bool:
@@ -192,10 +175,6 @@ def _containers(values: Sequence[Any]) -> list[Any]:
 
 def _keys(space: Any) -> list[Any]:
     return list(space) if isinstance(space, Mapping) else list(range(len(space)))
-
-
-def _at(space: Any, key: Any) -> Any:
-    return space.get(key) if isinstance(space, dict) else space[key]
 
 
 def own_tensor(leaf: Any) -> Any:
@@ -277,74 +256,3 @@ def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
         return run()
 
     return drawing
-
-
-# In a trace ----------------------------------------------------------------------------------------------------------
-
-
-class Standing:
-    """Symbols in the places of tensors while a function is traced. What changes a tensor gives its symbol a value."""
-
-    def __init__(
-        self, program: StandingProgram, builder: Builder, values: Mapping[str, Any], args: Sequence[Any]
-    ) -> None:
-        self.program, self.builder = program, builder
-        self.symbols = {name: self.variable(value) for name, value in values.items()}
-        self.args = tree.tree_map(lambda leaf: _renamed(leaf) if isinstance(leaf, Symbol) else leaf, tuple(args))
-        self._changing = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
-
-    def variable(self, value: Any) -> Symbol:
-        """A symbol of its own for a value."""
-        return of_kind(value, is_tensor=True)
-
-    def holds(self, symbol: Symbol) -> bool:
-        """Whether it stands for a tensor of the user's, and changes as that does."""
-        return id(symbol) in self._changing
-
-    def name(self, symbol: Symbol) -> str | None:
-        """The tensor that a symbol stands for."""
-        return next((name for name, held in self.symbols.items() if held is symbol), None)
-
-    @property
-    def methods(self) -> Mapping[str, Any]:
-        """What a symbol can do besides."""
-        return {"_assign": self._assign_of(), "data": property(lambda symbol: symbol, _set_data)}
-
-    def _assign_of(self) -> Callable[..., Symbol]:
-        sound = vars(Symbol)["_assign"]
-
-        def assign(symbol: Symbol, result: Any) -> Any:
-            return rebound(symbol, result) if self.holds(symbol) else sound(symbol, result)
-
-        return assign
-
-    @contextmanager
-    def running(self) -> Iterator[Sequence[Any]]:
-        """Inside, the function may be called with what this gives."""
-        program = self.program
-        as_tensor = as_tensors(self.methods, self.holds)
-        with program.drawing(), as_tensor, putting_back(), program.placed(self.symbols):
-            yield program.calls(self.args)
-
-
-def _renamed(symbol: Symbol) -> Symbol:
-    """Another symbol for the same value: what changes the one changes no argument of the trace."""
-    return of_kind(symbol, is_tensor=True)
-
-
-def _set_data(symbol: Symbol, value: Any) -> None:
-    rebound(symbol, value)
-
-
-def rebound(symbol: Symbol, value: Any) -> Symbol:
-    """A symbol of a tensor, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
-    if current() is not symbol.builder:
-        raise ControlFlowError(
-            located(
-                "a parameter changes where only the run knows whether that is reached; change it in any case, by "
-                "torch.where(condition, new, parameter)"
-            )
-        )
-    value = g.astype(value, symbol.dtype) if value.dtype != symbol.dtype else value
-    symbol.node = g.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
-    return symbol

@@ -15,6 +15,7 @@ import numpy as np
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, replaced
+from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
@@ -152,6 +153,8 @@ def _check(name: str, p: float) -> None:
 def _kept(x: Array, p: float, together: tuple[int, ...]) -> Array:
     """Which elements stay; along the axes `together` all do or none."""
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
+    if isinstance(numbers := default_generator.numpy, DrawnNumbers):
+        return numbers.kept(tuple(map(int, shape)), p)
     kept = ops.bernoulli(draws.key_for(x), 1 - p, shape)
     return Tensor(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import dynamic as torch
 import static
 from compare.engines.graphduel.replay import Repeated, replaying
-from compare.engines.graphduel.tensors import as_tensors
 from graphs.errors import ControlFlowError, GraphError
+from static.trace.step import StepTrace, stepping
+from static.trace.tracing import current
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+
+def as_tensors():
+    """Where symbols are a step's tensors; outside of a trace nothing changes."""
+    builder = current()
+    return nullcontext() if builder is None else stepping(StepTrace(builder, {}))
 
 
 def traced(f, x=X):

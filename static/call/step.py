@@ -1,0 +1,500 @@
+"""A training step as PyTorch's users write it, with `backward()` and `optimizer.step()`, as one graph.
+
+The step runs once, on symbols that stand for what it trains (`static.trace.step`). Backward and the updates of the
+optimizers append to the same graph, so that the compiled step is a function of a state: `step(state, *args) -> (value,
+state)`. `TrainingStep` calls it, and lets modules and optimizers hold the new state, as the step as written does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from graphs import capture, dispatch, ops, tree
+from graphs.blocks import Block, undo_after
+from graphs.builder import Builder
+from graphs.errors import ArgumentError, ControlFlowError, GraphError, located
+from graphs.ir import Node
+from graphs.op import is_ours
+from graphs.reverse import pullback
+from static.call.jit import Jitted, jit
+from static.convert.stage.places import putting_back
+from static.trace.differentiate import pulled
+from static.trace.step import Place, StepTrace, at, placed, stepping
+from static.trace.symbol import Symbol, callee
+from static.trace.tracing import current
+
+State = Mapping[str, Any]
+Optimizers = Sequence[Any]
+
+
+@contextmanager
+def traced_tensors(trace: StepTrace, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
+    """Inside, the symbols of a trace stand in the places of its tensors; gives the arguments of the call."""
+    with stepping(trace), putting_back(), placed(places, trace.symbols):
+        yield trace.args
+
+
+class TrainingTrace(StepTrace):
+    """The trace of a step that differentiates, and updates parameters, by itself.
+
+    `tensors` are the tensors by name; `state` has their values, and for each group of each optimizer the sums that its
+    rule keeps. `rates` are learning rates that a run knows, by optimizer and group.
+    """
+
+    def __init__(
+        self, builder: Builder, tensors: Mapping[str, Any], optimizers: Optimizers, state: State, args: Sequence[Any],
+        rates: Sequence[Sequence[Any]] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(builder, state["tensors"], args)
+        self._start = len(builder.nodes)
+        self._tensors, self._optimizers, self._rates = tensors, optimizers, rates
+        self._by_id = {id(tensor): name for name, tensor in tensors.items()}
+        self._wanted = [name for name, tensor in tensors.items() if tensor.requires_grad]
+        self._gradients = dict[str, Any]()
+        self.sums = [list(groups) for groups in state["sums"]]
+        self.updates = dict.fromkeys(tensors, 0)
+        self._again: list[_Checkpoint] = []
+        self._absent: list[Any] = []
+
+    @contextmanager
+    def running(self, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
+        """`traced_tensors`, with what must hold of a training step.
+
+        Raises ControlFlowError for an optimizer of the user's own class.
+        """
+        if own := [type(optimizer).__name__ for optimizer in self._optimizers if not is_ours(type(optimizer))]:
+            raise ControlFlowError(
+                f"{own[0]} is an optimizer of your own, which changes parameters by itself, and a graph cannot; run it "
+                "in mode dynamic"
+            )
+        before = [(tensor, tensor.grad) for tensor in self._tensors.values() if tensor.requires_grad]
+        try:
+            self._absent = [_absent_gradient(tensor) for tensor, _ in before]
+            with traced_tensors(self, places) as args:
+                yield args
+        finally:
+            for tensor, gradient in before:
+                tensor.grad = gradient
+
+    def after(self, places: Mapping[str, tuple[Any, Any]]) -> State:
+        """The state at the end, of what stands in each place then; to be asked for while it is `running`."""
+        now = {name: at(*place) for name, place in places.items()}
+        return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
+
+    def symbol_of(self, tensor: Any) -> Symbol | None:
+        """See the base. Raises ControlFlowError for the gradient of a tensor, which only its symbol has."""
+        if any(tensor is absent for absent in self._absent):
+            raise ControlFlowError(
+                located(
+                    "the gradient of a parameter is read by another way than the module has it; take it from "
+                    "module.parameters()"
+                )
+            )
+        name = self._by_id.get(id(tensor))
+        return None if name is None else self.symbols[name]
+
+    # Gradients --------------------------------------------------------------------------------------------------------
+
+    def requires_grad(self, symbol: Symbol) -> bool:
+        """Whether it stands for a tensor that is trained."""
+        return self.name(symbol) in self._wanted
+
+    def gradient(self, symbol: Symbol) -> Any:
+        """What backward has left for the tensor that a symbol stands for; None of others."""
+        return self._gradients.get(self.name(symbol) or "")
+
+    def set_gradient(self, symbol: Symbol, gradient: Any) -> None:
+        """Let it have another gradient, or none."""
+        name = self.name(symbol)
+        if name is None:
+            return
+        if gradient is None:
+            self._gradients.pop(name, None)
+        else:
+            self._gradients[name] = gradient
+
+    def backward(self, symbol: Symbol) -> Callable[..., None]:
+        """`loss.backward`: adds what reaches each parameter from the loss to its gradient."""
+
+        def backward(gradient: Any = None, **_: Any) -> None:
+            variables = [self.symbols[name] for name in self._wanted]
+            reaching = pulled([symbol], [gradient], variables, self._start)
+            for name, cotangent in zip(self._wanted, reaching, strict=True):
+                if cotangent is not None:
+                    before = self._gradients.get(name)
+                    self._gradients[name] = cotangent if before is None else ops.add(before, cotangent)
+            self._run_again()
+
+        return backward
+
+    # Checkpoints ------------------------------------------------------------------------------------------------------
+
+    @property
+    def ops(self) -> int:
+        """The ops so far."""
+        return sum(not node.is_source for node in self.builder.nodes)
+
+    def checkpoint(self, call: Any) -> Any:
+        """Run it, and note what backward runs again of it: no value, which a graph has, but what it changes."""
+        begin = len(self.builder.nodes)
+        result = call()
+        if current() is self.builder and (count := self._until_saved(begin, tree.leaves(result))):
+            self._again.append(_Checkpoint(self, call, count))
+        return result
+
+    def _until_saved(self, begin: int, outputs: Sequence[Any]) -> int:
+        """How many ops from a node on there are up to the last whose gradient reads a value; 0 where none does."""
+        alive = {self.symbols[name].node for name in self._wanted}
+        for node in self.builder.nodes[self._start :]:
+            if _differentiable(node, alive):
+                alive.add(node)
+        reached, ahead = set[Node](), [leaf.node for leaf in outputs if isinstance(leaf, Symbol)]
+        while ahead:
+            node = ahead.pop()
+            if node in alive and node not in reached:
+                reached.add(node)
+                ahead += [node.inputs[i] for i in _differentiable(node, alive)]
+        own = [node for node in self.builder.nodes[begin:] if not node.is_source]
+        return max((k for k, node in enumerate(own, 1) if node in reached and _saves(node, alive)), default=0)
+
+    def _run_again(self) -> None:
+        """What PyTorch runs again as it comes back to its checkpoints, the last one first."""
+        while self._again:
+            again = self._again.pop()
+            again.call.again(again)
+
+    # Optimizers -------------------------------------------------------------------------------------------------------
+
+    def zero_grad(self, optimizer: Any) -> None:
+        """`optimizer.zero_grad()`."""
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                self._gradients.pop(self._by_id.get(id(param), ""), None)
+
+    def step(self, optimizer: Any, closure: Callable[[], Any] | None) -> Any:
+        """`optimizer.step(closure)`, whose updates are nodes of the graph.
+
+        Raises ControlFlowError in a branch of the graph, for an optimizer that decides by values, and for one that
+        the step was not told of.
+        """
+        name = type(optimizer).__name__
+        if not is_ruled(optimizer):
+            raise ControlFlowError(
+                located(f"{name}.step decides by values what it does, and a graph cannot; run it in mode dynamic")
+            )
+        if current() is not self.builder:
+            raise ControlFlowError(
+                located(
+                    f"{name}.step is called where only the run knows whether that is reached; step in any case, "
+                    "and choose each parameter by torch.where(condition, new, old), or run it in mode dynamic"
+                )
+            )
+        place = next((i for i, known in enumerate(self._optimizers) if known is optimizer), None)
+        if place is None:
+            raise ControlFlowError(
+                located(f"{name}.step changes what the step was not told of; name it: static.trace_step(f, optimizer)")
+            )
+        value = closure() if closure else None
+        for number, group in enumerate(optimizer.param_groups):
+            params = trained(group)
+            names = [self._by_id.get(id(param), "") for param in params]
+            having = [i for i, name in enumerate(names) if name in self._gradients]
+            counts = {_steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
+            _count(optimizer, {count + 1 for count in counts})
+            rate = {"lr": self._rates[place][number]} if self._rates else {}
+            rule, sums = optimizer.rule({**group, **rate}), self.sums[place][number]
+            self.sums[place][number] = self._updates(rule, names, having, sums, maximize=bool(group.get("maximize")))
+        return value
+
+    def _updates(self, rule: Any, names: Sequence[str], having: Sequence[int], sums: Any, *, maximize: bool) -> Any:
+        """The sums after an update of those parameters that have gradients, which get new symbols."""
+        chosen = {
+            slot: [value[i] for i in having] if isinstance(value, list) else value for slot, value in sums.items()
+        }
+        params = [self.symbols[names[i]] for i in having]
+        gradients = [self._gradients[names[i]] for i in having]
+        new, after = rule.update([-gradient if maximize else gradient for gradient in gradients], chosen, params)
+        for symbol, value in zip(params, new, strict=True):
+            symbol.node = self.variable(value).node
+        for slot, value in after.items():
+            if isinstance(value, list):
+                kept = list(sums[slot])
+                for i, changed in zip(having, value, strict=True):
+                    kept[i] = changed
+                after[slot] = kept
+        for i in having:
+            self.updates[names[i]] += 1
+        return after
+
+
+def _absent_gradient(tensor: Any) -> Any:
+    """What stands as the gradient of a tensor while its symbol has that: whoever reads it is refused."""
+    tensor.grad = tensor.detach()
+    return tensor.grad
+
+
+class _Checkpoint(Block):
+    """A call that backward makes again; inside, it ends after as many ops as it takes to have what was dropped."""
+
+    def __init__(self, trace: TrainingTrace, call: Any, count: int) -> None:
+        self._trace, self.call, self._count = trace, call, count
+
+    def __enter__(self) -> None:
+        hold, bind, most = self.hold(), dispatch.interpreters[Symbol], self._trace.ops + self._count
+
+        def ending(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+            result = bind(op, args, attrs)
+            if self._trace.ops >= most:
+                self.call.end()
+            return result
+
+        dispatch.interpret(Symbol, ending)
+        undo_after(hold, functools.partial(dispatch.interpret, Symbol, bind))
+
+
+def _differentiable(node: Node, alive: Container[Node]) -> list[int]:
+    """The inputs that a gradient goes back to."""
+    if node.is_source:
+        return []
+    return [i for i, source in enumerate(node.inputs) if source in alive and node.op.rule(i) is not None]
+
+
+def _saves(node: Node, alive: Container[Node]) -> bool:
+    """Whether its gradient reads values, and not only shapes."""
+    wanted = sum(1 << i for i in _differentiable(node, alive))
+    sources = pullback(node.op, wanted, len(node.inputs)).sources
+    return any(source is not None and not (source >= 0 and _is_number(node.inputs[source])) for source in sources)
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is a number of Python's, which is no array that a tape saves."""
+    return node.is_constant and not node.spec.shape
+
+
+# The sums of optimizers -----------------------------------------------------------------------------------------------
+
+
+def trained(group: Mapping[str, Any]) -> list[Any]:
+    """The parameters of a group that have gradients."""
+    return [param for param in group["params"] if param.requires_grad]
+
+
+def is_ruled(optimizer: Any) -> bool:
+    """Whether its step is a function of gradients and sums, and decides nothing by values."""
+    return hasattr(optimizer, "rule")
+
+
+def sums_of(optimizer: Any) -> list[dict[str, Any]]:
+    """What an optimizer keeps, by group, as its rule takes it; none of one that has no rule.
+
+    Raises GraphError where parameters of one group have made different numbers of steps.
+    """
+    groups = optimizer.param_groups if is_ruled(optimizer) else ()
+    return [_counted(optimizer, group, slot_sums(optimizer, group)) for group in groups]
+
+
+def slot_sums(optimizer: Any, group: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a group, as before its first step of what has made none."""
+    params = trained(group)
+    sums: dict[str, Any] = optimizer.rule(group).init([param.detach().numpy() for param in params])
+    for i, param in enumerate(params):
+        state = optimizer.state.get(param, {})
+        for slot, name in optimizer.slots_of(param).items():
+            if name in state:
+                sums[slot] = [*sums[slot][:i], state[name].numpy(), *sums[slot][i + 1 :]]
+    return sums
+
+
+def _counted(optimizer: Any, group: Mapping[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
+    count = _count(optimizer, [_steps_of(optimizer, param) for param in trained(group)])
+    return {**sums, "count": np.asarray(count)} if "count" in sums else sums
+
+
+def _steps_of(optimizer: Any, param: Any) -> int:
+    """How many steps of a parameter an optimizer knows of."""
+    state = optimizer.state.get(param, {})
+    return int(state.get("step", 1 if state else 0))
+
+
+def _count(optimizer: Any, counts: Iterable[int]) -> int:
+    """The number of steps that parameters have made, those without one left out.
+
+    Raises GraphError where one has made more than another.
+    """
+    different = sorted(set(counts) - {0})
+    if len(different) > 1:
+        raise GraphError(
+            located(
+                f"{type(optimizer).__name__}: parameters of one group have made {different[0]} and {different[-1]} "
+                "steps, and a graph counts once for all; give those that are not trained in each step a group of their "
+                "own"
+            )
+        )
+    return different[0] if different else 0
+
+
+def _keep(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], updates: Mapping[int, int]) -> None:
+    """Let an optimizer keep the sums after so many updates of the parameters with these ids."""
+    for i, param in enumerate(trained(group)):
+        if count := updates[id(param)]:
+            state = optimizer.state[param]
+            if optimizer.counts:
+                state["step"] = param.new_tensor(_steps_of(optimizer, param) + count, dtype=np.float32)
+            for slot, name in optimizer.slots_of(param).items():
+                if slot in sums:
+                    state[name] = param.new_tensor(sums[slot][i], dtype=sums[slot][i].dtype)
+
+
+# What the user calls --------------------------------------------------------------------------------------------------
+
+
+class TrainingStep:
+    """A training step whose calls run one graph: forward, backward and the updates.
+
+    A call returns what the step returns, as arrays, and leaves parameters, buffers and the sums of optimizers as the
+    step leaves them, but for gradients, which are no part of the state. `jitted` is the compiled function, with its
+    `stats`.
+    """
+
+    def __init__(self, step: Callable[..., Any], tensors: Mapping[str, Any], optimizers: Optimizers,
+                 places: Sequence[Place], **options: Any) -> None:  # fmt: skip
+        self._step, self._tensors, self._optimizers, self._places = step, tensors, optimizers, places
+        self._place_of = {name: (space, key) for space, key, name in places}
+        self._updated: dict[Any, set[int]] = {}
+        functools.update_wrapper(self, step)
+        self.jitted: Jitted = jit(self._whole, **options)
+
+    def __call__(self, *args: Any) -> Any:
+        """What the step returns. Raises ControlFlowError where it needs a value, and what ops raise."""
+        hits, value, state = self.jitted(_Options(self._optimizers), self._rates, self.state, *args)
+        updates = dict(zip(map(id, self._tensors.values()), hits.tolist(), strict=True))
+        for name, tensor in self._tensors.items():
+            np.copyto(tensor.detach().numpy(), state["tensors"][name])
+        for optimizer, groups in zip(self._optimizers, state["sums"], strict=True):
+            for group, sums in zip(optimizer.param_groups, groups, strict=True):
+                _keep(optimizer, group, sums, updates)
+        return value
+
+    @property
+    def state(self) -> State:
+        """What the step changes: `tensors` by name, and the `sums` of each group of each optimizer."""
+        tensors = {name: tensor.detach().numpy() for name, tensor in self._tensors.items()}
+        return {"tensors": tensors, "sums": list(map(sums_of, self._optimizers))}
+
+    def function(self, state: State, *args: Any) -> tuple[Any, State]:
+        """`step(state, *args) -> (value, state)` in a trace, with the learning rates of now as constants."""
+        _, value, after = self._traced((), state, args)
+        return value, after
+
+    def _whole(self, _: Any, rates: Any, state: State, *args: Any) -> Any:
+        """What is compiled: of numbers that a run knows, and how often each tensor is updated beside the rest."""
+        weak = [[Symbol(rate.builder, rate.node, weak=True) for rate in groups] for groups in rates]
+        before = self._rates
+        result = self._traced(weak, state, args)
+        if self._rates != before:
+            raise ControlFlowError(
+                "the step changes a learning rate, and its Python code runs once; call scheduler.step() behind the step"
+            )
+        return result
+
+    @property
+    def _rates(self) -> list[list[np.float64]]:
+        return [[np.float64(group.get("lr", 0)) for group in opt.param_groups] for opt in self._optimizers]
+
+    def _traced(self, rates: Any, state: State, args: Sequence[Any]) -> tuple[Any, Any, State]:
+        builder = current()
+        assert builder is not None  # noqa: S101  (the function of a trace)
+        trace = TrainingTrace(builder, self._tensors, self._optimizers, state, args, rates)
+        with trace.running(self._places) as call:
+            value = tree.tree_map(_without_history, callee(self._step)(*call))
+            after = trace.after(self._place_of)
+        return np.array([*trace.updates.values()]), () if value is None else value, after
+
+
+def _without_history(leaf: Any) -> Any:
+    return leaf.detach() if hasattr(leaf, "detach") else leaf
+
+
+class _Options:
+    """The options of optimizers but for the learning rate, which the graph is specialised to."""
+
+    def __init__(self, optimizers: Optimizers) -> None:
+        self._key = tuple(
+            tuple(sorted((name, repr(value)) for name, value in group.items() if name not in ("params", "lr")))
+            for optimizer in optimizers
+            for group in optimizer.param_groups
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Options) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def trace_step(step: Callable[..., Any], *holders: Any, **options: Any) -> TrainingStep:
+    """A training step that runs as one graph, of the modules, tensors and optimizers that it changes.
+
+    `step(*args)` is written as for PyTorch. Options are those of `static.jit`. Raises ArgumentError for a holder of
+    another kind.
+    """
+    tensors, optimizers, places = dict[int, tuple[str, Any]](), list[Any](), list[Place]()
+    for number, holder in enumerate(holders):
+        for path, tensor in _tensors_of(holder):
+            tensors.setdefault(id(tensor), (".".join(filter(None, (f"{number}", path))), tensor))
+        if hasattr(holder, "param_groups"):
+            optimizers.append(holder)
+        for _, inner in holder.named_modules() if hasattr(holder, "named_modules") else ():
+            space = vars(inner)
+            places += [(space, key, tensors[id(value)][0]) for key, value in space.items() if id(value) in tensors]
+    for space in _spaces(step):
+        entries = enumerate(space) if isinstance(space, list) else list(space.items())
+        places += [(space, key, tensors[id(value)][0]) for key, value in entries if id(value) in tensors]
+    return TrainingStep(step, dict(tensors.values()), optimizers, places, **options)
+
+
+class _Variable(dict[str, Any]):
+    """An outer variable of a function, as a dict of one entry that is written through."""
+
+    def __init__(self, name: str, cell: CellType) -> None:
+        super().__init__({name: cell.cell_contents})
+        self._cell = cell
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._cell.cell_contents = value
+
+
+def _spaces(step: Any) -> Iterator[Any]:
+    """Where the code of a step finds tensors by itself: variables around it, and the lists and dicts in these."""
+    function = getattr(step, "__func__", step)
+    if not isinstance(function, FunctionType):
+        return
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    outer = [_Variable(name, cell) for name, cell in cells if cell != CellType()]  # one that is set
+    names = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    yield from outer
+    yield function.__globals__
+    values = [*names.values(), *(value for variable in outer for value in variable.values())]
+    yield from {id(value): value for value in values if type(value) in (list, dict)}.values()
+
+
+def _tensors_of(holder: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors that a module, a tensor or an optimizer holds, each by its name there."""
+    if hasattr(holder, "named_modules"):
+        yield from (*holder.named_parameters(), *holder.named_buffers())
+    elif isinstance(holder, tuple(capture.tensors)):
+        yield "", holder
+    elif hasattr(holder, "param_groups"):
+        params = [param for group in holder.param_groups for param in group["params"]]
+        yield from ((f"{i}", param) for i, param in enumerate(params))
+    else:
+        raise ArgumentError(
+            located(f"trace_step takes modules, tensors and optimizers, no {type(holder).__name__}; leave it out")
+        )

@@ -1,0 +1,331 @@
+"""A whole training step of PyTorch's as one graph: what it leaves is what the step as written leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+import static
+from dynamic import nn
+from dynamic.nn import functional as F  # noqa: N812
+from graphs.errors import ArgumentError, ControlFlowError, GraphError
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda params: torch.optim.SGD(params, lr=0.1),
+    "momentum": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01),
+    "AdamW": lambda params: torch.optim.AdamW(params, lr=0.01, amsgrad=True),
+    "RMSprop": lambda params: torch.optim.RMSprop(params, lr=0.01, centered=True, momentum=0.5),
+    "Adafactor": lambda params: torch.optim.Adafactor(params, lr=0.01),
+    "maximize": lambda params: torch.optim.Adam(params, lr=0.01, maximize=True),
+}
+
+
+def network() -> Any:
+    """Two layers, always with the same numbers."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+def batches(count: int = 3) -> list[tuple[Any, Any]]:
+    """Inputs and their classes."""
+    rng = np.random.default_rng(0)
+    return [
+        (torch.tensor(rng.standard_normal((5, 4), np.float32)), torch.tensor(rng.integers(0, 3, 5)))
+        for _ in range(count)
+    ]
+
+
+def training(model: Any, optimizer: Any) -> Callable[..., Any]:
+    """The step that most people write."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def left(model: Any, *optimizers: Any) -> list[np.ndarray]:
+    """All numbers that modules and optimizers hold."""
+    states = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
+    return [np.asarray(value) for value in (*model.state_dict().values(), *states)]
+
+
+def number(loss: Any) -> np.ndarray:
+    """A loss, of the tape or of a graph."""
+    return np.asarray(loss.item(), np.float32)
+
+
+def assert_same(ours: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    """Equal to rounding, in the same number of arrays."""
+    assert len(ours) == len(expected)
+    for ours_, expected_ in zip(ours, expected, strict=True):
+        assert ours_.dtype == expected_.dtype
+        np.testing.assert_allclose(ours_, expected_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_it_leaves_what_the_step_as_written_leaves(name: str) -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = OPTIMIZERS[name](model.parameters())
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.7)
+        written = training(model, optimizer)
+        step = static.trace_step(written, model, optimizer) if compiles else written
+        losses = []
+        for x, y in batches():
+            losses.append(number(step(x, y)))
+            schedule.step()
+        losses.append(number(written(x, y)))  # the one goes on where the other ends
+        kept.append([*losses, *left(model, optimizer)])
+        assert not compiles or step.jitted.stats.compiles == 1
+    assert_same(kept[1], kept[0])
+
+
+def test_it_goes_on_from_steps_that_were_made_before() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        written = training(model, optimizer)
+        step = static.trace_step(written, model, optimizer) if compiles else written
+        for number, (x, y) in enumerate(batches(6)):
+            (written if number % 3 == 0 else step)(x, y)
+        kept.append(left(model, optimizer))
+    assert_same(kept[1], kept[0])
+
+
+def test_options_that_change_are_seen() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        step = training(model, optimizer)
+        step = static.trace_step(step, model, optimizer) if compiles else step
+        for number, (x, y) in enumerate(batches()):
+            optimizer.param_groups[0]["momentum"] = 0.9 if number < 2 else 0.1
+            step(x, y)
+        kept.append(left(model, optimizer))
+    assert_same(kept[1], kept[0])
+    assert step.jitted.stats.compiles == 2  # type: ignore[attr-defined]
+
+
+def averaged(model: Any, optimizer: Any, average: Any) -> Callable[..., Any]:
+    """A step that keeps a moving average of a weight, too."""
+
+    def step(x: Any, y: Any) -> Any:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            average.mul_(0.9).add_(model[0].weight, alpha=0.1)
+        return {"loss": loss.item()}
+
+    return step
+
+
+def test_buffers_and_tensors_of_the_users_own_change_as_well() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+        with torch.no_grad():
+            model[0].weight.copy_(torch.arange(12.0).reshape(3, 4) / 10)
+            model[0].bias.zero_()
+        average, optimizer = torch.zeros(3, 4), torch.optim.SGD(model.parameters(), lr=0.1)
+        step = averaged(model, optimizer, average)
+        step = static.trace_step(step, model, optimizer, average) if compiles else step
+        losses = [np.asarray(step(x, y)["loss"], np.float32) for x, y in batches()]
+        kept.append([*losses, *left(model), average.numpy()])
+    assert_same(kept[1], kept[0])
+
+
+def test_gradients_add_up_over_calls_of_backward() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def written(x: Any, y: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            total = 0
+            for part in (slice(0, 2), slice(2, 5)):
+                loss = F.cross_entropy(model(x[part]), y[part]) / 2
+                loss.backward()
+                total = total + loss.detach()
+            optimizer.step()
+            return total
+
+        step = static.trace_step(written, model, optimizer) if compiles else written
+        losses = [number(step(x, y)) for x, y in batches()]
+        kept.append([*losses, *left(model)])
+    assert_same(kept[1], kept[0])
+
+
+def penalised(model: Any, optimizer: Any, params: Any) -> Callable[..., Any]:
+    """A step that has put its parameters aside, and clips their gradients by itself."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y) + 0.1 * sum(p.square().sum() for p in params)
+        loss.backward()
+        for param in params:
+            param.grad.clamp_(-0.05, 0.05)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def test_parameters_in_a_list_of_the_users_are_those_that_are_trained() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        step = penalised(model, optimizer, list(model.parameters()))
+        step = static.trace_step(step, model, optimizer) if compiles else step
+        kept.append([*(number(step(x, y)) for x, y in batches()), *left(model)])
+    assert_same(kept[1], kept[0])
+
+
+def test_two_optimizers_take_turns() -> None:
+    kept = []
+    for compiles in (False, True):
+        first, second = network(), network()
+        optimizers = [torch.optim.Adam(m.parameters(), lr=0.01) for m in (first, second)]
+
+        def written(x: Any, y: Any, models: Any = (first, second), optimizers: Any = tuple(optimizers)) -> Any:
+            losses = []
+            for model, other, optimizer in zip(models, models[::-1], optimizers, strict=True):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x) - other(x).detach(), y)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss)
+            return losses
+
+        step = static.trace_step(written, first, second, *optimizers) if compiles else written
+        losses = [number(loss) for x, y in batches() for loss in step(x, y)]
+        kept.append([*losses, *left(first, *optimizers), *left(second)])
+    assert_same(kept[1], kept[0])
+
+
+def test_a_checkpoint_changes_nothing() -> None:
+    kept = []
+    for compiles in (False, True):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def written(x: Any, y: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(torch.checkpoint(model, x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = static.trace_step(written, model, optimizer) if compiles else written
+        kept.append([*(number(step(x, y)) for x, y in batches()), *left(model)])
+    assert_same(kept[1], kept[0])
+
+
+def test_each_call_draws_anew() -> None:
+    weight = nn.Parameter(torch.ones(64))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+
+    def written() -> Any:
+        dropped = F.dropout(weight * 1, 0.5, training=True)
+        dropped.sum().backward()
+        optimizer.step()
+        return dropped
+
+    step = static.trace_step(written, optimizer)
+    first, second = step(), step()
+    assert set(first.tolist()) == {0.0, 2.0}
+    assert not np.array_equal(first, second)
+
+
+def test_afterwards_everything_is_as_it_was() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = dict(model.named_parameters())
+    static.trace_step(training(model, optimizer), model, optimizer)(*batches(1)[0])
+    assert {name: id(p) for name, p in model.named_parameters()} == {name: id(p) for name, p in before.items()}
+    assert all(p.grad is None for p in before.values())
+    assert type(torch.zeros(2)) is torch.Tensor
+    with pytest.raises(ControlFlowError, match="value_and_grad"):
+        static.jit(lambda x: x.sum().backward())(np.ones(2))
+
+
+class Own(torch.optim.Optimizer):  # type: ignore[misc]
+    """An optimizer of the user's."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+
+    def step(self, closure: Any = None) -> Any:
+        """Nothing."""
+
+
+def refused(step: Callable[..., Any], *holders: Any) -> str:
+    """How a step on the first batch is refused."""
+    with pytest.raises(GraphError) as error:
+        static.trace_step(step, *holders)(*batches(1)[0])
+    return str(error.value)
+
+
+def test_what_a_graph_cannot_do_is_refused() -> None:
+    model = network()
+    own, lbfgs, other = Own(model.parameters()), torch.optim.LBFGS(model.parameters()), network()
+    assert "Own is an optimizer of your own" in refused(training(model, own), model, own)
+    assert "LBFGS.step decides by values" in refused(training(model, lbfgs), model, lbfgs)
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    assert "trace_step(f, optimizer)" in refused(training(other, optimizer), other)
+
+    def by_value(x: Any, _: Any) -> Any:
+        return x if other(x).sum() > 0 else -x
+
+    assert "test_trace_step.py" in refused(by_value, other)
+    with pytest.raises(ArgumentError, match="takes modules, tensors and optimizers, no int"):
+        static.trace_step(by_value, 3)
+
+
+def test_a_schedule_inside_is_refused() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    step = training(model, optimizer)
+
+    def written(x: Any, y: Any) -> Any:
+        loss = step(x, y)
+        schedule.step()
+        return loss
+
+    assert "scheduler.step() behind the step" in refused(written, model, optimizer)
+
+
+def test_a_gradient_that_no_symbol_has_is_refused() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert "module.parameters()" in refused(penalised(model, optimizer, tuple(model.parameters())), model, optimizer)
+
+
+def test_parameters_with_different_numbers_of_steps_are_refused() -> None:
+    first, second = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.Adam([first, second], lr=0.1)
+    first.sum().backward()
+    optimizer.step()
+
+    def written(*_: Any) -> None:
+        (first + second).sum().backward()
+        optimizer.step()
+
+    assert "have made 1 and 2 steps" in refused(written, optimizer)
