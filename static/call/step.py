@@ -195,7 +195,7 @@ class TrainingTrace(StepTrace):
                     "and choose each parameter by torch.where(condition, new, old), or run it in mode dynamic"
                 )
             )
-        place = next((i for i, known in enumerate(self._optimizers) if known is optimizer), None)
+        place = next((i for i, other in enumerate(self._optimizers) if other is optimizer), None)
         if place is None:
             raise ControlFlowError(
                 located(f"{name}.step changes what the step was not told of; name it: static.trace_step(f, optimizer)")

@@ -66,7 +66,7 @@ class StepTrace:
 
     # What Python asks of a tensor ------------------------------------------------------------------------------------
 
-    def known(self, symbol: Symbol) -> Array | None:
+    def value(self, symbol: Symbol) -> Array | None:
         """The value of a symbol that follows from constants alone; None where a run must tell it."""
         return self._constants.value(symbol)
 
@@ -120,7 +120,7 @@ class StepTrace:
         """A key with arrays for symbols whose values are known."""
         if isinstance(key, tuple):
             return tuple(map(self._plain, key))
-        value = self.known(key) if isinstance(key, Symbol) else None
+        value = self.value(key) if isinstance(key, Symbol) else None
         return key if value is None else value
 
     # What the dynamic engine asks -------------------------------------------------------------------------------------

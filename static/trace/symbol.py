@@ -83,8 +83,8 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return f"Symbol({self.node.spec})"
 
     def __bool__(self) -> bool:
-        if (known := self._known()) is not None:
-            return bool(known)
+        if (value := self._constant()) is not None:
+            return bool(value)
         raise self._unknown(
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
@@ -93,15 +93,15 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         )
 
     def __float__(self) -> float:
-        if (known := self._known()) is not None:
-            return float(known)
+        if (value := self._constant()) is not None:
+            return float(value)
         if surface.is_stored():
             raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("float()", "keep it a tensor")
 
     def __int__(self) -> int:
-        if (known := self._known()) is not None:
-            return int(known)
+        if (value := self._constant()) is not None:
+            return int(value)
         if surface.is_stored():
             raise self._unknown("an element of a NumPy array", surface.REMEDY)
         raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
@@ -109,16 +109,16 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     __trunc__ = __int__
 
     def __index__(self) -> int:
-        if (known := self._known()) is not None:
-            return known.__index__()
+        if (value := self._constant()) is not None:
+            return value.__index__()
         raise self._unknown(
             "an index or range()",
             "use graphs.take, graphs.fori_loop, or pass the number as a static argument",
         )
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        if (known := self._known()) is not None:
-            return known
+        if (value := self._constant()) is not None:
+            return value
         raise self._unknown("a NumPy array", "use the functions in graphs")
 
     def __hash__(self) -> int:
@@ -136,28 +136,28 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """
         if capture.step_trace() is None:
             raise self._unknown("item()", "keep it a tensor")
-        known = self._known()
-        return ops.reshape(self, ()) if known is None else known.item()
+        value = self._constant()
+        return ops.reshape(self, ()) if value is None else value.item()
 
     def tolist(self) -> Any:
         """The elements in nested lists, symbols as those of `item`. Raises as that."""
         if capture.step_trace() is None:
             raise self._unknown("item()", "keep it a tensor")
-        known = self._known()
-        if known is not None:
-            return known.tolist()
+        value = self._constant()
+        if value is not None:
+            return value.tolist()
         return [row.tolist() for row in self] if self.shape else self
 
     def numpy(self, **_: Any) -> np.ndarray[Any, Any]:
         """The value, where it follows from constants in the trace of a step. Raises ControlFlowError elsewhere."""
-        if (known := self._known()) is not None:
-            return known
+        if (value := self._constant()) is not None:
+            return value
         raise self._unknown("item()", "keep it a tensor")
 
-    def _known(self) -> np.ndarray[Any, Any] | None:
+    def _constant(self) -> np.ndarray[Any, Any] | None:
         """The value, where Python may know it."""
         step = capture.step_trace()
-        value: np.ndarray[Any, Any] | None = None if step is None else step.known(self)
+        value: np.ndarray[Any, Any] | None = None if step is None else step.value(self)
         return value
 
     def detach(self) -> Any:
