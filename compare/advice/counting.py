@@ -28,9 +28,8 @@ from compare.own.case import case_of, converting
 from compare.own.question import Question, asked_of, calls_in
 from compare.own.workers import answered, checked
 from compare.records.job import Budget, Job
-from compare.records.own import FunctionFault
+from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, Timed
 from compare.records.record import error_of, kind_of
-from compare.records.work import CountedProgram, CountedPrograms, Timed
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.workloads.base import Case

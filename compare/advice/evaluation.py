@@ -23,8 +23,8 @@ from compare.advice.prediction import TIE, predict, winner_of
 from compare.advice.prices import Arms, Prices
 from compare.engines import Engine
 from compare.own.question import Question
+from compare.records.own import CountedProgram
 from compare.records.record import grouped
-from compare.records.work import CountedProgram
 from compare.run.progress import Reporter
 from compare.stats import proportion_interval
 

@@ -18,7 +18,7 @@ from typing import Any
 from compare.advice.prices import Prices
 from compare.claims import crossover as claims
 from compare.claims.crossover import Course
-from compare.records.work import CountedProgram, Terms
+from compare.records.own import CountedProgram, Terms
 from compare.stats import Interval, student_quantile, student_within
 from compare.words import text
 from graphs.plain import escaped

@@ -21,8 +21,8 @@ import numpy as np
 from compare.engines import Engine
 from compare.errors import CompareError
 from compare.records import machines
+from compare.records.own import CallCounts, Terms, Timed
 from compare.records.results import write_json
-from compare.records.work import CallCounts, Terms, Timed
 from compare.run import product
 from compare.run.environment import cache_folder, environment
 from compare.words.text import counted

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, steady
-from compare.records.cells import TimeArm
+from compare.records.cells import Crossover, CrossoverMemory, GridPlace, TimeArm
 from compare.records.record import DYNAMIC, Records, grouped, of
-from compare.records.sweeps import Crossover, CrossoverMemory, GridPlace
 from compare.stats import WIDEST, Interval, geometric_mean
 from compare.words import text
 

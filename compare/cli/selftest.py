@@ -11,7 +11,7 @@ from compare.cli import options
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.records.trials import Selftest
+    from compare.records.checks import Selftest
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"]}

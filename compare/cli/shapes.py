@@ -90,8 +90,8 @@ def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: 
     from compare.errors import NothingMeasuredError
     from compare.page import lengths as screen
     from compare.page import tables
+    from compare.records.cells import Lengths
     from compare.records.record import Failure, of
-    from compare.records.sweeps import Lengths
 
     records, sample = _measured(settings, model, name, trace)
     good = of(records, Lengths)

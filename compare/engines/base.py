@@ -29,7 +29,7 @@ from compare.engines.step import BoundCall, Function, LineOp, Observed, StateRea
 from compare.engines.switches import PROCESS, Switch, kept
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
 from compare.records.machines import Device, note_gpu
-from compare.records.work import CallCounts, RanOp, counted
+from compare.records.own import CallCounts, RanOp, counted
 from compare.workloads.base import Case, Workload
 
 DRAWS = "it draws random numbers, which in float64 are others"

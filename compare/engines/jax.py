@@ -37,8 +37,8 @@ from compare.engines.step import (
 from compare.engines.switches import Switch
 from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, asked
 from compare.records.machines import Device
+from compare.records.own import RanOp
 from compare.records.record import WRITTEN
-from compare.records.work import RanOp
 
 EAGER = Mode("eager")
 JIT = Mode("jit", traces=True)

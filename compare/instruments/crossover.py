@@ -19,8 +19,8 @@ from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
 from compare.instruments.time.measure import steady_rounds, timed
 from compare.instruments.time.rounds import collected
+from compare.records.cells import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.records.job import Budget, Job
-from compare.records.sweeps import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.workloads.base import Case
 
 Array = Any

@@ -34,7 +34,7 @@ from compare.instruments.parity import Expected
 from compare.instruments.rounding import Moves
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds, paired_rounds
-from compare.records import breakdowns as schema
+from compare.records import cells as schema
 from compare.records.job import Job
 from compare.stats import geometric_mean
 from compare.workloads.base import Case

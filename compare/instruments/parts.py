@@ -46,7 +46,7 @@ from compare.engines.graphduel import functions
 from compare.engines.graphduel.functions import tensor_of, transformed
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import TimedCall, own_rounds
-from compare.records.breakdowns import Parts
+from compare.records.cells import Parts
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import tree

@@ -23,7 +23,7 @@ from typing import Any
 
 from compare.errors import CompareError, ResultsError, is_users
 from compare.own.question import Question
-from compare.records import lock, results
+from compare.records import journal, results
 from compare.records.cells import Glimpse
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -58,7 +58,7 @@ def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bo
         try:
             folder = _place(questions)
             folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(lock.held(folder, unkept))
+            stack.enter_context(journal.locked(folder, unkept))
         except (OSError, CompareError) as error:
             if resume:
                 said = str(error).partition(";")[0]
@@ -175,7 +175,7 @@ def _empty(folder: Path) -> None:
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name != lock.NAME:
+        elif entry.name != journal.LOCK:
             entry.unlink(missing_ok=True)
 
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from compare.errors import CompareError, NothingMeasuredError
 from compare.own import show
 from compare.own.verdict import Measured
-from compare.records import cells, lock, results
-from compare.records.breakdowns import Ledger, SourceLines
-from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Time
+from compare.records import cells, journal, results
+from compare.records.cells import Compilations, Ledger, Memory, MemoryArm, Parity, SourceLines, Time
 from compare.records.own import FunctionLook
 from compare.records.record import Arm, Failure, OfArms, Record, Records, of
 
@@ -75,7 +74,7 @@ class Result(Measured):
         from compare.own.page import finish
 
         folder = empty(Path(directory), overwrite=overwrite)
-        with lock.held(folder, results.silent):
+        with journal.locked(folder, results.silent):
             empty(folder, overwrite=overwrite)
             results.replace(folder / results.RESULTS, self.records)
             finish(folder, list(self.records))
@@ -95,7 +94,7 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        names = {entry.name for entry in folder.iterdir()} - {lock.NAME}
+        names = {entry.name for entry in folder.iterdir()} - {journal.LOCK}
         if names and not (overwrite and results.has_some(folder)):
             remedy = "choose another" if results.RESULTS not in names else "choose another, or give --overwrite"
             raise CompareError(f"{folder} is not empty; {remedy}")

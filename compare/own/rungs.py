@@ -6,7 +6,7 @@ from math import exp
 
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.time.rounds import half_width
-from compare.records.breakdowns import Ladder, Threads
+from compare.records.cells import Ladder, Threads
 from compare.records.record import DYNAMIC, Records, of
 from compare.stats import Interval, geometric_mean
 from compare.words import text

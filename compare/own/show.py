@@ -12,8 +12,7 @@ from compare.claims import base
 from compare.own import compiled, glimpse, hints, policies, rungs
 from compare.own.calculator import calculator
 from compare.own.verdict import Measured
-from compare.records.breakdowns import SourceLines, SourceLinesArm, ranked
-from compare.records.cells import Parity, Time
+from compare.records.cells import Parity, SourceLines, SourceLinesArm, Time, ranked
 from compare.records.own import RewriteHints
 from compare.records.record import Failure, Records, Run, grouped, of
 from compare.words import text

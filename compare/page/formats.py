@@ -19,8 +19,7 @@ import msgspec
 from compare.claims.evidence import Evidence, cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
-from compare.records.breakdowns import LineCost, SourceLines, SourceLinesArm
-from compare.records.cells import Time, TimeArm
+from compare.records.cells import LineCost, SourceLines, SourceLinesArm, Time, TimeArm
 from compare.records.kinds import KINDS
 from compare.records.record import Environment, Records, Run, of
 

@@ -16,8 +16,8 @@ from compare.instruments.lengths.probe import TraceSample
 from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combined
 from compare.instruments.lengths.trace import LengthTrace
 from compare.page.blocks import Table
+from compare.records.cells import StrategyArm
 from compare.records.record import DYNAMIC
-from compare.records.sweeps import StrategyArm
 from compare.stats import Interval
 from compare.words import text
 

@@ -1,5 +1,5 @@
 """What a run writes and reads: one typed record for each kind, and the files that hold them.
 
 Read `record` (what all records share) and `kinds` (every kind, and who makes it), then `job` and `results` (a line of
-`results.jsonl`). `journal` is a run's file while it is written, `lock` keeps a second run away.
+`results.jsonl`). `cells`, `checks` and `own` are the kinds; `journal` is a run's file while it is written.
 """

@@ -9,10 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from compare.records.breakdowns import Ladder, Ledger, Parts, SourceLines, Threads
-from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time
-from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes
+from compare.records.cells import (
+    Compilations,
+    Crossover,
+    CrossoverMemory,
+    Glimpse,
+    Ladder,
+    Ledger,
+    Lengths,
+    LengthsProbe,
+    Memory,
+    Parity,
+    Parts,
+    SourceLines,
+    Threads,
+    Time,
+)
+from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes, Selftest, TrialMemory, TrialTime
 from compare.records.own import (
+    CountedPrograms,
     EngineGraphs,
     FunctionFault,
     FunctionGraph,
@@ -22,9 +37,6 @@ from compare.records.own import (
     ShapePolicies,
 )
 from compare.records.record import Bare, Failure, Kind, Run
-from compare.records.sweeps import Crossover, CrossoverMemory, Lengths, LengthsProbe
-from compare.records.trials import Selftest, TrialMemory, TrialTime
-from compare.records.work import CountedPrograms
 
 ELSEWHERE, FIRST = "elsewhere", "first"
 """Stand for the size of what is measured in another engine than ours: there a process compiles for long, and the first,

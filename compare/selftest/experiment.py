@@ -17,9 +17,9 @@ from compare.errors import NothingMeasuredError
 from compare.own.question import REPEATS
 from compare.own.question import SECONDS as OWN_SECONDS
 from compare.records import journal, results
+from compare.records.checks import Selftest, TrialMemory, TrialTime
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.trials import Selftest, TrialMemory, TrialTime
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
 from compare.run.processes import run_job

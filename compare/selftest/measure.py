@@ -9,8 +9,8 @@ from msgspec.structs import asdict
 from compare import workloads
 from compare.instruments import memory
 from compare.instruments.time import measure as timing
+from compare.records.checks import TrialArm, TrialMemory, TrialTime
 from compare.records.job import Job
-from compare.records.trials import TrialArm, TrialMemory, TrialTime
 from compare.selftest import inject, subjects
 from compare.workloads.base import Case
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from compare.page.blocks import Table
 from compare.page.markdown import table
+from compare.records.checks import Coverage, LeakRate, Rate, Selftest, SpeedRate
 from compare.records.record import Environment
-from compare.records.trials import Coverage, LeakRate, Rate, Selftest, SpeedRate
 from compare.selftest.rates import LEAST_LEAK
 from compare.words.text import counted
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
+from compare.records.checks import Coverage, LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
 from compare.records.record import Cell, Records, kind_of, of
-from compare.records.trials import Coverage, LeakRate, Outcome, SpeedRate, TrialMemory, TrialTime
 from compare.selftest.inject import size_of
 from compare.selftest.subjects import NAME, SIZES
 from compare.stats import LEAST, Interval, proportion_interval

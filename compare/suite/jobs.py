@@ -14,8 +14,7 @@ from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.instruments.watch import ARMS as LEDGERS
-from compare.records.breakdowns import Ladder, Ledger, Parts, Threads
-from compare.records.cells import Memory, Parity, Time
+from compare.records.cells import Ladder, Ledger, Memory, Parity, Parts, Threads, Time
 from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record

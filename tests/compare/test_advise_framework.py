@@ -16,9 +16,8 @@ from compare.cli.command import graphduel
 from compare.engines import named
 from compare.errors import InputsError, WorkerError
 from compare.records.job import Budget, Job
-from compare.records.own import FunctionFault
+from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, RanOp, counted
 from compare.records.record import kind_of
-from compare.records.work import CountedProgram, CountedPrograms, RanOp, counted
 from compare.run.progress import Reporter
 from compare.run.worker import failure, perform
 

@@ -13,7 +13,7 @@ from compare.advice import counting, evaluation, prediction, prices
 from compare.advice.prices import Row, fitted, load, save
 from compare.engines import OWN, named
 from compare.errors import CompareError, WorkerError
-from compare.records.work import CallCounts, CountedProgram, Timed
+from compare.records.own import CallCounts, CountedProgram, Timed
 from compare.run.progress import Reporter
 from tests.helpers.prices import ARMS, MACHINE, advise, costs, program, seconds
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from compare import stats
 from compare.cli.command import graphduel
+from compare.records.cells import LengthsProbe
 from compare.records.record import Failure
-from compare.records.sweeps import LengthsProbe
 from compare.run import processes
 from tests.helpers.claim_records import BASE, lengths, strategy
 from tests.helpers.records import typed

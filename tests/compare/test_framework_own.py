@@ -22,7 +22,17 @@ from compare.own.case import checked
 from compare.own.question import Question, arms_of, asked_of, calls_in
 from compare.own.verdict import verdict
 from compare.records import results
-from compare.records.cells import Call, Compilations, CompiledArm, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import (
+    Call,
+    Compilations,
+    CompiledArm,
+    Memory,
+    MemoryArm,
+    Parity,
+    ParityArm,
+    Time,
+    TimeArm,
+)
 from compare.records.own import FunctionFault
 from compare.records.record import Bare, Environment, Run, kind_of, of
 from compare.run.progress import Reporter

@@ -14,7 +14,7 @@ from compare.instruments.watch.readings import Reading, Timeline, moment, thinne
 from compare.instruments.watch.tape import watched
 from compare.page.figures import ledger as figure
 from compare.page.summary import summarise
-from compare.records.breakdowns import LedgerCount, Moment
+from compare.records.cells import LedgerCount, Moment
 from compare.records.job import Job
 from compare.run.processes import run_job
 from compare.workloads import Case

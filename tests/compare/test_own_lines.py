@@ -24,7 +24,7 @@ from compare.own.plan import Plan
 from compare.own.question import Question
 from compare.page.figures import lines as figure
 from compare.page.summary import summarise
-from compare.records.breakdowns import SourceLines
+from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import of

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from compare.errors import CompareError, ResultsError
-from compare.records import lock, results
+from compare.records import journal, results
 from compare.run.progress import Reporter
 from compare.suite import stages as runs
 from compare.suite.settings import Settings
@@ -119,8 +119,8 @@ def test_a_worker_that_cannot_start_is_a_clear_error(tmp_path):
 LOCKED = """
 import sys, time
 from pathlib import Path
-from compare.records import lock
-with lock.held(Path(sys.argv[1]), print):
+from compare.records import journal
+with journal.locked(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -140,9 +140,9 @@ def test_a_second_run_in_a_folder_is_refused_and_told_who_writes_there(tmp_path)
                 go(tmp_path, resume=resume)
             assert told.value.exit_code == 2
         holder.kill()
-    assert (tmp_path / lock.NAME).exists()  # as kill -9 leaves it
+    assert (tmp_path / journal.LOCK).exists()  # as kill -9 leaves it
     assert go(tmp_path)[0].exit_code == 0
-    assert not (tmp_path / lock.NAME).exists()
+    assert not (tmp_path / journal.LOCK).exists()
 
 
 def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
@@ -150,7 +150,7 @@ def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
 
     def enter(number):
         for _ in range(50):
-            with suppress(CompareError), lock.held(tmp_path, print):
+            with suppress(CompareError), journal.locked(tmp_path, print):
                 inside.append(number)
                 most.append(len(inside))
                 time.sleep(0)
@@ -166,9 +166,12 @@ def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
 
 
 def test_a_lock_file_that_says_nothing_is_another_process(tmp_path):
-    with lock.held(tmp_path, print):
-        (tmp_path / lock.NAME).write_text("[]")
-        with pytest.raises(CompareError, match="is being written by another process; wait"), lock.held(tmp_path, print):
+    with journal.locked(tmp_path, print):
+        (tmp_path / journal.LOCK).write_text("[]")
+        with (
+            pytest.raises(CompareError, match="is being written by another process; wait"),
+            journal.locked(tmp_path, print),
+        ):
             pass
 
 
@@ -176,9 +179,9 @@ def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch):
     def none(file):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(lock, "_lock", none)
+    monkeypatch.setattr(journal, "_lock", none)
     heard = []
-    with lock.held(tmp_path, heard.append):
+    with journal.locked(tmp_path, heard.append):
         pass
     assert heard == [f"{tmp_path} cannot be locked (No locks available): let no other run write into it"]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths import probe, strategies, trace
 from compare.instruments.lengths.strategies import STRATEGIES
+from compare.records.cells import LengthsProbe
 from compare.records.record import Failure, JobName
-from compare.records.sweeps import LengthsProbe
 from tests.helpers.slow import examples
 
 

@@ -24,7 +24,7 @@ PACKAGES = ("graphs", "static", "dynamic", "compare")
 IN_PARTS = {
     "graphs/files.py": "the one writer",
     "compare/records/results.py": "adds a line to a journal, and takes it back where the disk is full",
-    "compare/records/lock.py": "a lock is held through an open file",
+    "compare/records/journal.py": "a lock is held through an open file",
     "compare/own/bundle.py": "a folder of this command's own",
     "compare/own/numbers.py": "a folder of this command's own",
     "compare/engines/source.py": "a folder of this command's own",

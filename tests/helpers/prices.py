@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import graphs as g
 from compare.advice.prices import Prices
 from compare.cli.command import graphduel
-from compare.records.work import CallCounts, CountedProgram
+from compare.records.own import CallCounts, CountedProgram
 
 US = 1e-6
 ARMS = ("dynamic", "static-exact")

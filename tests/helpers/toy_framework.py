@@ -14,7 +14,7 @@ import static
 from compare.engines.base import Mode
 from compare.engines.framework import Framework
 from compare.engines.step import Compilation, Observed
-from compare.records.work import RanOp
+from compare.records.own import RanOp
 from graphs.errors import ControlFlowError
 
 SLOWER = 3

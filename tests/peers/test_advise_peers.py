@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare.engines import named
-from compare.records.work import counted
+from compare.records.own import counted
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

@@ -7,7 +7,7 @@ from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.watch import lines as measure
 from compare.own import run, show
 from compare.own.question import asked_of
-from compare.records.breakdowns import SourceLines
+from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.record import of
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compare.claims.base import Regime, judged
 from compare.claims.evidence import Evidence, Read, canonical, first_run, steady
-from compare.records.cells import admitted
+from compare.records.cells import Lengths, StrategyArm, admitted
 from compare.records.record import Records, grouped, of
-from compare.records.sweeps import Lengths, StrategyArm
 from compare.words import text
 
 ALONE = "one by one"

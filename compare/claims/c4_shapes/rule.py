@@ -25,9 +25,8 @@ from compare.claims.base import (
 from compare.claims.c4_shapes import length_table
 from compare.claims.c4_shapes.length_table import PHASES, most, padding
 from compare.claims.evidence import Evidence, cells, left_out, unsteady
-from compare.records.cells import Memory, Parity, Time
+from compare.records.cells import Lengths, Memory, Parity, Time
 from compare.records.record import Cell, Records
-from compare.records.sweeps import Lengths
 from compare.words import text
 from compare.workloads import models
 

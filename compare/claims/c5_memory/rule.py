@@ -19,9 +19,8 @@ from compare.claims.base import (
 )
 from compare.claims.evidence import Evidence, cells, left_out
 from compare.claims.regimes import CellContest
-from compare.records.cells import Memory, MemoryArm, Parity
+from compare.records.cells import CrossoverMemory, Memory, MemoryArm, Parity
 from compare.records.record import Records
-from compare.records.sweeps import CrossoverMemory
 from compare.stats import Interval
 from compare.words import text
 

@@ -21,9 +21,8 @@ from compare.claims.base import (
 from compare.claims.crossover import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
 from compare.claims.regimes import CellContest
-from compare.records.cells import Memory, Parity, Time
+from compare.records.cells import Crossover, Memory, Parity, Time
 from compare.records.record import Cell, Records
-from compare.records.sweeps import Crossover
 from compare.stats import Interval
 from compare.words import text
 

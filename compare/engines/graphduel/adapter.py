@@ -31,7 +31,7 @@ from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
 from compare.errors import UnsupportedError
 from compare.records.machines import Device
-from compare.records.work import CallCounts
+from compare.records.own import CallCounts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
 from graphs.op import registered

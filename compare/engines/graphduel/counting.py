@@ -18,7 +18,7 @@ from typing import Any
 import dynamic
 import static
 from compare.engines.graphduel.functions import transformed
-from compare.records.work import CallCounts, Control, Terms
+from compare.records.own import CallCounts, Control, Terms
 from graphs import tree
 from graphs.cost import node_cost
 from graphs.errors import ControlFlowError

@@ -28,7 +28,7 @@ from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped
 from compare.engines.torch.switches import switches
 from compare.engines.torch.training import holders_in, trains
 from compare.records.machines import Device
-from compare.records.work import RanOp
+from compare.records.own import RanOp
 
 EAGER = Mode("eager")
 

@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from compare.engines.step import bound
-from compare.records.work import RanOp
+from compare.records.own import RanOp
 
 
 def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:

@@ -25,8 +25,8 @@ from compare.instruments.runnables import Runnable
 from compare.instruments.time.first import first_epoch, unlimited
 from compare.instruments.time.measure import steady_rounds, timed
 from compare.instruments.time.rounds import collected, orders
+from compare.records.cells import GroupCall, Lengths, StrategyArm
 from compare.records.job import Job
-from compare.records.sweeps import GroupCall, Lengths, StrategyArm
 from compare.workloads.lengths import Stream, drawn, stream
 from graphs import tree
 

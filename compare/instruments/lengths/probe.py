@@ -19,9 +19,9 @@ import numpy as np
 from compare.errors import NothingMeasuredError
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.instruments.time.measure import timed
+from compare.records.cells import LengthsProbe
 from compare.records.job import Job
 from compare.records.record import Failure, Record
-from compare.records.sweeps import LengthsProbe
 from compare.workloads.lengths import stream
 
 LEAST_SIZES = 6

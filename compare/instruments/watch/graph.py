@@ -20,7 +20,7 @@ from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, timed
-from compare.records.breakdowns import LineCost, Moment, Phase, SourceLinesArm
+from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node

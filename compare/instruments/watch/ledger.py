@@ -19,7 +19,7 @@ from compare.errors import described
 from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth, warm_peak
 from compare.instruments.watch import ARMS, graph, tape
 from compare.instruments.watch.readings import Timeline, thinned
-from compare.records.breakdowns import Ledger, LedgerArm, LedgerCount
+from compare.records.cells import Ledger, LedgerArm, LedgerCount
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import dims

@@ -17,7 +17,7 @@ from compare.errors import described
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.rounds import CLOCK
 from compare.instruments.watch import graph, readings, tape
-from compare.records.breakdowns import SourceLines, SourceLinesArm
+from compare.records.cells import SourceLines, SourceLinesArm
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs.errors import is_internal

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from compare.engines.step import LineOp
 from compare.instruments.time.rounds import CLOCK, Clock
-from compare.records.breakdowns import LineCost, Moment, Phase, SourceLinesArm
+from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
 
 PHASES = ("trace", "compile", "forward", "backward")
 MOMENTS = 240

@@ -20,7 +20,7 @@ from compare.engines.graphduel.functions import transformed
 from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watch.readings import Reading, Spans, Timeline, counted, moment, timed
-from compare.records.breakdowns import Moment, SourceLinesArm
+from compare.records.cells import Moment, SourceLinesArm
 from compare.workloads.base import Case
 from dynamic import tapes
 from dynamic.anomaly import forward_lines

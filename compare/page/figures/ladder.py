@@ -14,7 +14,7 @@ from compare.instruments.ladder import LADDER, NATIVE, RUNGS, TAPE, THREADS
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
-from compare.records.breakdowns import Ladder, Threads
+from compare.records.cells import Ladder, Threads
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean
 from compare.words import text

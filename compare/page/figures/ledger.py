@@ -10,7 +10,7 @@ from compare.instruments.watch.ledger import attributed
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
-from compare.records.breakdowns import Ledger, LedgerArm
+from compare.records.cells import Ledger, LedgerArm
 from compare.records.record import of
 from compare.words import text
 

@@ -8,8 +8,8 @@ from compare.claims.evidence import Evidence, steady
 from compare.page.lengths import computed, ordered, table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
+from compare.records.cells import StrategyArm
 from compare.records.record import DYNAMIC
-from compare.records.sweeps import StrategyArm
 from compare.stats import Interval
 from compare.words import text
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, style
 from compare.page.summary import Summary
-from compare.records.breakdowns import LineCost, SourceLines, SourceLinesArm, ranked
+from compare.records.cells import LineCost, SourceLines, SourceLinesArm, ranked
 from compare.records.record import of
 from compare.words import text
 

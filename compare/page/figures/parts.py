@@ -15,7 +15,7 @@ from compare.instruments.parts import ENGINES, UNEXPLAINED
 from compare.page.blocks import Table
 from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
-from compare.records.breakdowns import Parts
+from compare.records.cells import Parts
 from compare.records.record import Cell, Records, grouped, of
 from compare.stats import Interval, geometric_mean, sum_interval
 from compare.words import text

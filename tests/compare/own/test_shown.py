@@ -11,8 +11,20 @@ from compare.own import page, show
 from compare.own.claims import judge
 from compare.own.verdict import Measured
 from compare.page import markdown
-from compare.records.breakdowns import Ladder, LineCost, Rung, SourceLines, SourceLinesArm
-from compare.records.cells import Call, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import (
+    Call,
+    Ladder,
+    LineCost,
+    Memory,
+    MemoryArm,
+    Parity,
+    ParityArm,
+    Rung,
+    SourceLines,
+    SourceLinesArm,
+    Time,
+    TimeArm,
+)
 from compare.records.record import Environment, Run
 
 HARNESS = re.compile(r"\b(arms?|cells?|regimes?|controls?(?! flow)|tapes?)\b", re.IGNORECASE)
