@@ -24,8 +24,8 @@ from compare.errors import CompareError, InputsError, WorkerError, described
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import collected, time_block
 from compare.own import origin
-from compare.own.case import case_of, converting
-from compare.own.question import Question, asked_of, calls_in
+from compare.own.case import calls_in, case_of, converting
+from compare.own.question import Question, asked_of
 from compare.own.workers import answered, checked
 from compare.records.job import Budget, Job
 from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, Timed

@@ -308,8 +308,8 @@ def show(name: str) -> None:
     """
     from compare import claims, workloads
     from compare.errors import UnknownNameError
-    from compare.own import claims as own
     from compare.own import origin
+    from compare.own import verdict as own
 
     every = {**claims.CLAIMS, **own.OWN}
     if name.upper() in every:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from compare.claims.evidence import cells, joined, steady
 from compare.errors import InputsError
-from compare.own.claims import ratio_of
+from compare.own.verdict import ratio_of
 from compare.records.cells import Time
 from compare.records.record import Records
 from compare.stats import Interval

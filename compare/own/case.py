@@ -1,16 +1,20 @@
-"""From a function and its inputs to a case: what is differentiated, and which axes vary.
+"""From a function and its calls to a case: what is differentiated, which axes vary, what a call is.
 
-Containers of a class of its own among the arguments of a function: to our engines they are dicts of their parts.
+Containers of a class of its own among the arguments of a function: to our engines they are dicts of their parts. The
+function is given its own class again, with what the engine has put in the parts.
 
-The function is given its own class again, with what the engine has put in the parts.
+A loss that is given a module, or that closes over some, is measured as any other: its gradients are those in the
+parameters that require them. Buffers stay tensors that the function reads.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,17 +23,22 @@ import static
 from compare import engines
 from compare.engines.containers import CallContainers, apart, is_container
 from compare.engines.graphduel.functions import transformed
+from compare.engines.reach import Place, ReachedCode, outermost
 from compare.errors import InputsError
-from compare.own import modules
-from compare.own.origin import Inputs
-from compare.own.question import calls_in
 from compare.words import text
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError
 from graphs.spec import TensorSpec
 
+INPUTS = ("inputs", "batches")
+"""The names looked for beside a function where no other place is named for its calls."""
+
+STREAM = 500
+"""The most calls that are taken from what does not say how many it has."""
+
 Examples = tuple[Example, ...]
+Function = Callable[..., Any]
 OutputOf = Callable[[Callable[..., Any], Example], Any]
 
 
@@ -60,7 +69,7 @@ def case_of(
     `output_of` is as for `differentiates`.
     """
     calls = calls_in(inputs, f)
-    f, brought = over_dicts(*modules.functional(f, calls))
+    f, brought = over_dicts(*functional(f, calls))
     examples = checked(Inputs.like(calls, brought), f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
@@ -218,7 +227,7 @@ def _named_sizes(example: Example, dims: Dims | None) -> dict[str, int]:
     }
 
 
-Function = Callable[..., Any]
+# Containers of a class of its own -------------------------------------------------------------------------------------
 
 
 def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
@@ -237,3 +246,207 @@ def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
         return f(*restored(args))
 
     return over, brought.plain
+
+
+# Calls ---------------------------------------------------------------------------------------------------------------
+
+
+class Inputs(list[Any]):
+    """Calls, and what their user calls them: messages say `batches[0]` of what stands under that name."""
+
+    def __init__(self, calls: Iterable[Any], name: str = INPUTS[0]) -> None:
+        super().__init__(calls)
+        self.name = name
+
+    @classmethod
+    def like(cls, other: Any, calls: Iterable[Any]) -> Inputs:
+        """Other calls under the same name."""
+        return cls(calls, other.name) if isinstance(other, Inputs) else cls(calls)
+
+
+def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
+    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
+    try:
+        len(inputs)  # type: ignore[arg-type]
+    except TypeError:
+        batches = list(islice(inputs, STREAM + 1))
+        if len(batches) > STREAM:
+            how = "take the first: itertools.islice(..., 16)"
+            raise InputsError(f"{name} gives more than {STREAM} calls and may never end; {how}") from None
+        return batches
+    return list(inputs)
+
+
+def takes_nothing(function: Any) -> bool:
+    """Whether a function has no parameters at all, so that its one call is ()."""
+    try:
+        return not inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def takes_one(function: Any) -> bool | None:
+    """Whether a function is called with one argument, as what has no default says; None where Python cannot tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = sum(p.default is p.empty for p in places)
+    if needed > 1 or not (places or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
+        return False
+    return True if needed == 1 or len(places) == 1 else None
+
+
+def calls_in(inputs: Any, function: Any = None) -> Inputs:
+    """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
+
+    A tuple or a list of these is the arguments of a call. A function of one argument takes it whole, but for one that
+    has a single part, and for tuples where some fit the function's parameters. What is no sequence is the one argument
+    of such a function. Raises InputsError of what is none of these.
+    """
+    name = Inputs.like(inputs, ()).name
+    rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
+    gives = (
+        not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
+    )
+    calls = batches_of(inputs, name) if gives else []
+    if not calls:
+        raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
+    unpacks = any(type(call) is tuple and _takes(function, call) for call in calls)
+    return Inputs((_arguments(call, f"{name}[{i}]", function, rule, unpacks) for i, call in enumerate(calls)), name)
+
+
+def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) -> tuple[Any, ...]:
+    """The arguments of the call of a batch; a function of one takes tuples apart if it `unpacks` them."""
+    is_one = takes_one(function)
+    if isinstance(batch, (tuple, list)) and (not is_one or len(batch) == 1 or (unpacks and type(batch) is tuple)):
+        if batch or takes_nothing(function):
+            return tuple(batch)
+        raise InputsError(f"{label} is empty; {rule}")
+    is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
+    if is_one is False or not is_value:
+        raise InputsError(f"{label} is {_kind(batch)}; {rule}")
+    return (batch,)
+
+
+def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a function can be called with these; with none it is said that they are missing."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except (TypeError, ValueError):
+        return not arguments
+    return True
+
+
+def _kind(value: Any) -> str:
+    return f"of type {type(value).__name__}"
+
+
+def _call_of(function: Any) -> str:
+    """`(w, x)`: a call as a user writes it, by the names of the parameters."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return f"({', '.join(names or ['x'])}{',' if len(names) < 2 else ''})"
+
+
+# Modules, which hold their parameters themselves ---------------------------------------------------------------------
+
+
+def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
+    """The function with a dict of parameters as its first argument, and its calls; as arguments where there are none.
+
+    Parameters are those of the modules among the arguments, which are the same in each call, and what `f` reaches by
+    itself: modules, and tensors that require a gradient.
+    """
+    loaded, calls = sys.modules.get("dynamic.nn.module"), list(inputs)
+    if loaded is None or not calls or not all(isinstance(call, tuple) for call in calls):
+        return f, inputs
+    arguments = {i: value for i, value in enumerate(calls[0]) if isinstance(value, loaded.Module)}
+    code = ReachedCode(f)
+    modules = outermost([*arguments.values(), *(value for value in code.values if isinstance(value, loaded.Module))])
+    holders = [module for module in modules if any(param.requires_grad for param in module.parameters())]
+    inside = {id(param) for module in holders for param in module.parameters()}
+    tensors = [value for value in code.values if _is_parameter(value) and id(value) not in inside]
+    named = _parameters_by_name(holders, tensors)
+    if not named:
+        return f, inputs
+    function = _Functional(f, holders, tensors, code.places, arguments)
+    params = {name: param.numpy(force=True) for name, param in named.items()}
+    return function.made(), [(params, *(value for i, value in enumerate(call) if i not in arguments)) for call in calls]
+
+
+def _is_parameter(value: Any) -> bool:
+    from dynamic import Tensor
+
+    return isinstance(value, Tensor) and value.requires_grad and value.is_leaf
+
+
+def _parameters_by_name(modules: Sequence[Any], tensors: Sequence[Any]) -> dict[str, Any]:
+    """Parameters by their names, those of several modules after a number, in the order of modules and then tensors."""
+    several, width = len(modules) + len(tensors) > 1, len(str(len(modules) + len(tensors)))
+    named = {
+        f"{i:0{width}}.{name}" if several else name: param
+        for i, module in enumerate(modules)
+        for name, param in module.named_parameters()
+        if param.requires_grad
+    }
+    return {**named, **{f"{i:0{width}}": tensor for i, tensor in enumerate(tensors, len(modules))}}
+
+
+class _Functional:
+    """A function of parameters by name, which are put where the function finds them while it runs.
+
+    Float buffers are in the dtype of the parameters meanwhile: the gate runs a module in float64 as well.
+    """
+
+    def __init__(
+        self, f: Function, modules: Sequence[Any], tensors: Sequence[Any], places: Sequence[Place],
+        arguments: Mapping[int, Any],
+    ) -> None:  # fmt: skip
+        self.f, self.arguments = f, arguments
+        names = {id(param): name for name, param in _parameters_by_name(modules, tensors).items()}
+        spaces = [vars(inner) for module in modules for inner in module.modules()]
+        attributes = [(space, name, value) for space in spaces for name, value in space.items()]
+        buffers = {id(tensor) for module in modules for tensor in module.buffers() if tensor.dtype.kind == "f"}
+        self.places = [(space, name, names[id(value)]) for space, name, value in attributes if id(value) in names]
+        self.places += [(p.space, p.name, names[id(value)]) for p in places if id(value := p.read()) in names]
+        self.buffers = [place for place in attributes if id(place[2]) in buffers]
+
+    def __call__(self, params: Any, *args: Any) -> Any:
+        """What the function returns."""
+        dtype = next(iter(params.values())).dtype
+        values = [(space, key, params[name]) for space, key, name in self.places]
+        if dtype.kind == "f":
+            values += [(space, key, value.to(dtype)) for space, key, value in self.buffers if value.dtype != dtype]
+        before = [(space, key, space[key]) for space, key, _ in values]
+        try:
+            _put(values)
+            return self.f(*self._arguments(args))
+        finally:
+            _put(before)
+
+    def _arguments(self, args: Sequence[Any]) -> Sequence[Any]:
+        if not self.arguments:
+            return args
+        rest = iter(args)
+        return [
+            self.arguments[i] if i in self.arguments else next(rest) for i in range(len(args) + len(self.arguments))
+        ]
+
+    def made(self) -> Function:
+        """As a plain function of the same name."""
+
+        def called(params: Any, *args: Any) -> Any:
+            return self(params, *args)
+
+        called.__name__ = getattr(self.f, "__name__", "f")
+        vars(called).update(vars(self.f) if hasattr(self.f, "__dict__") else {})
+        return called
+
+
+def _put(values: Sequence[tuple[Any, Any, Any]]) -> None:
+    for space, key, value in values:
+        space[key] = value

@@ -14,25 +14,29 @@ Not found: what is written to a descriptor by its number (`os.write(1, ...)`), a
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import random
 import sys
 import time
 import warnings
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 
+import dynamic
 from compare.engines import Engine
+from compare.engines.reach import ReachedCode, is_users_class
 from compare.errors import EffectsError, is_users
-from compare.own import changes, traffic
-from compare.own.changes import fingerprint
+from compare.own import traffic
 from graphs import tree
 from graphs.errors import is_internal
 
@@ -114,7 +118,7 @@ class _Look:
 
     def run(self) -> tuple[list[SideEffect], list[str], Any]:
         """What one call wrote, the names of what it changed, and its output."""
-        places, changed = list[changes.Changeable](), list[str]()
+        places, changed = list[Changeable](), list[str]()
 
         def watched(*args: Any) -> Any:
             places.extend(_places(self.f, copies, args))
@@ -159,7 +163,7 @@ class _Look:
 
 
 @contextmanager
-def _stepping(places: Sequence[changes.Changeable], lines: dict[str, str]) -> Iterator[None]:
+def _stepping(places: Sequence[Changeable], lines: dict[str, str]) -> Iterator[None]:
     """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
     seen = {place.name: place.read() for place in places}
     last, until = [""], time.monotonic() + LOOKING
@@ -171,7 +175,7 @@ def _stepping(places: Sequence[changes.Changeable], lines: dict[str, str]) -> It
             if place.name not in lines and place.read() != seen[place.name]:
                 lines[place.name] = last[0]
         if event == "line":
-            last[0] = changes.line(frame)
+            last[0] = traffic.line(frame)
         return look
 
     before = sys.gettrace()
@@ -198,7 +202,7 @@ class _Ear(io.TextIOBase):
         if frame is None:
             self.stream.write(text)
         elif text:
-            self.heard.append(SideEffect(f"writes to {self.stream_name}", changes.line(frame)))
+            self.heard.append(SideEffect(f"writes to {self.stream_name}", traffic.line(frame)))
         return len(text)
 
 
@@ -216,7 +220,7 @@ class _Nobody(io.TextIOBase):
         """Note it."""
         frame = _writer(sys._getframe(1))
         if frame is not None:
-            self.heard.append(SideEffect(INPUT, changes.line(frame)))
+            self.heard.append(SideEffect(INPUT, traffic.line(frame)))
         return ""
 
 
@@ -261,17 +265,17 @@ def _random_states_kept() -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[changes.Changeable]:
+def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[Changeable]:
     """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
     names = tree.argument_names(f, len(args))
     pairs = zip(names, zip(example, args, strict=True), strict=True)
-    arguments = [changes.Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
+    arguments = [Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
     return [
-        changes.Changeable("the state of Python's random", random.getstate),
-        changes.Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
-        changes.Changeable("the state of dynamic's generator", _drawn),
+        Changeable("the state of Python's random", random.getstate),
+        Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
+        Changeable("the state of dynamic's generator", _drawn),
         *arguments,
-        *changes.places(f),
+        *places(f),
     ]
 
 
@@ -288,3 +292,99 @@ def _copied(example: Sequence[Any]) -> tuple[Any, ...]:
 def _defined(f: Callable[..., Any]) -> str:
     code = getattr(f, "__code__", None)
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
+
+
+# What calling a function may change ----------------------------------------------------------------------------------
+
+
+MOST = 10_000
+"""Items of one container that are looked at; of a longer one, its length."""
+DEEPEST = 8
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, slice, itertools.count)
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """Something that can be changed, by the name that a message calls it, and how to read it."""
+
+    name: str
+    read: Callable[[], Any]
+
+
+def places(f: Any) -> list[Changeable]:
+    """All that the code of `f`, and of the user's functions that it names, can reach by name."""
+    own = Changeable("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
+    reached = ReachedCode(f)
+    return [
+        *([] if isinstance(f, FunctionType) else [own]),
+        *(Changeable(place.label, partial(_state, place.read)) for place in reached.places),
+        *(place for function in reached.functions for place in _of_function(function)),
+    ]
+
+
+def _of_function(f: FunctionType) -> Iterator[Changeable]:
+    yield Changeable(f"an attribute of {f.__name__}", lambda: fingerprint(f.__dict__))
+
+
+def _state(read: Callable[[], Any]) -> Any:
+    """The fingerprint of what is in a place; of a class, of what it holds itself."""
+    value = read()
+    if isinstance(value, type):
+        held = {name: item for name, item in vars(value).items() if not name.startswith("__")}
+        return id(value), fingerprint(held)[1]
+    return fingerprint(value)
+
+
+# Fingerprints ------------------------------------------------------------------------------------------------
+
+
+def fingerprint(value: Any, depth: int = 0) -> Any:
+    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity.
+
+    Tensors are as their arrays, modules as their tensors and their mode.
+    """
+    if isinstance(value, _PLAIN):
+        return type(value), repr(value)
+    if isinstance(value, dynamic.Tensor):
+        return id(value), fingerprint(value.numpy(force=True))
+    if hasattr(value, "named_buffers") and _is_module(value):
+        tensors = [fingerprint(tensor) for tensor in (*value.parameters(), *value.buffers())]
+        return id(value), tensors, [module.training for module in value.modules()]
+    if isinstance(value, np.ndarray):
+        return id(value), value.shape, value.dtype.str, _bytes(value)
+    if isinstance(value, random.Random):
+        return id(value), value.getstate()
+    if isinstance(value, np.random.Generator):
+        return id(value), str(value.bit_generator.state)
+    if isinstance(value, np.random.RandomState):
+        return id(value), str(value.get_state(legacy=False))
+    if depth >= DEEPEST:
+        return id(value)
+    return id(value), _items(value, depth + 1)
+
+
+def _is_module(value: Any) -> bool:
+    loaded = sys.modules.get("dynamic.nn.module")
+    return loaded is not None and isinstance(value, loaded.Module)
+
+
+def _items(value: Any, depth: int) -> Any:
+    if isinstance(value, (list, tuple, deque, dict, set, frozenset)) and len(value) > MOST:
+        return len(value)
+    if isinstance(value, (list, tuple, deque)):
+        return [fingerprint(item, depth) for item in value]
+    if isinstance(value, dict):
+        return [(fingerprint(key, depth), fingerprint(item, depth)) for key, item in value.items()]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset(map(id, value)) if len(value) else 0
+    return _items(vars(value), depth) if hasattr(value, "__dict__") and is_users_class(type(value)) else None
+
+
+def _bytes(array: np.ndarray) -> Any:
+    """A checksum of an array's bytes; of one that holds objects, which these are."""
+    if array.dtype.hasobject:
+        return tuple(map(id, array.ravel()[:MOST]))
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data) if array.size else 0

@@ -25,14 +25,13 @@ from compare.instruments import parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
-from compare.own import bundle, drawings, effects, hints, journal, numbers, origin, plan, policies, program, traffic
-from compare.own.case import case_of, checked, converting
+from compare.own import effects, exchange, inspection, journal, origin, plan, traffic
+from compare.own.case import calls_in, case_of, checked, converting
 from compare.own.effects import SideEffect
-from compare.own.glimpse import Account
 from compare.own.journal import Answers
-from compare.own.plan import Plan
-from compare.own.question import Calls, Function, Question, calls_in
-from compare.own.workers import answered
+from compare.own.plan import ComparisonPlan
+from compare.own.question import Calls, Function, Question
+from compare.own.workers import Account, answered
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -122,7 +121,7 @@ def _answer(question: Question, job: Job) -> Record:
     steps.now(f"started {question.adapter.title}")
     question.started()
     steps.now(f"imported {question.function.rpartition(':')[0]}")
-    called = program.called if question.stands_in else _called
+    called = exchange.program_of if question.stands_in else _called
     subject = subject_of(question, *called(question))
     if not subject.engine.is_reference:
         gc.freeze()  # what is loaded now is not walked by each collection below
@@ -132,7 +131,7 @@ def _answer(question: Question, job: Job) -> Record:
     answers = Answers(records=untimed(subject))
     if not source:
         here = Pool(Serial(raises=True), Here(subject, answers))
-        plan.follow(Plan(question), Runner(answers, _Steps(), here, question.limit, strict=True))
+        plan.follow(ComparisonPlan(question), Runner(answers, _Steps(), here, question.limit, strict=True))
     return subject.look(source, answers.records)
 
 
@@ -153,7 +152,7 @@ def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
     """The source of a bundle in the folder. Raises InputsError where function or inputs cannot reach a worker."""
     assert subject.case is not None  # noqa: S101  (only what has a case is sent)
     if subject.question.stands_in:
-        return bundle.write_question(folder, subject.question, subject.case, dims)
+        return exchange.write_question(folder, subject.question, subject.case, dims)
     function, written = subject.function, subject.question.function
     place = origin.origin_of(function) or (origin.PlaceInFile.of(written).origin() if ":" in written else None)
     if place is None:
@@ -162,7 +161,7 @@ def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
             "define it at the top level of a module, or measure in this process: processes=0, on the command line "
             "--processes 0"
         )
-    return bundle.write(folder, place, subject.calls, subject.case, dims)
+    return exchange.write_bundle(folder, place, subject.calls, subject.case, dims)
 
 
 # Where one process is gate, clock and scales --------------------------------------------------------------------------
@@ -179,7 +178,7 @@ def times(subject: Subject, job: Job) -> Time:
     names = {arm: question.mode(arm) for arm in job.arms}
     with silenced():
         if is_first:
-            numbers.leave(question.numbers, engine, subject.function, subject.calls)
+            exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
         try:
             record = timing.answer(job, runnable, _limits(question), names)
         except InputsError:
@@ -195,7 +194,7 @@ def times(subject: Subject, job: Job) -> Time:
         if is_first:
             trains = runnable.training is not None
             for look in (
-                partial(numbers.leave_expected, question.numbers, runnable),
+                partial(exchange.leave_expected, question.numbers, runnable),
                 partial(look_for_effects, subject, subject.calls[0], trains=trains),
             ):
                 with runnable.fresh(), engine.eagerly(subject.function):
@@ -255,13 +254,16 @@ def untimed(subject: Subject) -> list[Record]:
     """
     question, case = subject.question, subject.case
     assert case is not None  # noqa: S101  (only a case has a gate of its own)
-    job = Plan(question).job(kind_of(Parity), question.arms)
+    job = ComparisonPlan(question).job(kind_of(Parity), question.arms)
     with silenced():
         record = _gate(job, case, question)
         if len(plan.admitted(question, [record])) < 2:
             return [record]
-        looks: list[Callable[..., Record | None]] = [policies.look, partial(hints.look, scans=not question.stands_in)]
-        looks += [drawings.look] if question.apart else []
+        looks: list[Callable[..., Record | None]] = [
+            inspection.shape_policies,
+            partial(inspection.rewrite_hints, scans=not question.stands_in),
+        ]
+        looks += [inspection.engine_graphs] if question.apart else []
         seen = [_alone(job, partial(look, job, case)) for look in looks]
     return [record, *(extra for extra in seen if extra is not None)]
 
@@ -279,7 +281,7 @@ def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
 def _gate(job: Job, case: Case, question: Question) -> Parity:
     """The parity record; what an arm disagrees in is said with what to do about it."""
     if question.stands_in:
-        references = program.references(case, question)
+        references = exchange.references(case, question)
         record = parity.check(job, case, job.arms, limit=question.limit, references=references)
         for row in record.arms.values():
             row.reason = row.reason and as_named(row.reason)
@@ -329,7 +331,7 @@ class Here:
         try:
             environment.moved(job)
             with pinned(), silenced():
-                record = valid(handler(replace(job, source=bundle.live(case)))())
+                record = valid(handler(replace(job, source=exchange.live(case)))())
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, described(error))
         if isinstance(record, Memory):

@@ -8,14 +8,11 @@ An ONNX file in the place of a Python file: a module with its model, and calls m
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from importlib.machinery import ModuleSpec
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,16 +20,11 @@ from typing import Any
 import numpy as np
 
 from compare.errors import InputsError
+from compare.own.case import INPUTS, Inputs, batches_of, takes_nothing
 from compare.run.start import HOME, PACKAGES
 from compare.workloads import nearest
 from graphs.errors import GraphError
 from graphs.spec import TensorSpec
-
-INPUTS = ("inputs", "batches")
-"""The names looked for beside a function where no other place is named for its calls."""
-
-STREAM = 500
-"""The most calls that are taken from what does not say how many it has."""
 
 GUARD = 'put what it runs under `if __name__ == "__main__":`'
 """What to do about a file that does more than define."""
@@ -164,53 +156,6 @@ def called(function: str, inputs: str | None) -> tuple[Any, Inputs]:
         return f, Inputs([()])
     name, calls = (others.name, others.load()) if others else _beside(function, place)
     return f, Inputs(batches_of(calls() if callable(calls) else calls, name), name)
-
-
-class Inputs(list[Any]):
-    """Calls, and what their user calls them: messages say `batches[0]` of what stands under that name."""
-
-    def __init__(self, calls: Iterable[Any], name: str = INPUTS[0]) -> None:
-        super().__init__(calls)
-        self.name = name
-
-    @classmethod
-    def like(cls, other: Any, calls: Iterable[Any]) -> Inputs:
-        """Other calls under the same name."""
-        return cls(calls, other.name) if isinstance(other, Inputs) else cls(calls)
-
-
-def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
-    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
-    try:
-        len(inputs)  # type: ignore[arg-type]
-    except TypeError:
-        batches = list(islice(inputs, STREAM + 1))
-        if len(batches) > STREAM:
-            how = "take the first: itertools.islice(..., 16)"
-            raise InputsError(f"{name} gives more than {STREAM} calls and may never end; {how}") from None
-        return batches
-    return list(inputs)
-
-
-def takes_nothing(function: Any) -> bool:
-    """Whether a function has no parameters at all, so that its one call is ()."""
-    try:
-        return not inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def takes_one(function: Any) -> bool | None:
-    """Whether a function is called with one argument, as what has no default says; None where Python cannot tell."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = sum(p.default is p.empty for p in places)
-    if needed > 1 or not (places or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
-        return False
-    return True if needed == 1 or len(places) == 1 else None
 
 
 def _beside(function: str, place: PlaceInFile) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines, page
-from compare.own import claims, compiled, drawings, policies, rungs, show
+from compare.own import compiled, inspection, show, verdict
 from compare.own.verdict import Measured
 from compare.page import answer as suite
 from compare.page.blocks import Bullets, Section, Table, section
@@ -28,7 +28,7 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 
 def finish(directory: Path, records: list[Record]) -> list[Verdict]:
     """Judge the records, and write verdicts and report into the folder. Raises ResultsError where that fails."""
-    verdicts = claims.judge(records)
+    verdicts = verdict.judge(records)
     page.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
     return verdicts
 
@@ -52,7 +52,7 @@ def _roles(measured: Measured) -> str | None:
         return (
             f"A file ran in {engines.named(name).title}, and in our engine, which stood for it, on the same numbers. "
             "Ratios between engines are taken between processes. Claims are about our engine alone. "
-            f"{rungs.sentence(measured.records)}"
+            f"{show.rung_sentence(measured.records)}"
         ).strip()
     base = measured.verdict.steady.base
     return f"In {engines.named(name).title}, dynamic is {base} here, and static is a compiled mode." if name else None
@@ -71,17 +71,17 @@ def sections(records: Records) -> tuple[Section, ...]:
         rewrites(records),
         recompiles(records),
         compiled.reasons(records),
-        drawings.drawing(records),
+        inspection.graph_section(records),
     )
     return tuple(filter(None, parts))
 
 
 def ladder(records: Records) -> Section | None:
     """What each part of compiling adds, beside a framework."""
-    rows = rungs.table(records) if any(run.settings.get("engines") for run in of(records, Run)) else []
+    rows = show.rung_table(records) if any(run.settings.get("engines") for run in of(records, Run)) else []
     if not rows:
         return None
-    return section("The step rung by rung", Table(rows[0], tuple(rows[1:]), "lrrl"), rungs.sentence(records))
+    return section("The step rung by rung", Table(rows[0], tuple(rows[1:]), "lrrl"), show.rung_sentence(records))
 
 
 def rewrites(records: Records) -> Section | None:
@@ -99,7 +99,7 @@ def rewrites(records: Records) -> Section | None:
 def recompiles(records: Records) -> Section | None:
     """How often each shape policy compiles, and why."""
     for record in of(records, ShapePolicies):
-        usual = record.policies[policies.DEFAULT]
+        usual = record.policies[inspection.DEFAULT]
         calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
         each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
         return section("Recompiles", _POLICIES, _table(records, record), each)
@@ -115,11 +115,11 @@ def _table(records: Records, record: ShapePolicies) -> Table | None:
 
 
 def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
-    ratio = policies.beside_exact(records, name)
+    ratio = inspection.beside_exact(records, name)
     return {
         "policy": row.options,
         "compiles": f"{len(row.compiles):,}" if row.status == "ok" else "not possible",
         "elements": text.ratio(row.padding) if row.padding > 1 else "",
-        "a call ÷ exact": text.ratio(ratio.estimate) if ratio and name != policies.EXACT else "",
-        "why": policies.why(row),
+        "a call ÷ exact": text.ratio(ratio.estimate) if ratio and name != inspection.EXACT else "",
+        "why": inspection.policy_reasons(row),
     }

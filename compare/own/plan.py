@@ -25,7 +25,7 @@ from compare.words import text
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """The jobs of a question. Fresh workers find function and calls at `source`; without one each job looks anew."""
 
     question: Question
@@ -138,7 +138,7 @@ def look(question: Question, runner: Runner) -> Question:
     If all modes that compile were ended at their limit, the base has a process alone.
     """
     records = runner.journal.records
-    runner.jobs(_told(question, runner, Plan(question).first()))
+    runner.jobs(_told(question, runner, ComparisonPlan(question).first()))
     bases = [time for time in of(records, Time) if question.mode(question.base) in time.arms]
     if not (question.adapter.is_reference or bases):
         _one_more(question, runner, (question.base,))
@@ -149,12 +149,12 @@ def look(question: Question, runner: Runner) -> Question:
 
 
 def _one_more(question: Question, runner: Runner, arms: Arms) -> None:
-    job = Plan(question).time(arms, COLD if question.processes else None)
+    job = ComparisonPlan(question).time(arms, COLD if question.processes else None)
     runner.reporter.pace.expect([job])
     runner.jobs(_told(question, runner, [job]))
 
 
-def follow(plan: Plan, runner: Runner, expected: int = 0) -> None:
+def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
     """What follows the first look: times of each process, then memory and the lines of the step.
 
     None is where the base is not right itself. What is known is told after each process. The reporter expects so many
@@ -172,7 +172,7 @@ def follow(plan: Plan, runner: Runner, expected: int = 0) -> None:
     runner.jobs((job, {}) for job in further)
 
 
-def _times(plan: Plan, runner: Runner, expected: int) -> Iterator[Job]:
+def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
     """The times of the arms that are still right, process after process; what drops out of so many jobs is skipped."""
     question, records, lost = plan.question, runner.journal.records, set[str]()
     right, count = admitted(question, records), 0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compare.engines import Engine, named
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.rounds import ClockName, clock_name
-from compare.own.origin import Inputs, batches_of, takes_nothing, takes_one
 from compare.records.machines import Device
 from compare.records.own import FunctionLook
 from compare.records.record import Records, of
@@ -165,57 +163,3 @@ def arms_by_name(engine: Engine) -> Mapping[str, str]:
     arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
     arms |= {arm: arm for arm in engine.arms}
     return arms | {alias: arms[mode] for alias, mode in engine.aliases.items()}
-
-
-def calls_in(inputs: Any, function: Any = None) -> Inputs:
-    """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
-
-    A tuple or a list of these is the arguments of a call. A function of one argument takes it whole, but for one that
-    has a single part, and for tuples where some fit the function's parameters. What is no sequence is the one argument
-    of such a function. Raises InputsError of what is none of these.
-    """
-    name = Inputs.like(inputs, ()).name
-    rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
-    gives = (
-        not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
-    )
-    calls = batches_of(inputs, name) if gives else []
-    if not calls:
-        raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
-    unpacks = any(type(call) is tuple and _takes(function, call) for call in calls)
-    return Inputs((_arguments(call, f"{name}[{i}]", function, rule, unpacks) for i, call in enumerate(calls)), name)
-
-
-def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) -> tuple[Any, ...]:
-    """The arguments of the call of a batch; a function of one takes tuples apart if it `unpacks` them."""
-    is_one = takes_one(function)
-    if isinstance(batch, (tuple, list)) and (not is_one or len(batch) == 1 or (unpacks and type(batch) is tuple)):
-        if batch or takes_nothing(function):
-            return tuple(batch)
-        raise InputsError(f"{label} is empty; {rule}")
-    is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
-    if is_one is False or not is_value:
-        raise InputsError(f"{label} is {_kind(batch)}; {rule}")
-    return (batch,)
-
-
-def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a function can be called with these; with none it is said that they are missing."""
-    try:
-        inspect.signature(function).bind(*arguments)
-    except (TypeError, ValueError):
-        return not arguments
-    return True
-
-
-def _kind(value: Any) -> str:
-    return f"of type {type(value).__name__}"
-
-
-def _call_of(function: Any) -> str:
-    """`(w, x)`: a call as a user writes it, by the names of the parameters."""
-    try:
-        names = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        names = []
-    return f"({', '.join(names or ['x'])}{',' if len(names) < 2 else ''})"

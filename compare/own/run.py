@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compare import engines
-from compare.errors import FunctionError, InputsError
+from compare.errors import FunctionError, InputsError, refused
 from compare.own import measure, plan
 from compare.own.journal import Answers
-from compare.own.plan import Plan
-from compare.own.question import REPEATS, Question
+from compare.own.plan import ComparisonPlan
+from compare.own.question import LIMIT, REPEATS, SECONDS, Question, asked_of
 from compare.own.result import Result, Stopped, merged
 from compare.own.show import ALONE, HERE, WORKERS
 from compare.own.workers import Workers
@@ -28,6 +28,7 @@ from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, started
 from compare.words import text
+from graphs import tree
 
 
 def compared(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
@@ -52,12 +53,12 @@ def compared(question: Question, reporter: Reporter, folder: Path | None = None)
 
 def _asked(question: Question, workers: Runner) -> Question:
     """The question, all of whose jobs are done."""
-    ahead = [] if question.adapter.is_reference else Plan(question).times(question.arms)
-    workers.reporter.pace.expect([*Plan(question).first(), *ahead])
+    ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.arms)
+    workers.reporter.pace.expect([*ComparisonPlan(question).first(), *ahead])
     workers.reporter.pace.alike = True
     question = plan.look(question, workers)
     if question.processes:
-        plan.follow(Plan(question, plan.source_of(workers.journal.records)), workers, len(ahead))
+        plan.follow(ComparisonPlan(question, plan.source_of(workers.journal.records)), workers, len(ahead))
     return question
 
 
@@ -68,7 +69,7 @@ def _so_far(question: Question, answers: Records, where: str) -> Result | None:
     if there is None:
         return None
     done = {record.label for record in answers if not isinstance(record, Glimpse)}
-    titles = [job.title for job in Plan(question).whole(answers)]
+    titles = [job.title for job in ComparisonPlan(question).whole(answers)]
     missing = [title for title in titles if title not in done]
     of_all = f"after {len(titles) - len(missing)} of {text.counted(len(titles), 'process')}"
     said = f"{_where(answers)}{of_all}; {_missing(titles, missing)}"
@@ -116,7 +117,7 @@ def here(
         try:
             with measure.restored(subject):
                 question = plan.look(question, replace(here, reporter=Reporter()))
-            plan.follow(Plan(question, source), workers if source else here)
+            plan.follow(ComparisonPlan(question, source), workers if source else here)
             environment = run_job(Job("environment"), question.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
             said = _where(answers) + f"after {text.counted(len({record.job for record in answers}), 'look')}"
@@ -171,3 +172,62 @@ def result(question: Question, answers: Records, where: str, environment: Record
         **({"stopped": stopped} if stopped else {}),
     }
     return Result(question.name, question.modes, (started(settings, environment), *merged(answers)))
+
+
+# In Python ------------------------------------------------------------------------------------------------------------
+
+
+def compare(
+    f: Callable[..., Any],
+    inputs: Sequence[tuple[Any, ...]],
+    modes: Sequence[str] | None = None,
+    *,
+    framework: str | None = None,
+    gradient: bool | None = None,
+    dims: Sequence[Any] | None = None,
+    processes: int | None = None,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    name: str | None = None,
+    command: str | None = None,
+    allow_effects: bool = False,
+    apart: bool = False,
+    limit: float = LIMIT,
+    reporter: Reporter | None = None,
+) -> Result:
+    """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
+
+    With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
+    0 are taken: arrays in containers, or a module of PyTorch. None takes the framework whose arrays are in the inputs,
+    if there is one. `modes` are then its own, by default eager and the first that compiles.
+    f runs in this process: `graphduel compare --framework` uses fresh ones, which tell cold caches from warm ones, and
+    has intervals.
+
+    `inputs` is the stream of calls, a tuple of arguments each. With `gradient` a step is the value of `f` and its
+    gradients in argument 0; None asks for them where f returns one float and argument 0 holds float arrays only.
+    `modes` are "dynamic", "static" (that is "static-exact"), "static-symbolic", "static-bucket", "static-pad",
+    "static-native" (machine code) and "static-converted". Where Python decides on values in f, the static modes convert
+    its control flow, as `static.jit(f, convert=True)` does, and the result says so.
+    `dims` names the axes that vary, per argument as `static.jit` takes them; None finds them in the inputs.
+
+    `processes` fresh workers measure, for at most about `seconds` of steady state each; 0 measures in this process.
+    None takes workers where f can be imported by name and the inputs can be sent, and this process otherwise. A worker
+    is ended that makes no progress in `limit` seconds, and so is a mode of a framework whose first pass takes longer.
+
+    A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
+    `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
+
+    First f is run once or twice to see what it does besides its result: prints, draws random numbers, changes globals
+    or arguments. Raises EffectsError that says in which line, unless with `allow_effects`; the result tells it then.
+
+    A mode that refuses f, or whose outputs or gradients disagree, is not timed: the result says why. What f raises
+    by itself is raised. Raises InputsError for inputs or modes that cannot be used.
+    """
+    engine = framework or engines.of_values(tree.leaves(inputs)) or engines.OWN
+    if processes is not None and processes < 0:
+        raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
+    title = str(name or getattr(f, "__name__", type(f).__name__))
+    options = {"seed": seed, "seconds": seconds, "limit": limit, "gradient": gradient, "title": title}
+    options |= {"allow_effects": allow_effects, "apart": apart, "command": command or ""}
+    with refused(title):
+        return here(asked_of(engine, "", "", modes, **options), f, inputs, dims, processes, reporter)

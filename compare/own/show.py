@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from importlib import resources
+from math import exp, inf
 from typing import Any
 
 from compare import engines
 from compare.claims import base
-from compare.own import compiled, glimpse, hints, policies, rungs
-from compare.own.calculator import calculator
+from compare.claims.crossover import course
+from compare.claims.evidence import cells, joined
+from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
+from compare.instruments.time.rounds import half_width
+from compare.own import compiled, inspection, verdict
 from compare.own.verdict import Measured
-from compare.records.cells import Parity, SourceLines, SourceLinesArm, Time, ranked
+from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesArm, Threads, Time, ranked
 from compare.records.own import RewriteHints
-from compare.records.record import Failure, Records, Run, grouped, of
+from compare.records.record import DYNAMIC, Failure, Records, Run, grouped, of
+from compare.stats import Interval, geometric_mean
 from compare.words import text
+from graphs.drawing.viewer import scripted
 from graphs.plain import escaped
 
 WIDTH = 80
@@ -64,7 +70,7 @@ def answer(result: Measured) -> list[str]:
     """How far it came that was stopped, the verdict, and which shape policy compiles least where that is a question."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
-    return list(filter(None, (so_far, result.verdict.sentence, policies.sentence(result.records))))
+    return list(filter(None, (so_far, result.verdict.sentence, inspection.policy_sentence(result.records))))
 
 
 def _wrapped(words: str, indent: str = "") -> list[str]:
@@ -145,15 +151,15 @@ def _with_words(table: Sequence[Sequence[str]]) -> list[str]:
 
 def _ladder(result: Measured) -> list[str]:
     """The rungs as text beside a framework, with what each adds last."""
-    rows = rungs.table(result.records) if settings_of(result.records).get("engines") else []
+    rows = rung_table(result.records) if settings_of(result.records).get("engines") else []
     if not rows:
         return []
-    return ["", *_with_words(rows), *_wrapped(rungs.sentence(result.records))]
+    return ["", *_with_words(rows), *_wrapped(rung_sentence(result.records))]
 
 
 def hints_of(result: Measured) -> list[str]:
     """The rewrites that would help a fixed graph, each with its lines."""
-    return [words for record in of(result.records, RewriteHints) for words in hints.sentences(record)]
+    return [words for record in of(result.records, RewriteHints) for words in inspection.hint_sentences(record)]
 
 
 def notes_of(result: Measured) -> list[str]:
@@ -243,7 +249,7 @@ def _of_base(result: Measured, mode: str) -> str:
     _, of_wrong = result.verdict.wrong.get(mode, (0.0, None))
     ratio = result.verdict.of_base.get(mode) or of_wrong
     if ratio is None:
-        early = glimpse.ratio_of(result.verdict.glimpsed, mode, result.verdict.steady.base)
+        early = verdict.glimpse_ratio(result.verdict.glimpsed, mode, result.verdict.steady.base)
         return early and f"{early} {text.interval(0.0, inf)}"
     return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
 
@@ -276,3 +282,115 @@ COLUMNS: Mapping[str, Callable[[Measured, str], str]] = {
     "memory": _memory,
 }
 """What a cell says of a mode, by the title of its column; "" where that is not known."""
+
+
+# The calculator of a result in a notebook: a slider over runs of the function, and what they cost in each mode -------
+
+
+HEIGHT = 144
+"""The pixels of the frame without its rows on a phone, where its lines break, and of a row."""
+ROW = 26
+
+
+def calculator(result: Measured) -> str:
+    """A frame of its own, so that neither page nor notebook reach each other; nothing of fewer than two modes.
+
+    Calls cost what was measured of them from the start, compiling included, and later ones what they cost once warm.
+    """
+    warm, first = result.verdict.steady, result.verdict.first
+    times = cells(result.records, Time)
+    courses = {mode: course(joined(times), mode) for mode in warm.values if mode in first.values}
+    modes = [{"name": mode, "early": path.early.tolist(), "steady": path.steady} for mode, path in courses.items()]
+    if len(modes) < 2:
+        return ""
+    template, script = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in _FILES)
+    title = f"{result.name}: what many runs cost"
+    page = scripted(template, script, {"modes": modes, "base": warm.base}, title=escaped(title))
+    style = f"width:100%;height:{HEIGHT + ROW * len(modes)}px;border:0"
+    head = f'<iframe title="{escaped(title)}" sandbox="allow-scripts" style="{style}"'
+    return f'{head} srcdoc="{escaped(page)}"></iframe>'
+
+
+_FILES = "calculator.html", "calculator.js"
+
+
+# The ladder of a function: what each part of compiling adds, where a framework's compiler does all at once -----------
+
+
+CAUSES = {
+    "dispatch": (TAPE, REPLAY),
+    "algebra": (REPLAY, "simplify"),
+    "the memory plan": ("simplify", "plan"),
+    "another order": ("plan", "restructure"),
+    "fusion": ("restructure", "contract"),
+    "machine code": ("contract", NATIVE),
+}
+"""What the way from one rung to another is for."""
+SHOWN = {TAPE: DYNAMIC}
+"""What a rung is called that is a mode of the table above."""
+
+
+def rung_seconds(records: Records) -> dict[str, float]:
+    """The seconds of a call on each rung that gives what the tape gives; none without a ladder."""
+    rungs: dict[str, list[float]] = {}
+    for record in of(records, Ladder):
+        for name, rung in record.rungs.items():
+            if rung.status == "ok" and rung.blocks:
+                rungs.setdefault(name, []).append(geometric_mean(rung.blocks))
+    took = {name: geometric_mean(rungs[name]) for name in RUNGS if name in rungs}
+    shared = core_ratio(records)
+    return {**took, THREADS: took[NATIVE] * shared.estimate} if shared and NATIVE in took else took
+
+
+def core_ratio(records: Records) -> Interval | None:
+    """What all cores make of the seconds of native code, on the wall; None where there is one core, or it is not told.
+
+    The interval is that of the blocks of the process that has timed both.
+    """
+    timed = [record.rungs for record in of(records, Threads) if record.rungs[THREADS].status == "ok"]
+    tops, bottoms = ([block for rungs in timed for block in rungs[name].blocks] for name in (THREADS, NATIVE))
+    if not tops:
+        return None
+    ratio = geometric_mean([top / bottom for top, bottom in zip(tops, bottoms, strict=True)])
+    spread = exp(half_width(tops, bottoms))
+    return Interval(ratio, ratio / spread, ratio * spread)
+
+
+def rung_table(records: Records) -> list[tuple[str, ...]]:
+    """A header, and a row for each rung: the seconds of a call, over those of the rung below, and what it adds."""
+    took = rung_seconds(records)
+    rows = [
+        (
+            SHOWN.get(name, name),
+            text.seconds(took[name]),
+            text.ratio(took[name] / took[base]) if base in took else "",
+            LADDER[name].adds,
+        )
+        for name in took
+        for base in [LADDER[name].base]
+    ]
+    return [("rung", "a call", "÷ below", "adds"), *rows] if rows else []
+
+
+def rung_sentence(records: Records) -> str:
+    """`Of what compiling gives here, dispatch is 40%, fusion 12%, ...`; "" where no mode is faster than dynamic."""
+    took = rung_seconds(records)
+    ends = [name for name in ("contract", NATIVE) if name in took]
+    saved = took[TAPE] - took[ends[-1]] if TAPE in took and ends else 0.0
+    if saved <= 0:
+        return ""
+    parts = {what: took[low] - took[high] for what, (low, high) in CAUSES.items() if low in took and high in took}
+    shares = ", ".join(f"{what} {round(100 * share / saved)}%" for what, share in parts.items())
+    return (
+        f"Compiling saves {text.seconds(saved)} of the {text.seconds(took[TAPE])} that dynamic takes for this call: "
+        f"{shares}.{_on_cores(records)}"
+    )
+
+
+def _on_cores(records: Records) -> str:
+    shared = core_ratio(records)
+    cores = max((record.cores for record in of(records, Threads)), default=1)
+    if shared is None:
+        return ""
+    spread = f"{text.ratio(shared.estimate)} {text.interval(shared.low, shared.high)}"
+    return f" With threads={cores} machine code takes {spread} the time."

@@ -32,7 +32,6 @@ from types import FrameType
 from typing import Any
 
 from compare.errors import FunctionError, is_library, is_users
-from compare.own import changes
 
 Heard = Callable[[str, str], None]
 """Takes what was done, and the line of the user's."""
@@ -138,7 +137,7 @@ def _told(event: str, args: tuple[Any, ...]) -> None:
     if event.startswith("os.fork") and frame is caller:
         what = FORKS
     for heard in tuple(_listeners):
-        heard(what, changes.line(frame))
+        heard(what, line(frame))
 
 
 def _opened(_: Any, mode: str | None, flags: int) -> str:
@@ -186,7 +185,7 @@ def asked(heard: Heard) -> Iterator[None]:
             return
         users = _asking(frame) if what else None
         if what and users:
-            heard(what, changes.line(users))
+            heard(what, line(users))
 
     sys.setprofile(told)
     try:
@@ -215,3 +214,8 @@ def _asking(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename in _THROUGH:
         frame = frame.f_back
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
+
+
+def line(frame: FrameType) -> str:
+    """`mine.py:12`, the line that a frame is at."""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from math import ceil, isfinite
+from math import ceil, fsum, isfinite
 from statistics import median
 from typing import Any, Literal
 
-from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
+from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory.rule import held
 from compare.claims.crossover import BreakEven, break_even, course
-from compare.claims.evidence import Evidence, Read, cells, first_run, joined, steady
-from compare.own import glimpse
-from compare.own.claims import ratio_of
-from compare.own.glimpse import Glimpsed
+from compare.claims.evidence import Evidence, Read, cells, first_run, joined, left_out, steady
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeArm
-from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, of
+from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, kind_of, of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
@@ -123,8 +121,8 @@ def verdict(records: Records) -> OwnVerdict:
     wrong = _wrong(records, [arm for arm, row in rows.items() if row.status == "disagree"])
     left = {arm: reason for arm, reason in refused.items() if arm not in wrong}
     warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
-    seen = glimpse.glimpsed(records, [*rows])
-    early = glimpse.sentence(seen, _base(records))
+    seen = glimpsed(records, [*rows])
+    early = glimpse_sentence(seen, _base(records))
     sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, stream=stream)
     sentence = " ".join([*warnings, sentence])
     disagree = any(row.status == "disagree" for row in rows.values())
@@ -336,3 +334,152 @@ def _from(even: BreakEven | None) -> str:
     low, high = (ceil(end) if end and isfinite(end) else None for end in (even.low, even.high))
     spread = f" {text.interval(low, high)}" if low and high and low < high else ""
     return f" if it runs more than {text.counted(ceil(even.runs), 'time')}{spread}"
+
+
+# What a process told that came to no answer --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Glimpsed:
+    """The seconds of the first calls of a mode that nothing has compared, how many of all ended, and of a call then."""
+
+    first: float
+    ended: int
+    calls: int
+    call: float | None
+
+
+def glimpsed(records: Records, compared: Sequence[str]) -> dict[str, Glimpsed]:
+    """The modes of which there is nothing but a glimpse, the last there is."""
+    rows = {mode: row for glimpse in of(records, Glimpse) for mode, row in glimpse.arms.items() if mode not in compared}
+    return {mode: Glimpsed(fsum(row.first), len(row.first), row.calls, row.call) for mode, row in rows.items()}
+
+
+def glimpse_sentence(modes: Mapping[str, Glimpsed], base: str) -> str:
+    """`before anything was compared, the first call of eager took 9 ms and that of compile 8 s`; "" of no modes."""
+    if not modes:
+        return ""
+    took = [f"{_calls(each)} of {mode} took {text.seconds(each.first)}" for mode, each in modes.items()]
+    of_base = [
+        f"a call of {mode} {ratio} that of {base}" for mode in modes if (ratio := glimpse_ratio(modes, mode, base))
+    ]
+    then = f"; then {text.listed(of_base)} in one process, with no interval" if of_base else ""
+    right = [mode for mode in modes if mode != base]
+    unknown = f"; whether {text.listed(right)} gives what {base} gives is not known" if right else ""
+    return f"before anything was compared, {text.listed(took)}{then}{unknown}"
+
+
+def glimpse_ratio(modes: Mapping[str, Glimpsed], mode: str, base: str) -> str:
+    """`0.959×` that of the base; "" where a call of either was not timed."""
+    top, bottom = (modes[name].call if name in modes else None for name in (mode, base))
+    return text.ratio(top / bottom) if mode != base and top and bottom else ""
+
+
+def _calls(each: Glimpsed) -> str:
+    if each.calls == 1:
+        return "the first call"
+    return (
+        f"the {each.calls:,} first calls" if each.ended == each.calls else f"{each.ended} of {each.calls:,} first calls"
+    )
+
+
+# The three things people say about the two engines, as claims about one function: what a report of it judges ---------
+
+
+ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
+
+
+def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
+    """The rule that static ÷ dynamic lies on that side of 1, static by the arm that costs least."""
+
+    def find(records: Records) -> Finding:
+        measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # ours, beside a framework
+        if not measured:
+            return not_measured(kind_of(kind))
+        cell, left = measured[0].start if read is first_run else measured[0], left_out(records, kind)
+        best = cell.least(read)
+        if best is None or not cell.of(cell.base):
+            return Finding("inconclusive", ("only one engine was measured", *left))
+        ratios = {arm: ratio_of(cell, arm, cell.base, read) for arm in cell.static_arms}
+        costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, cell.base, read)}", ratios[best]
+        if interval is None:
+            return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
+        regimes = tuple(_regime(arm, ratio, side) for arm, ratio in ratios.items())
+        effect = Effect(f"{name}, static ÷ dynamic", interval.estimate, "ratio")
+        return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
+
+    return find
+
+
+def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
+    """`top / bottom` with its interval, paired where a process has both; of counts, which are exact, the ratio."""
+    if read is not held:
+        return cell.ratio(top, bottom, read) or cell.unpaired(top, bottom, read)
+    over, under = cell.mean(top, read), cell.mean(bottom, read)
+    return Interval(over / under, over / under, over / under) if over and under else None
+
+
+def _regime(arm: str, ratio: Interval | None, side: ClaimSide) -> Regime:
+    return Regime(arm, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
+
+
+def _cost(cell: Evidence, arm: str, read: Read) -> str:
+    """`static-exact 15.4 µs`."""
+    mean = cell.mean(arm, read) or 0.0
+    return f"{arm} {text.size(mean) if read is held else text.seconds(mean)}"
+
+
+def _spread(interval: Interval) -> Interval | None:
+    return interval if interval.bounded and interval.low < interval.high else None
+
+
+def _rule(side: ClaimSide) -> str:
+    zone, other = (ZONE, "below") if side == "above" else (f"1/{ZONE}", "above")
+    return (
+        f"Supported if the 95% interval of static ÷ dynamic lies {side} {zone}, refuted if {other} that, inconclusive "
+        "otherwise or where only one engine was measured. The static engine is judged by its arm that costs least. "
+        "Bytes are counted, not sampled: they have no interval."
+    )
+
+
+OWN: Mapping[str, Claim] = {
+    claim.id: claim
+    for claim in (
+        Claim(
+            id="F1",
+            title="Once warm, static is faster for this function",
+            statement="A graph built once runs this function faster than one recorded on every call.",
+            opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
+            measured="Seconds a call takes in steady state, static ÷ dynamic, in paired blocks.",
+            rule=_rule("below"),
+            find=_contest(Time, steady, "seconds once warm", "below"),
+            reads=(Time, Parity),
+        ),
+        Claim(
+            id="F2",
+            title="For one run, dynamic is faster for this function",
+            statement="Building the graph costs more than it saves when the function runs once over its inputs.",
+            opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
+            measured="Seconds from nothing to the last of the inputs, build and compile included, static ÷ dynamic.",
+            rule=_rule("above"),
+            find=_contest(Time, first_run, "seconds for one run from nothing", "above"),
+            reads=(Time, Parity),
+        ),
+        Claim(
+            id="F3",
+            title="Dynamic holds less memory for this function",
+            statement="The static engine holds more bytes for this function: its structure, its plan, every shape.",
+            opposite="A plan shares buffers between values, which the tape keeps until backward.",
+            measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
+            rule=_rule("above"),
+            find=_contest(Memory, held, "bytes held", "above"),
+            reads=(Memory, Parity),
+        ),
+    )
+}
+"""The claims about one function, by id."""
+
+
+def judge(records: Records) -> list[Verdict]:
+    """The verdict on each claim about one function."""
+    return [claim.judge(records) for claim in OWN.values()]

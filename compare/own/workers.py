@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,18 +13,19 @@ from compare.errors import CompareError, FunctionError, InputsError, OverrunErro
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
-from compare.own.glimpse import Account
 from compare.own.journal import Answers
 from compare.own.question import LIMIT, Question
-from compare.records.cells import Call, GlimpseArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Call, Glimpse, GlimpseArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.own import FunctionFault
 from compare.records.record import Failure, Record, error_of, kind_of, of
 from compare.records.results import to_json
+from compare.run.environment import environment
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
-from compare.steps import Told
+from compare.steps import CallTimes, FirstCall, Told
+from compare.words import text
 
 R = TypeVar("R", bound=Record)
 
@@ -62,6 +63,60 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
         raise FunctionError(f"{function}: {error}") from None
     reply: R = checked(record, function)
     return reply
+
+
+# What a process tells before there is an answer ---------------------------------------------------------------------
+
+
+@dataclass
+class Account:
+    """What the process of a job has told of its arms so far."""
+
+    question: Question
+    calls: list[FirstCall] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def hear(self, told: Told) -> list[str]:
+        """Note what is told; the sentences that it is worth."""
+        if isinstance(told, CallTimes):
+            self.seconds = dict(told.seconds)
+            return list(_ratios(self.question, self.seconds))
+        if not isinstance(told, FirstCall):
+            return []
+        self.calls.append(told)
+        which = "the first call" if told.calls == 1 else f"the first of {told.calls:,} calls"
+        said = f"{self.question.mode(told.mode)}: {which} took {text.seconds(told.seconds)}"
+        return [said] if told.number == 1 else []
+
+    def first(self, arm: str) -> GlimpseArm | None:
+        """What an arm had come to that has begun."""
+        begun = [call for call in self.calls if call.mode == arm]
+        if not begun:
+            return None
+        ended = [call.seconds for call in begun if call.number]
+        return GlimpseArm("ok", None, begun[0].calls, ended, self.seconds.get(arm))
+
+    def has_run(self, arm: str) -> bool:
+        """Whether all first calls of an arm have ended."""
+        first = self.first(arm)
+        return first is not None and len(first.first) == first.calls
+
+    def glimpse(self, job: Job, label: str) -> Glimpse | None:
+        """The record of it; None where no call has ended."""
+        mode = self.question.mode
+        rows = {mode(arm): first for arm in job.arms if (first := self.first(arm)) and first.first}
+        place = {"workload": job.workload, "size": job.size, "eager": mode(self.question.base), "arm": job.arm}
+        return Glimpse(**place, arms=rows, label=label, environment=environment()) if rows else None  # type: ignore[arg-type]
+
+
+def _ratios(question: Question, seconds: Mapping[str, float]) -> Sequence[str]:
+    base = question.base
+    return [
+        f"a call of {question.mode(arm)} takes {text.ratio(each / seconds[base])} the time of {question.mode(base)}: "
+        "in one process, with no interval, and not compared yet"
+        for arm, each in seconds.items()
+        if arm != base and base in seconds
+    ]
 
 
 # A fresh process for each job ---------------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from compare import engines
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
 from compare.own import effects
-from compare.own.changes import fingerprint
-from compare.own.effects import SideEffect
+from compare.own.effects import SideEffect, fingerprint
 from tests.helpers import own_functions as own
 
 X = np.ones(3, np.float32)

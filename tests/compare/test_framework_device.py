@@ -15,7 +15,7 @@ from compare.engines.torch.gpu import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
-from compare.own.plan import Plan
+from compare.own.plan import ComparisonPlan
 from compare.own.question import asked_of
 from compare.own.show import HERE
 from compare.records import machines
@@ -87,7 +87,7 @@ def toy(monkeypatch):
 
 def answered(asked, process=0):
     """The records of a process of a question, by default the first, its times last; and the heading of the result."""
-    record = perform(replace(Plan(asked).time(asked.arms, process), asked=asked.to_dict()))
+    record = perform(replace(ComparisonPlan(asked).time(asked.arms, process), asked=asked.to_dict()))
     records = unfolded(record)
     return records, repr(run.result(asked, records, HERE, record))
 

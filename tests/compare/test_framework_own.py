@@ -17,9 +17,9 @@ from compare.cli.command import graphduel
 from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, compiled, numbers, origin, run, workers
-from compare.own.case import checked
-from compare.own.question import Question, arms_of, asked_of, calls_in
+from compare.own import Result, compiled, exchange, origin, run, workers
+from compare.own.case import calls_in, checked
+from compare.own.question import Question, arms_of, asked_of
 from compare.own.verdict import verdict
 from compare.records import results
 from compare.records.cells import (
@@ -181,8 +181,8 @@ def test_a_training_step_of_our_engine_alone_is_seen_in_a_call():
 
     before = net.weight.numpy(force=True).copy()
     calls = [(dynamic.ones((2, 4)),)]
-    assert numbers.trains("", by_a_library, calls)
-    assert not numbers.trains("", by_name, calls)
+    assert exchange.has_training("", by_a_library, calls)
+    assert not exchange.has_training("", by_name, calls)
     assert (net.weight.numpy(force=True) == before).all()
     assert net.weight.grad is None
     assert not any(opt.state.values())

@@ -26,7 +26,7 @@ from compare.instruments.ladder import (
     measure_rungs,
 )
 from compare.instruments.time.rounds import paired_rounds
-from compare.own import rungs
+from compare.own import show
 from compare.page.figures import ladder as figure
 from compare.page.figures.ladder import waterfalls
 from compare.page.summary import summarise
@@ -249,8 +249,8 @@ def test_threads_are_a_rung_below_native_by_their_ratio_on_the_wall():
     assert threads.step.bounds() == pytest.approx([0.6, 0.6])
     assert (threads.seconds, threads.total, threads.peak) == (pytest.approx(1.2), None, 10)
     assert fall.fastest.rung == TAPE
-    assert rungs.table(typed([*climbed, *on_wall]))[-1][:3] == ("threads", "1.2 s", "0.6×")
-    assert rungs.sentence(typed([*climbed, *on_wall])).endswith(
+    assert show.rung_table(typed([*climbed, *on_wall]))[-1][:3] == ("threads", "1.2 s", "0.6×")
+    assert show.rung_sentence(typed([*climbed, *on_wall])).endswith(
         " With threads=2 machine code takes 0.6× [0.6, 0.6] the time."
     )
 

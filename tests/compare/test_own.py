@@ -18,11 +18,11 @@ from compare import engines
 from compare.engines.graphduel import functions
 from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
-from compare.own import bundle, measure, origin
+from compare.own import exchange, measure, origin
 from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
-from compare.own.claims import OWN
 from compare.own.question import REPEATS, SIZE, arms_of
 from compare.own.result import Result
+from compare.own.verdict import OWN
 from compare.records import results
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import MASKS, QUICK, STREAM
@@ -182,8 +182,8 @@ plain = st.recursive(
 @given(plain)
 def test_a_plain_container_reaches_the_worker_as_it_is(value):
     arrays = []
-    told = json.loads(json.dumps(bundle._encoded(value, arrays)))
-    back = bundle._decoded(told, arrays)
+    told = json.loads(json.dumps(exchange._encoded(value, arrays)))
+    back = exchange._decoded(told, arrays)
     assert back == value
     assert type(back) is type(value)
 
@@ -191,8 +191,8 @@ def test_a_plain_container_reaches_the_worker_as_it_is(value):
 def test_a_bundle_gives_the_same_case(tmp_path):
     found = origin.origin_of(own.masked)
     here = case_of(own.masked, MASKS, True, (None, ("T",), ("T",)))
-    source = bundle.write(tmp_path, found, MASKS, here, (None, ("T",), ("T",)))
-    there = getattr(bundle, source.partition(":")[2]).case(SIZE)
+    source = exchange.write_bundle(tmp_path, found, MASKS, here, (None, ("T",), ("T",)))
+    there = getattr(exchange, source.partition(":")[2]).case(SIZE)
     assert there.dims == here.dims
     assert (there.argnum, there.branches) == (here.argnum, False)
     assert rounding.tree_error(there.examples, here.examples) == 0
@@ -201,21 +201,21 @@ def test_a_bundle_gives_the_same_case(tmp_path):
 def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     one = np.array(0.5, np.float32)
     calls = [(one, *rest) for _, *rest in MASKS]
-    bundle.write(tmp_path, origin.origin_of(own.masked), calls, case_of(own.masked, calls, True, None), None)
-    assert getattr(bundle, str(tmp_path)).case(SIZE).argnum == 0
+    exchange.write_bundle(tmp_path, origin.origin_of(own.masked), calls, case_of(own.masked, calls, True, None), None)
+    assert getattr(exchange, str(tmp_path)).case(SIZE).argnum == 0
 
 
 def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
     here = converting(case_of(own.branch, own.inputs, None, None))
     assert here.branches
-    bundle.write(tmp_path, origin.origin_of(own.branch), own.inputs, here, None)
-    assert getattr(bundle, str(tmp_path)).case(SIZE).branches
+    exchange.write_bundle(tmp_path, origin.origin_of(own.branch), own.inputs, here, None)
+    assert getattr(exchange, str(tmp_path)).case(SIZE).branches
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.array([None])])
 def test_what_is_no_plain_container_is_not_sent(value):
     with pytest.raises(InputsError, match="processes=0"):
-        bundle._encoded([value], [])
+        exchange._encoded([value], [])
 
 
 def test_only_what_another_process_can_find_has_an_origin():

@@ -20,7 +20,7 @@ from compare.instruments.watch import readings as ticks
 from compare.instruments.watch.lines import measure_lines, texts
 from compare.instruments.watch.tape import LineKernel, aligned
 from compare.own.case import case_of
-from compare.own.plan import Plan
+from compare.own.plan import ComparisonPlan
 from compare.own.question import Question
 from compare.page.figures import lines as figure
 from compare.page.summary import summarise
@@ -200,7 +200,7 @@ def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
     def kinds(arms, gradient):
         question = Question("graphduel", "f.py:f", arms=arms, apart=True)
         look = FunctionLook("f", list(arms), {"gradient": gradient}, "")
-        return [job.kind for job in Plan(question).further([look], arms) if job.kind != "memory"]
+        return [job.kind for job in ComparisonPlan(question).further([look], arms) if job.kind != "memory"]
 
     assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "threads", "parts"]
     assert kinds(("dynamic",), True) == ["lines", "ledger"]

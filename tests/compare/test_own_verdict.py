@@ -14,10 +14,9 @@ from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
 from compare.own import measure, show
 from compare.own.case import case_of
-from compare.own.claims import judge
 from compare.own.question import SIZE
 from compare.own.result import Result
-from compare.own.verdict import verdict
+from compare.own.verdict import judge, verdict
 from compare.page import verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
@@ -233,7 +232,7 @@ def test_a_run_with_no_time_left_still_has_its_rounds():
 
 
 def test_compare_is_a_function_of_the_package():
-    assert compare.compare.__module__ == "compare.own"
+    assert compare.compare.__module__ == "compare.own.run"
     with pytest.raises(AttributeError, match="no attribute 'contrast'"):
         compare.contrast  # noqa: B018
 

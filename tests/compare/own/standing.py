@@ -11,9 +11,9 @@ from pathlib import Path
 from types import FunctionType
 
 from compare import engines
-from compare.own import measure, numbers, origin, program
+from compare.own import exchange, measure, origin
 from compare.own.case import case_of, converting
-from compare.own.plan import Plan
+from compare.own.plan import ComparisonPlan
 from compare.own.question import Question, asked_of
 from compare.records.cells import Parity
 from compare.records.record import kind_of
@@ -32,9 +32,9 @@ def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[st
 
 def by_ours(question: Question) -> dict[str, str]:
     """What the gate says of our modes."""
-    function, calls = program.called(question)
+    function, calls = exchange.program_of(question)
     case = converting(case_of(function, calls, question.gradient, None))
-    record = measure._gate(Plan(question).job(kind_of(Parity), question.arms), case, question)
+    record = measure._gate(ComparisonPlan(question).job(kind_of(Parity), question.arms), case, question)
     step = engines.step("dynamic", case)
     with step.within():
         step.bind(0).run()
@@ -59,9 +59,9 @@ def by_torch(question: Question) -> dict[str, str]:
         needed=False,
     )
     Path(question.numbers).mkdir()
-    numbers.leave(question.numbers, engine, subject.function, subject.calls)
+    exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
     runnable.prepare()
-    numbers.leave_expected(question.numbers, runnable)
+    exchange.leave_expected(question.numbers, runnable)
     return {"eager": "ok"}
 
 
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.engine == "graphduel":
-        program.standin.stand_in()
+        exchange.standin.stand_in()
     found = {}
     path = options.file.resolve()
     functions = {k: v for k, v in vars(origin.import_file(path)).items() if isinstance(v, FunctionType)}

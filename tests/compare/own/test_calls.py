@@ -15,8 +15,8 @@ from compare import engines
 from compare.engines.step import loss_in
 from compare.errors import InputsError
 from compare.own import compare, origin
+from compare.own.case import calls_in
 from compare.own.origin import PlaceInFile
-from compare.own.question import calls_in
 from compare.records.cells import Parity, Time
 from compare.records.record import Failure, of
 

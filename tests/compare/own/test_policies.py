@@ -8,7 +8,7 @@ import pytest
 import compare
 import graphs as g
 from compare.engines.cases import signature
-from compare.own import page, policies
+from compare.own import inspection, page
 from compare.own.case import case_of
 from compare.page.blocks import Table
 from compare.records import results
@@ -27,7 +27,7 @@ DIMS = "dims=(('d0',),)"
 
 
 def look(f, calls):
-    return policies.look(JOB, case_of(f, calls, None, None))
+    return inspection.shape_policies(JOB, case_of(f, calls, None, None))
 
 
 def rows(length, count=4):
@@ -59,7 +59,7 @@ def test_calls_of_four_lengths_compile_once_where_the_size_is_symbolic():
         (4, "x: dim 0 was 5, now 6"),
     ]
     assert "reaches it by mean" in record.policies["pad"].reason
-    assert policies.sentence([record]) == (
+    assert inspection.policy_sentence([record]) == (
         "Use shapes='symbolic', dims=(None, ('d0', None)): 1 compile instead of 4 for 4 shapes."
     )
 
@@ -70,13 +70,13 @@ def test_a_mask_allows_padding_and_what_it_computes_more_is_counted():
     # lengths 3, 6 and 9, once in x and once in the mask: to 4, 8 and 16, and to 9 each
     assert record.policies["bucket"].padding == pytest.approx((4 + 8 + 16) / (3 + 6 + 9))
     assert record.policies["pad"].padding == pytest.approx(27 / 18)
-    assert policies.cheapest(record) == "symbolic"  # of two that compile once the one that pads less
+    assert inspection.cheapest_policy(record) == "symbolic"  # of two that compile once the one that pads less
 
 
 def test_a_loop_over_rows_has_one_graph_where_its_control_flow_is_converted():
     record = look(loop, rows(3))
     assert compiled(record)["symbolic"] == 1
-    assert "convert=True: 1 compile instead of 4 for 4 shapes" in policies.sentence([record])
+    assert "convert=True: 1 compile instead of 4 for 4 shapes" in inspection.policy_sentence([record])
     assert "convert" not in record.policies["auto"].options
 
 
@@ -88,8 +88,8 @@ def test_a_branch_on_a_value_is_converted_under_every_policy():
 def test_static_values_are_compiled_for_under_every_policy():
     record = look(times, [(*call, n) for n, call in enumerate(rows(3, 2) * 2)])
     assert compiled(record)["symbolic"] == 4
-    assert policies.sentence([record]) == "No shape policy saves a compile: 4 shapes of calls need 4 compiles."
-    assert policies.why(record.policies["symbolic"]) == "a static value: 0, 1, 2, 3"
+    assert inspection.policy_sentence([record]) == "No shape policy saves a compile: 4 shapes of calls need 4 compiles."
+    assert inspection.policy_reasons(record.policies["symbolic"]) == "a static value: 0, 1, 2, 3"
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,16 @@ def test_calls_that_differ_only_in_a_value_of_pythons_compile_once_for_each(valu
     kinds = len(dict.fromkeys(values))
     assert compiled(record) == dict.fromkeys(("exact", "auto", "symbolic"), kinds)
     assert (
-        policies.sentence([record]) == f"No shape policy saves a compile: {kinds} kinds of calls need {kinds} compiles."
+        inspection.policy_sentence([record])
+        == f"No shape policy saves a compile: {kinds} kinds of calls need {kinds} compiles."
     )
     if why:
-        assert policies.why(record.policies["auto"]) == f"a static value: {why}"
+        assert inspection.policy_reasons(record.policies["auto"]) == f"a static value: {why}"
 
 
 def test_calls_of_one_shape_ask_no_question():
     assert look(own.loss, own.inputs * 3) is None
-    assert policies.sentence([]) == ""
+    assert inspection.policy_sentence([]) == ""
     assert page.sections([]) == ()
 
 
@@ -131,23 +132,23 @@ def test_more_shapes_than_are_kept_are_not_looked_at():
     record = look(g.sum, [(np.ones(n + 1, np.float32),) for n in range(LIMIT + 3)])
     assert (record.shapes, record.left_out) == (LIMIT, 3)
     assert compiled(record)["exact"] == LIMIT
-    assert "for the first 64 shapes" in policies.sentence([record])
+    assert "for the first 64 shapes" in inspection.policy_sentence([record])
 
 
 def test_where_no_graph_holds_the_function_nothing_is_advised():
     refused = PolicyCount("unsupported", "ControlFlowError: no", "shapes='auto'", [])
     record = ShapePolicies("f", "given", shapes=2, left_out=0, policies={"auto": refused})
-    assert policies.sentence([record]) == ""
-    assert policies.why(refused) == "ControlFlowError: no"
+    assert inspection.policy_sentence([record]) == ""
+    assert inspection.policy_reasons(refused) == "ControlFlowError: no"
 
 
 def test_the_sizes_of_a_row_are_cut_and_reasons_without_sizes_stay():
     changes = [PolicyCompile(n, f"x: dim 0 was {n}, now {n + 1}") for n in range(20)]
     row = PolicyCount("ok", None, "shapes='auto'", [PolicyCompile(1, "first call"), *changes])
-    assert policies.why(row) == f"x, dim 0: {', '.join(map(str, range(policies.MOST_SIZES)))}, …"
+    assert inspection.policy_reasons(row) == f"x, dim 0: {', '.join(map(str, range(inspection.MOST_SIZES)))}, …"
     nested = PolicyCompile(2, "the arguments are nested differently")
     row = PolicyCount("ok", None, "shapes='auto'", [PolicyCompile(1, "first call"), nested])
-    assert policies.why(row) == nested.reason
+    assert inspection.policy_reasons(row) == nested.reason
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_the_time_of_a_call_stands_beside_the_count_where_it_was_measured(symbol
     seconds = {"dynamic": 3.0, "static-exact": 1.0, "static-symbolic": symbolic}
     timings = typed(cell("f", {arm: {"seconds": of_one * BASE} for arm, of_one in seconds.items()}, "given"))
     assert of(timings, Time)
-    assert policies.sentence([*timings, look(own.loss, rows(3))]).startswith(said)
+    assert inspection.policy_sentence([*timings, look(own.loss, rows(3))]).startswith(said)
 
 
 def test_the_record_is_read_again_as_it_was_written():

@@ -8,7 +8,7 @@ import pytest
 
 import compare
 import graphs as g
-from compare.own import hints, page
+from compare.own import inspection, page
 from compare.own.case import case_of
 from compare.records import results
 from compare.records.job import Job
@@ -63,7 +63,7 @@ def times(w, x, n):
 
 
 def look(f, *calls):
-    return hints.look(Job("parity", "f", "given"), case_of(f, list(calls) or [(W, X)], None, None))
+    return inspection.rewrite_hints(Job("parity", "f", "given"), case_of(f, list(calls) or [(W, X)], None, None))
 
 
 def line(f, below):
@@ -119,8 +119,8 @@ def test_a_static_value_that_changes_is_named_with_its_values():
 
 
 def test_a_sentence_has_lines_counts_and_remedy():
-    (words,) = hints.sentences(look(repeated))
-    assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {hints.SCAN}"
+    (words,) = inspection.hint_sentences(look(repeated))
+    assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {inspection.SCAN}"
 
 
 @pytest.mark.slow

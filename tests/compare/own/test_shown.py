@@ -8,8 +8,7 @@ import pytest
 
 from compare.claims import conditions
 from compare.own import page, show
-from compare.own.claims import judge
-from compare.own.verdict import Measured
+from compare.own.verdict import Measured, judge
 from compare.page import markdown
 from compare.records.cells import (
     Call,

@@ -1,0 +1,389 @@
+"""What one process leaves in a folder for another: numbers, a function with its calls. There is no pickle.
+
+A program of PyTorch's that draws its parameters and data draws other ones in another engine. So all engines start from
+the numbers of the first, and the gate compares what they give with what it gave.
+
+A job names the folder of a bundle as its source, `compare.own.exchange:FOLDER`, and the worker looks that up as it does
+any workload: `__getattr__` below reads it. The folder is temporary and this program's own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+import optree
+
+from compare import engines
+from compare.engines import OWN, Engine, named
+from compare.engines.containers import named_parts, of_class
+from compare.engines.graphduel import standin
+from compare.engines.graphduel.losses import LossProgram
+from compare.engines.graphduel.programs import StandingProgram
+from compare.engines.graphduel.replay import Repeated, Replay
+from compare.engines.graphduel.training import TrainingProgram
+from compare.engines.kinds import Kinds
+from compare.engines.step import loss_in
+from compare.engines.switches import kept
+from compare.errors import InputsError, count_as_users
+from compare.instruments import sample
+from compare.instruments.parity import MOST_EXAMPLES, Expected
+from compare.instruments.runnables import FunctionRunnable
+from compare.own import origin
+from compare.own.case import Inputs, calls_in, case_of
+from compare.own.origin import Origin
+from compare.own.question import SIZE, Calls, Function, Question
+from compare.records.record import DYNAMIC
+from compare.workloads import Workload
+from compare.workloads.base import Case
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+_HELD, _EXPECTED = "held.npz", "expected.npz"
+
+
+class Reference(NamedTuple):
+    """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters.
+
+    Of a whole training step it is the value of the first call, and the state `after` it, by the names of tensors.
+    """
+
+    value: list[np.ndarray]
+    gradients: list[np.ndarray]
+    after: Mapping[str, np.ndarray] | None = None
+
+
+# The engine that is first ------------------------------------------------------------------------------------------
+
+
+def leave_numbers(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any, ...]]) -> None:
+    """Write what function and calls hold, before anything has run."""
+    kinds = engine.kinds()
+    if not folder or kinds is None:
+        return
+    held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
+    arguments = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(calls))}
+    arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **arguments}.items()}
+    np.savez(Path(folder, _HELD), **arrays)  # type: ignore[arg-type]
+
+
+def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
+    """Write what each call gives: in float64 where there is that, for it is nearest to what is right."""
+    if not folder:
+        return
+    arrays: dict[str, Any] = {}
+    if runnable.training:
+        value, _, after = runnable.expected[0].plain
+        arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
+        arrays |= {f"after:{name}": array for name, array in _by_name(runnable, after).items()}
+    for index, reference in () if runnable.training else runnable.expected.items():
+        value, gradients, *_ = reference.best
+        arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
+        arrays |= _numbered(f"gradient:{index}", gradients)
+    for index, drawn in enumerate(runnable.draws):
+        arrays |= {f"drawn:{index}:{i}": numbers for i, numbers in enumerate(drawn)}
+    np.savez(Path(folder, _EXPECTED), **arrays)
+
+
+def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The state after a call, by the names that all engines have for its tensors."""
+    kinds = runnable.engine.kinds()
+    assert kinds is not None  # noqa: S101  (asked before)
+    names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
+    state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
+    return {name: array for name, array in state if name}
+
+
+def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:
+    leaves: list[Any] = optree.tree_leaves(tree)
+    arrays = [np.asarray(leaf) for leaf in leaves if not isinstance(leaf, (str, bytes))]
+    return {f"{before}:{i}": array for i, array in enumerate(arrays)}
+
+
+# The others --------------------------------------------------------------------------------------------------------
+
+
+def take_numbers(folder: str, kinds: Kinds, function: Any, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Give what function and calls hold the numbers of the first engine; the calls, with arrays for tensors.
+
+    Without a folder the numbers stay. Raises InputsError where the two do not hold the same.
+    """
+    tensors = kinds.held(function, calls)
+    stored = _read(folder, _HELD)
+    if stored:
+        _check("a parameter or a buffer", tensors, _named(stored, "held:"))
+        _check("an input", dict(enumerate(kinds.arguments(calls))), _named(stored, "given:"))
+        for name, tensor in tensors.items():
+            tensor.data.copy_(stored[f"held:{name}"])
+    arrays = iter(
+        [stored.get(f"given:{i}", tensor.numpy(force=True)) for i, tensor in enumerate(kinds.arguments(calls))]
+    )
+    taken: list[tuple[Any, ...]] = kinds.mapped(
+        lambda leaf: next(arrays) if isinstance(leaf, kinds.tensor) else leaf, list(calls)
+    )
+    return taken
+
+
+def _check(what: str, ours: Mapping[Any, Any], theirs: Mapping[str, np.ndarray]) -> None:
+    shapes = {str(name): tuple(tensor.shape) for name, tensor in ours.items()}
+    expected = {name: array.shape for name, array in theirs.items()}
+    if shapes != expected:
+        apart = min(set(shapes.items()) ^ set(expected.items()))[0]
+        places = [f"is of shape {side[apart]}" if apart in side else "is not there" for side in (expected, shapes)]
+        name = apart.partition(".")[2] or apart
+        raise InputsError(f"{what}, {name}, {places[0]} in PyTorch and {places[1]} in our engine")
+
+
+def stored_references(folder: str) -> dict[int, Reference]:
+    """For calls by their number what they must give."""
+    stored = _read(folder, _EXPECTED)
+    values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
+    after = _named(stored, "after:") if "trains" in stored else None
+    calls = range(1) if after is not None else values
+    return {index: Reference(values.get(index, []), gradients.get(index, []), after) for index in calls}
+
+
+def has_gradients(folder: str) -> bool:
+    """Whether the first engine has taken any; True where there is none."""
+    stored = _read(folder, _EXPECTED)
+    return not stored or any(name.startswith("gradient:") for name in stored)
+
+
+def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether the function is a whole training step: as the first engine has seen, or as a call of it shows here.
+
+    It leaves gradients, or changes what is trained.
+    """
+    if stored := _read(folder, _EXPECTED):
+        return "trains" in stored
+    engine = named(OWN)
+    before = engine.snapshot(function, calls)
+    try:
+        with kept(engine.switches()):
+            function(*calls[0])
+        return any(getattr(piece.of, "requires_grad", False) for piece in before.changed())
+    finally:
+        before.restore()
+
+
+def stored_draws(folder: str) -> list[list[np.ndarray]]:
+    """What each call draws in the first engine; nothing of a function that draws nothing."""
+    return list(_by_call(_read(folder, _EXPECTED), "drawn:").values())
+
+
+def _by_call(stored: Mapping[str, np.ndarray], before: str) -> dict[int, list[np.ndarray]]:
+    calls: dict[int, list[np.ndarray]] = {}
+    for name, array in _named(stored, before).items():
+        calls.setdefault(int(name.partition(":")[0]), []).append(array)
+    return calls
+
+
+def _named(stored: Mapping[str, np.ndarray], before: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(before): array for name, array in stored.items() if name.startswith(before)}
+
+
+def _read(folder: str, name: str) -> dict[str, np.ndarray]:
+    path = Path(folder, name)
+    if not folder or not path.is_file():
+        return {}
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+# A function of a file of PyTorch's as our engine runs it, with the numbers that PyTorch's worker has left ------------
+
+
+def program_of(question: Question) -> tuple[Function, Calls]:
+    """The function of what it trains, of whose results the loss counts, and its calls, with arrays for tensors.
+
+    Raises InputsError, and whatever the file raises.
+    """
+    standin.stand_in()
+    function, inputs = origin.called(question.function, question.inputs)
+    count_as_users(function)
+    brought = calls_in(inputs, function)
+    engine = engines.named(engines.OWN)
+    kinds = engine.kinds()
+    assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
+    taken = take_numbers(question.numbers, kinds, function, brought)
+    draws = stored_draws(question.numbers)
+    replay = Repeated(question.seed) if not question.numbers else Replay(draws)
+    kind: type[StandingProgram] = TrainingProgram if has_training(question.numbers, function, brought) else LossProgram
+    wanted = question.gradient is not False and has_gradients(question.numbers)
+    program = kind(function, brought, taken, kinds, engine.snapshot, replay, wanted=wanted)
+    return program.made(), Inputs.like(brought, program.calls_of())
+
+
+def references(case: Case, question: Question) -> list[Expected]:
+    """What calls must give, from the shortest to the longest: what PyTorch gave.
+
+    Without its numbers it is what our dynamic engine gives. Raises InputsError where gradients are not of the same
+    parameters.
+    """
+    eager = engines.step(DYNAMIC, case)
+    theirs = stored_references(question.numbers) if question.numbers else {}
+    expected = []
+    for index in sample.sample(case.lengths, MOST_EXAMPLES):
+        ours = eager(*case.examples[index])
+        reference = _like(ours, theirs[index], question.name) if index in theirs else ours
+        expected.append(Expected(case, index, reference, ours, foreign=index in theirs))
+    return expected
+
+
+def _like(ours: Any, theirs: Reference, name: str) -> Any:
+    """What PyTorch gave, in the containers of what our engine gives.
+
+    Of a training step that is the value and the tensors after it, of which PyTorch may have had some alone; sums of
+    optimizers are ours.
+    """
+    if theirs.after is not None:
+        (value, state), _ = ours
+        after = {name: theirs.after.get(name, own) for name, own in state["tensors"].items()}
+        return (_filled("values", value, theirs.value, name), {**state, "tensors": after}), ()
+    value, gradients = ours
+    return _filled("values", value, theirs.value, name), _filled("gradients", gradients, theirs.gradients, name)
+
+
+def _filled(what: str, ours: Any, leaves: list[Any], name: str) -> Any:
+    structure = optree.tree_structure(ours)
+    if structure.num_leaves != len(leaves):
+        counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"
+        raise InputsError(f"{name} gives another number of {what}: {counts}")
+    return optree.tree_unflatten(structure, leaves)
+
+
+# Bundles -------------------------------------------------------------------------------------------------------------
+
+
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
+_TREE, _ARRAYS = "function.json", "arrays.npz"
+_LIVE: WeakValueDictionary[str, Case] = WeakValueDictionary()
+
+
+def live(case: Case) -> str:
+    """The source of a case that is in this process, for jobs which are done here; it is forgotten with the case."""
+    _LIVE[str(id(case))] = case
+    return f"{__name__}:{id(case)}"
+
+
+def __getattr__(folder: str) -> Workload:
+    """The workload in a folder, or of a case of this process."""
+    if case := _LIVE.get(folder):
+        return Workload(folder, folder, "A function of your own.", "open", "own", {SIZE: {}}, lambda: case)
+    path = Path(folder, _TREE)
+    if not path.is_file():
+        raise AttributeError(f"no bundle {folder}")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    sys.path[:] = [*document["path"], *(entry for entry in sys.path if entry not in document["path"])]
+    with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
+        arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
+    dims = _decoded(document["dims"], [])
+    if "question" in document:
+        question = Question.from_dict(document["question"])
+        name, (f, inputs) = question.name, program_of(question)
+    else:
+        origin = Origin(**document["origin"])
+        name, f = origin.name, origin.load()
+        inputs = _decoded(document["inputs"], arrays, origin.space())
+    return Workload(
+        name,
+        name,
+        "A function of your own.",
+        "open",
+        "own",
+        {SIZE: {}},
+        lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"]),
+    )
+
+
+def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims: Any) -> str:
+    """Write the bundle, of which the case was made; the source that names it.
+
+    Raises InputsError for an input that is no plain container.
+    """
+    arrays: list[np.ndarray] = []
+    values = origin.space().items()
+    modules = {
+        id(value): name for name, value in values if hasattr(value, "named_parameters") or isinstance(value, type)
+    }
+    document = {
+        "origin": asdict(origin),
+        "inputs": _encoded(list(inputs), arrays, modules),
+        "dims": _encoded(dims, []),
+        "gradient": case.argnum is not None,
+        "branches": case.branches,
+        "path": [str(Path(entry).resolve()) for entry in sys.path],
+    }
+    return _written(folder, document, arrays)
+
+
+def write_question(folder: Path, question: Question, case: Case, dims: Any) -> str:
+    """As `write_bundle`, where each worker reads the file of PyTorch's again, with the numbers that lie in a folder."""
+    document = {
+        "question": question.to_dict(),
+        "dims": _encoded(dims, []),
+        "gradient": case.argnum is not None,
+        "branches": case.branches,
+        "path": [str(Path(entry).resolve()) for entry in sys.path],
+    }
+    return _written(folder, document, [])
+
+
+def _written(folder: Path, document: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> str:
+    np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
+    (folder / _TREE).write_text(json.dumps(document), encoding="utf-8")
+    return f"{__name__}:{folder}"
+
+
+def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
+    """JSON that says which container it was; the same array twice is one array, and a known object is its name."""
+    if id(value) in names:
+        return {"global": names[id(value)]}
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+        place = next((i for i, array in enumerate(arrays) if array is value), None)
+        if place is None:
+            arrays.append(np.asarray(value))
+            place = len(arrays) - 1
+        return {"array": place}
+    if value is None or type(value) in (bool, int, float, str):
+        return {"value": value}
+    if type(value) is dict:
+        return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
+    parts = named_parts(value)
+    if id(type(value)) in names and parts is not None:
+        return {"container": [names[id(type(value))], _encoded(parts, arrays, names)]}
+    if type(value) is slice:
+        return {"slice": [_encoded(part, arrays) for part in (value.start, value.stop, value.step)]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_encoded(entry, arrays, names) for entry in value]}
+    raise InputsError(
+        f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0, or make it a "
+        "global of the function's file if it is a module"
+    )
+
+
+def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, Any] = EMPTY) -> Any:
+    ((kind, value),) = document.items()
+    if kind == "global":
+        return space[value]
+    if kind == "array":
+        return arrays[value]
+    if kind == "dict":
+        return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
+    if kind == "container":
+        name, parts = value
+        return of_class(space[name], _decoded(parts, arrays, space))
+    if kind == "slice":
+        return slice(*(_decoded(part, arrays) for part in value))
+    if kind in ("list", "tuple"):
+        entries = [_decoded(entry, arrays, space) for entry in value]
+        return entries if kind == "list" else tuple(entries)
+    return value

@@ -1,0 +1,388 @@
+"""What is read of a function without a clock: shape policies over its calls, rewrites that would help, its graphs.
+
+Each is a record, and what a user is told of it. Hints are read off a trace of the function over one call, and off the
+calls themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+import dynamic
+import static
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import cells, steady
+from compare.engines import cases
+from compare.engines.cases import signature
+from compare.engines.graphduel import functions
+from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.steps import STATIC
+from compare.errors import is_users
+from compare.instruments.watch.lines import texts
+from compare.own.verdict import ratio_of
+from compare.page.blocks import Inline, Section, section
+from compare.records.cells import Time
+from compare.records.job import Job
+from compare.records.own import EngineGraphs, PolicyCompile, PolicyCount, RewriteHint, RewriteHints, ShapePolicies
+from compare.records.record import Records, of
+from compare.stats import Interval
+from compare.words import text
+from compare.workloads.base import Case
+from graphs import tree
+from graphs.drawing import Diagram, beside, marked, of_graph
+from graphs.drawing.groups import folded
+from graphs.drawing.pictures import svg
+from graphs.errors import ControlFlowError, GraphError
+from graphs.ir import Graph, Node
+from graphs.ops.slicing import getitem
+from static.call.jit import LIMIT
+from static.trace.tracing import is_traced
+
+# Shape policies: how often each compiles, why, and which compiles least ----------------------------------------------
+
+
+DEFAULT = "auto"
+EXACT = "exact"
+"""`auto` is exact for as many shapes as it keeps, and no more are looked at: its row is that of both."""
+
+FIRST = "first call"
+"""The reason of `static.jit` for the compile that every function needs."""
+MOST_SIZES = 12
+"""Sizes of one axis that a row names."""
+
+
+def shape_policies(what: Job, case: Case) -> ShapePolicies | None:
+    """The record of the policies, each over the calls that are of a new kind; None where all calls are alike."""
+    first: dict[Any, int] = {}
+    for index, example in enumerate(case.examples):
+        first.setdefault(signature(example), index)
+    if len(first) == 1:
+        return None
+    calls = list(first.values())[:LIMIT]
+    counts = {options["shapes"]: policy_count(case, calls, options) for options in _asked(case)}
+    usual = counts[DEFAULT]
+    rows = {EXACT: structs.replace(usual, options=usual.options.replace(DEFAULT, EXACT)), **counts}
+    return ShapePolicies(**what.head, shapes=len(calls), left_out=len(first) - len(calls), policies=rows)
+
+
+def _asked(case: Case) -> Iterator[dict[str, Any]]:
+    """The options of `static.jit` for each policy; those that pad need the names of the axes that vary.
+
+    Where one axis varies, its largest size is what `pad` pads to.
+    """
+    yield {"shapes": DEFAULT}
+    if case.dims is None:
+        yield {"shapes": "symbolic"}
+        return
+    dims = {"dims": case.dims}
+    names = {name for axes in case.dims for name in axes or () if name}
+    yield {"shapes": "symbolic", **dims}
+    yield {"shapes": "bucket", **dims}
+    yield {"shapes": "pad", **dims, **({"buckets": (max(case.lengths),)} if len(names) == 1 else {})}
+
+
+def policy_count(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
+    """What these options compile over the calls. Where Python decides on values, its control flow is converted."""
+    if not case.branches:
+        plain = _run(case, calls, options)
+        if not (plain.reason or "").startswith(ControlFlowError.__name__):
+            return plain
+    return _run(case, calls, {**options, "convert": True})
+
+
+def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
+    jitted = static.jit(transformed(static, case.loss, case.argnum), **options)
+    row = PolicyCount("ok", None, _written(case, options), [])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the limit of executables says, the count says as well
+            for index in calls:
+                jitted(case.params, *case.examples[index])
+                row.compiles += [PolicyCompile(index + 1, why) for why in jitted.stats.reasons[len(row.compiles) :]]
+    except Exception as error:  # noqa: BLE001  (whatever a policy raises is what its row says)
+        return structs.replace(row, status="unsupported", reason=f"{type(error).__name__}: {error}", compiles=[])
+    useful, computed = jitted.stats.useful, jitted.stats.computed
+    return structs.replace(row, padding=computed / useful if useful else 1.0)
+
+
+def _written(case: Case, options: Mapping[str, Any]) -> str:
+    """The options as the user writes them: `dims` without an entry for the parameters that the function has not.
+
+    A function made of a module has other arguments than the user's, so its `dims` are left out.
+    """
+    shown = dict(options)
+    if "dims" in shown:
+        has_parameters = not (isinstance(case.params, tuple) and not case.params)
+        shown["dims"] = shown["dims"] if has_parameters else shown["dims"][1:]
+        if not is_users(getattr(inspect.unwrap(case.loss), "__code__", shape_policies.__code__).co_filename):
+            del shown["dims"]
+    return ", ".join(f"{name}={value!r}" for name, value in shown.items())
+
+
+def cheapest_policy(record: ShapePolicies) -> str | None:
+    """The policy that compiles least; of equals the one that pads less, then the one that needs least to be said."""
+    ranks = {name: (len(row.compiles), row.padding) for name, row in record.policies.items() if row.status == "ok"}
+    return min((DEFAULT, *ranks), key=lambda name: ranks.get(name, (inf, inf))) if ranks else None
+
+
+def policy_sentence(records: Records) -> str:
+    """Which policy compiles least over these inputs; "" where all calls are alike or no graph holds the function."""
+    for record in of(records, ShapePolicies):
+        best = cheapest_policy(record)
+        if best is not None:
+            return _advice(records, record, best)
+    return ""
+
+
+def _advice(records: Records, record: ShapePolicies, best: str) -> str:
+    row, usual = record.policies[best], record.policies[DEFAULT]
+    shapes = f"{'the first ' if record.left_out else ''}{text.counted(record.shapes, 'shape')}"
+    needs = text.counted(len(row.compiles), "compile")
+    if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
+        kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
+        return f"No shape policy saves a compile: {kinds} of calls need {needs}."
+    instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
+    padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
+    side, timed = _timed(records, best)
+    use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
+    return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
+
+
+def policy_reasons(row: PolicyCount) -> str:
+    """Why a policy compiles: `x, dim 0: 3, 5, 4`, all sizes of an axis in their order; or why it is not possible."""
+    if row.status != "ok":
+        return row.reason or row.status
+    seen: dict[str, list[str]] = {}
+    for compilation in row.compiles[1:]:
+        label, _, change = compilation.reason.partition(" was ")
+        values = seen.setdefault(label.replace(": ", ", "), [])
+        values += [value for value in change.split(", now ") if value not in values]
+    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
+
+
+def _few(values: Sequence[str]) -> str:
+    return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
+
+
+def _timed(records: Records, best: str) -> tuple[str, str]:
+    """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
+    ratio_to_exact = beside_exact(records, best)
+    if ratio_to_exact is None:
+        return "", ""
+    side, ratio = (
+        ratio_to_exact.side(SMALLEST_EFFECT),
+        f"a call takes {text.ratio(ratio_to_exact.estimate)} as long as with exact shapes",
+    )
+    words = {"tie": "a call is as fast", "above": f"but {ratio}", "below": ratio}
+    return side, f"; {words.get(side, 'this run leaves open whether a call is as fast')}"
+
+
+def beside_exact(records: Records, policy: str) -> Interval | None:
+    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed."""
+    timed = cells(records, Time)
+    return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None
+
+
+# Rewrites that would help a fixed graph ------------------------------------------------------------------------------
+
+
+ROWS = 4
+"""As many parts of one array, each read by itself in one line, are a loop over it."""
+ROUNDS = 8
+"""As many nodes of one op and one spec in one line are a loop, even if it reads no array part by part."""
+SCAN = "write the loop as graphs.scan: one node, whatever the number of rounds"
+_LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
+
+
+def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints | None:
+    """The record of the hints for a function; None where nothing was found.
+
+    `scans` tells that it can be written with functions of graphs, as a file of PyTorch's cannot: there a line whose
+    nodes are alike may as well be layers, or an optimizer's parameters.
+    """
+    alone = cases.alone(case)
+    graph, error = _traced(alone.loss, alone)
+    hints = list(static_values(case))
+    if isinstance(error, ControlFlowError):
+        graph, still = _traced(static.converted(alone.loss), alone)
+        hints.insert(0, branch_hint(error, graph, still))
+    hints += loop_hints(graph) if graph and scans else ()
+    if not hints:
+        return None
+    return RewriteHints(
+        **what.head, hints=hints, code=texts(case.loss, [line for hint in hints for line in hint.lines])
+    )
+
+
+def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
+    """The graph of the function alone, or what the trace raises."""
+    try:
+        return static.trace(transformed(static, f, None), case.params, *case.examples[0]), None
+    except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
+        return None, error
+
+
+def loop_hints(graph: Graph) -> Iterator[RewriteHint]:
+    """A hint for each file whose lines were unrolled: the nodes of each such line."""
+    nodes = [node for node in graph.nodes if node.source and not node.is_source]
+    rounds = _most(Counter((node.source, node.op.name, _spec(node)) for node in nodes))
+    rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op is getitem))
+    read = max(rows.values(), default=0)
+    least = min(read - 1, ROUNDS) if read >= ROWS else ROUNDS
+    unrolled = [line for line, count in rounds.items() if count >= least]
+    if not unrolled:
+        return
+    of_line = Counter(node.source for node in nodes)
+    lines = {line: of_line[line] for line in unrolled}
+    what = f"a Python loop over the {read} rows of an array" if read >= ROWS else "a Python loop"
+    yield RewriteHint(f"{what} was unrolled into {text.counted(sum(lines.values()), 'node')}", lines, SCAN)
+
+
+def _spec(node: Node) -> Any:
+    return node.spec, *(source.spec for source in node.inputs)
+
+
+def _most(counted: Counter[Any]) -> dict[str, int]:
+    """For each line, which is the first part of a key, the largest count."""
+    largest: dict[str, int] = {}
+    for (line, *_), count in counted.items():
+        largest[line] = max(largest.get(line, 0), count)
+    return largest
+
+
+def branch_hint(refusal: ControlFlowError, converted: Graph | None, still: Exception | None) -> RewriteHint:
+    """The lines at which Python decides on a value, of the converted graph, or why there is none."""
+    lines = dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
+    if converted is None:
+        why = str(still) if isinstance(still, GraphError) else f"{type(still).__name__}: {still}"
+        what = "a value that only the run knows blocks the trace"
+        return RewriteHint(what, lines, f"convert=True does not help: {why}")
+    decided = Counter(node.source for node in converted.nodes if node.subgraphs and node.source)
+    lines = dict(decided) or lines
+    what = f"Python decides on a value in {text.counted(sum(lines.values()), 'place')}, which blocks a plain trace"
+    remedy = "compile with convert=True, as was done here, or write graphs.where, graphs.cond or graphs.while_loop"
+    return RewriteHint(what, lines, remedy)
+
+
+def static_values(case: Case) -> Iterator[RewriteHint]:
+    """A hint for each argument that holds a value other than an array which changes from call to call."""
+    for place, name in enumerate(_arguments(case)):
+        values = {_values(example[place]) for example in case.examples}
+        if len(values) > 1:
+            what = f"{name} is not an array and takes {text.counted(len(values), 'value')}, and each compiles again"
+            remedy = f"pass {name} as an array, or take a size from the shape of one"
+            yield RewriteHint(what, dict.fromkeys(_definition(case), len(values)), remedy)
+
+
+def _arguments(case: Case) -> Sequence[str]:
+    """The names of the arguments that change from call to call."""
+    count = len(case.examples[0])
+    try:
+        names = list(inspect.signature(case.loss).parameters)[1 : count + 1]
+    except (TypeError, ValueError):
+        names = []
+    return names if len(names) == count else [f"argument {place}" for place in range(count)]
+
+
+def _values(argument: Any) -> tuple[Any, ...]:
+    return tuple(repr(leaf) for leaf in tree.leaves(argument) if not is_traced(leaf))
+
+
+def _definition(case: Case) -> Iterator[str]:
+    """The line of the function itself, if it has one."""
+    code = getattr(inspect.unwrap(case.loss), "__code__", None)
+    if code is not None:
+        yield f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+def hint_sentences(record: RewriteHints) -> list[str]:
+    """`model.py:12 (20), 13 (5): a Python loop ...; remedy`, one for each hint."""
+    return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
+
+
+def _places(hint: RewriteHint) -> str:
+    return f"{', '.join(f'{line} ({count:,})' for line, count in hint.lines.items())}: " if hint.lines else ""
+
+
+# The graph of a step as each engine has it ---------------------------------------------------------------------------
+
+
+MOST = 60
+"""Items of one graph that are kept; more are folded to groups."""
+FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
+"""For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
+LEGIBLE = 0.6
+"""The share of its own width below which the words of a picture are too small to read."""
+TITLES = {"dynamic": "the tape of one run", "static": "the optimised graph"}
+_WIDTH = re.compile(r' width="(\d+)"')
+_CAPTION = (
+    "The step over the input of median length: dynamic records its tape on every run, static traces a graph once and "
+    "rewrites it. − marks what the passes removed, + what they added, ~ what reads other nodes than before. Data flows "
+    "downwards. A large graph is folded to groups; an item says more when you point at it. The command graphduel graph "
+    "--engine both --out graph.html makes a page in which the groups open."
+)
+
+
+def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
+    """The record of the graphs, where static traces the step; its control flow is converted if need be."""
+    median = cases.alone(case)
+    arguments = (median.params, *median.examples[0])
+    try:
+        step = functions.transformed(static, median.loss, median.argnum)
+        optimised = static.compile(step, *arguments, convert=True).graph
+        tape = dynamic.record(functions.transformed(dynamic, median.loss, median.argnum), *arguments)
+    except Exception:  # noqa: BLE001  (the gate says what an engine refuses; here it has no graph)
+        return None
+    diagrams = dict(zip(TITLES, marked(of_graph(tape), of_graph(optimised)), strict=True))
+    nodes = {engine: len(diagram.items) for engine, diagram in diagrams.items()}
+    graphs = {engine: folded(diagram, MOST) for engine, diagram in diagrams.items()}
+    return EngineGraphs(**what.head, graphs=graphs, nodes=nodes)
+
+
+def graph_section(records: Records) -> Section | None:
+    """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
+    for record in of(records, EngineGraphs):
+        dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
+        said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
+        titled = [replace(diagram, title=f"{engine}: {TITLES[engine]}") for engine, diagram in record.graphs.items()]
+        sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
+        pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
+        return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
+    return None
+
+
+def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
+    """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
+    room, folds = FOLDS[which]
+    for most in folds:
+        less = [folded(diagram, most) for diagram in diagrams]
+        together = [svg(beside(*less))] if which == "wide" else []
+        for pictures in filter(None, (together, [svg(beside(diagram)) for diagram in less])):
+            if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:
+                yield from (_sheet(which, picture) for picture in pictures)
+                return
+
+
+def _width(picture: str) -> int:
+    return int(_WIDTH.findall(picture)[0])
+
+
+def _sheet(which: str, picture: str) -> str:
+    """The picture as wide as the page, and no wider than it is."""
+    sized = picture.replace("max-width:100%", f"max-width:min(100%,{_width(picture)}px)", 1)
+    return f'<div class="{which}">{sized}</div>'
+
+
+def _apart(sheet: str, number: int) -> str:
+    """The sheet with a name of its own for its arrow, as names of a page are."""
+    return sheet.replace("gd-a", f"gd-{number}")
