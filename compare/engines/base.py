@@ -95,6 +95,7 @@ class Engine(ABC):
     written  the mode in which a file compiles what it compiles by itself
     compiles  whether what ran `eagerly` would have compiled something by itself
     callbacks  ends of the names of files through which compiled code calls Python on every call
+    caches   ends of the names of files that keep compiled code on the disk, which is no doing of a step's
     aliases  other names of modes
     idioms   what the framework calls its own op for each function of ours that holds control flow
     """
@@ -117,6 +118,7 @@ class Engine(ABC):
     internals: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
     draws_otherwise: str | None = None
     written: Mode | None = None
     compiles: bool = False

@@ -51,6 +51,7 @@ class Jax(Framework):
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     arrays_of = "jaxlib"
     callbacks = ("jax/_src/debugging.py", "jax/_src/callback.py")
+    caches = ("jax/_src/compilation_cache.py",)
     modes = (EAGER, JIT, AS_WRITTEN)
     written = AS_WRITTEN
     remark = (

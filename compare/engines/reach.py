@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,8 @@ MISSING = object()
 """What is in a place where there is nothing."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), ModuleType)
 _CONTAINERS = (list, tuple, dict)
+"""Those whose values a function reaches."""
+_KINDS = (dict, list, tuple, set, frozenset, deque)
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,36 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     return {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
+# Objects are read by these alone, and by the methods of Python's own classes: those of a subclass may import, or raise.
+
+
 def held_in(container: Any) -> list[Any]:
-    """The values in a container, by the methods of Python's own class: those of a subclass may import, or raise."""
-    if isinstance(container, dict):
-        return list(dict.values(container))
-    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
-    return list(kind.__iter__(container))
+    """The values in one of Python's containers."""
+    kind = _kind(container)
+    return list(dict.values(container) if kind is dict else kind.__iter__(container))
+
+
+def entries_of(mapping: dict[Any, Any]) -> list[tuple[Any, Any]]:
+    """The keys of a dict with their values."""
+    return list(dict.items(mapping))
+
+
+def size_of(container: Any) -> int:
+    """How many values one of Python's containers holds."""
+    size: int = _kind(container).__len__(container)
+    return size
+
+
+def behind(value: Any) -> Any:
+    """What a wrapper stands for; None of what is none, or does not say."""
+    try:
+        return getattr(value, "__wrapped__", None)
+    except Exception:  # noqa: BLE001  (whatever an object of somebody's raises as it is asked)
+        return None
+
+
+def _kind(container: Any) -> Any:
+    return next(kind for kind in _KINDS if isinstance(container, kind))
 
 
 class ReachedCode:
@@ -124,8 +151,7 @@ class ReachedCode:
                 self._enter(part)
             return
         self.values.append(value)  # which also keeps its id
-        if hasattr(value, "__wrapped__"):
-            self._enter(value.__wrapped__)
+        self._enter(behind(value))
         if isinstance(value, MethodType):
             self._enter(value.__self__)
             self._enter(value.__func__)

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.reach import MISSING, is_users_class, places_of
+from compare.engines.reach import MISSING, behind, held_in, is_users_class, places_of, size_of
 from compare.engines.step import Turns
 from compare.errors import is_users
 
@@ -170,8 +170,8 @@ class Snapshot:
     def _container(self, value: Any, label: str, is_argument: bool, built: bool) -> None:
         if not built:
             self.pieces.append(_items(value, self._iterators))
-        inside = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
-        self._next(inside, label, is_argument, built)
+        keys = dict.keys(value) if isinstance(value, dict) else ()
+        self._next([*keys, *held_in(value)], label, is_argument, built)
         self._attributes(value, label, built)
 
     def _function(self, function: FunctionType, label: str) -> None:
@@ -183,7 +183,7 @@ class Snapshot:
             value = place.read()
             self.pieces.append(_place(place, value, self._iterators))
             self._next((value,), place.label, False, False)
-        self._next((getattr(function, "__wrapped__", None),), label, False, False)
+        self._next((behind(function),), label, False, False)
 
     def _class(self, kind: type, label: str) -> None:
         if not is_users_class(kind):
@@ -202,7 +202,7 @@ class Snapshot:
             return
         if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
             self._attributes(value, label, built or self._builds(type(value)))
-        self._next((_behind(value),), label, False, built)
+        self._next((behind(value),), label, False, built)
 
     def _builds(self, kind: type) -> bool:
         """Whether objects of a class make parts of themselves when they are first called."""
@@ -237,7 +237,7 @@ class Snapshot:
 def _inside(value: Any) -> Iterable[Any] | None:
     """What lies in a value that never changes itself; None of others."""
     if isinstance(value, (tuple, frozenset)):
-        return value
+        return held_in(value)
     if isinstance(value, MappingProxyType):
         return value.values()
     if isinstance(value, MethodType):
@@ -249,14 +249,6 @@ def _plain_function(value: Any) -> Any:
     if isinstance(value, property):
         return value.fget
     return value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-
-
-def _behind(value: Any) -> Any:
-    """What a wrapper stands for."""
-    try:
-        return getattr(value, "__wrapped__", None)
-    except Exception:  # noqa: BLE001  (whatever an object of the user's raises as it is asked)
-        return None
 
 
 def _slots(value: Any) -> Iterator[tuple[str, Any]]:
@@ -354,10 +346,10 @@ def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = l
     if isinstance(value, dict):
         return _entries(value, iterators, removed)
     kind: Any = next(kind for kind in (list, set, deque) if isinstance(value, kind))
-    before = list(value)
+    before = held_in(value)
 
     def same() -> bool:
-        return len(value) == len(before) and all(map(iterators.same, value, before))
+        return size_of(value) == len(before) and all(map(iterators.same, held_in(value), before))
 
     def back() -> None:
         if not same():

@@ -162,6 +162,9 @@ def checked(inputs: Any, function: Any = None) -> Examples:
                     f"{calls.name}[{i}] holds values of {title}: compare its modes with --framework {owner} "
                     f"(framework={owner!r})"
                 )
+            if not example:
+                name = getattr(function, "__name__", "the function")
+                raise InputsError(f"{name} takes no argument, so there is nothing to trace: give it its arrays")
             raise InputsError(f"{calls.name}[{i}] holds no NumPy array, so there is nothing to trace: use np.array")
     return tuple(tree.tree_map(_as_array, example) for example in calls)
 
@@ -321,7 +324,7 @@ def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) 
     """The arguments of the call of a batch; a function of one takes tuples apart if it `unpacks` them."""
     is_one = takes_one(function)
     if isinstance(batch, (tuple, list)) and (not is_one or len(batch) == 1 or (unpacks and type(batch) is tuple)):
-        if batch or takes_nothing(function):
+        if batch or _binds(function, ()):
             return tuple(batch)
         raise InputsError(f"{label} is empty; {rule}")
     is_value = hasattr(batch, "dtype") or isinstance(batch, (Mapping, tuple, list)) or is_dataclass(batch)
@@ -332,10 +335,14 @@ def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) 
 
 def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a function can be called with these; with none it is said that they are missing."""
+    return _binds(function, arguments) or not arguments
+
+
+def _binds(function: Any, arguments: tuple[Any, ...]) -> bool:
     try:
         inspect.signature(function).bind(*arguments)
     except (TypeError, ValueError):
-        return not arguments
+        return False
     return True
 
 

@@ -34,7 +34,7 @@ import numpy as np
 
 import dynamic
 from compare.engines import Engine
-from compare.engines.reach import ReachedCode, is_users_class
+from compare.engines.reach import ReachedCode, entries_of, held_in, is_users_class, size_of
 from compare.errors import EffectsError, is_users
 from compare.own import traffic
 from graphs import tree
@@ -128,7 +128,7 @@ class _Look:
             return output
 
         copies, heard = _copied(self.example), list[SideEffect]()
-        with _listening(heard, self.engine.callbacks):
+        with _listening(heard, self.engine):
             try:
                 output = self.engine.called(watched, copies)
             except Exception:
@@ -140,7 +140,7 @@ class _Look:
     def again(self, effects: Sequence[SideEffect]) -> list[SideEffect]:
         """Those of these that a later call has too; all where it cannot be called twice."""
         heard = list[SideEffect]()
-        with _listening(heard, self.engine.callbacks):
+        with _listening(heard, self.engine):
             try:
                 self.engine.called(self.f, _copied(self.example))
             except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
@@ -157,7 +157,7 @@ class _Look:
             with _stepping(places, lines):
                 return self.f(*args)
 
-        with _listening([], self.engine.callbacks):
+        with _listening([], self.engine):
             self.engine.called(watched, copies)
         return lines
 
@@ -225,16 +225,16 @@ class _Nobody(io.TextIOBase):
 
 
 @contextmanager
-def _listening(heard: list[SideEffect], callbacks: tuple[str, ...] = ()) -> Iterator[None]:
+def _listening(heard: list[SideEffect], engine: Engine) -> Iterator[None]:
     def note(what: str, line: str) -> None:
         if what not in (effect.what for effect in heard):  # a file is opened, and then written to
             heard.append(SideEffect(what, line))
 
-    out, err = (_Ear(name, getattr(sys, name), heard, callbacks) for name in ("stdout", "stderr"))
+    out, err = (_Ear(name, getattr(sys, name), heard, engine.callbacks) for name in ("stdout", "stderr"))
     stdin = sys.stdin
     sys.stdin = _Nobody(heard)
     try:
-        with redirect_stdout(out), redirect_stderr(err), traffic.overheard(note), traffic.asked(note):
+        with redirect_stdout(out), redirect_stderr(err), traffic.overheard(note, engine.caches), traffic.asked(note):
             yield
     finally:
         sys.stdin = stdin
@@ -348,7 +348,7 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
         return type(value), repr(value)
     if isinstance(value, dynamic.Tensor):
         return id(value), fingerprint(value.numpy(force=True))
-    if hasattr(value, "named_buffers") and _is_module(value):
+    if _is_module(value):
         tensors = [fingerprint(tensor) for tensor in (*value.parameters(), *value.buffers())]
         return id(value), tensors, [module.training for module in value.modules()]
     if isinstance(value, np.ndarray):
@@ -370,16 +370,16 @@ def _is_module(value: Any) -> bool:
 
 
 def _items(value: Any, depth: int) -> Any:
-    if isinstance(value, (list, tuple, deque, dict, set, frozenset)) and len(value) > MOST:
-        return len(value)
+    if isinstance(value, (list, tuple, deque, dict, set, frozenset)) and size_of(value) > MOST:
+        return size_of(value)
     if isinstance(value, (list, tuple, deque)):
-        return [fingerprint(item, depth) for item in value]
+        return [fingerprint(item, depth) for item in held_in(value)]
     if isinstance(value, dict):
-        return [(fingerprint(key, depth), fingerprint(item, depth)) for key, item in value.items()]
+        return [(fingerprint(key, depth), fingerprint(item, depth)) for key, item in entries_of(value)]
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(map(id, value)) if len(value) else 0
+        return frozenset(map(id, held_in(value))) if size_of(value) else 0
     return _items(vars(value), depth) if hasattr(value, "__dict__") and is_users_class(type(value)) else None
 
 

@@ -93,7 +93,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
         return subject
     steps.now(f"called {question.name}")
     if not question.stands_in:  # what a step of PyTorch's does besides its result, PyTorch's own worker tells
-        look_for_effects(subject, checked(calls)[0])
+        look_for_effects(subject, checked(calls, function)[0])
     case = case_of(function, calls, question.gradient, dims)
     subject.case = converting(case) if question.arms[1:] else case
     return subject

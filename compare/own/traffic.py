@@ -63,7 +63,7 @@ READS = {"reads a file", "reads a folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
 """Where libraries ask about the machine: an effect only where the user's own line opens a file there."""
-_listeners: list[Heard] = []
+_listeners: list[tuple[Heard, tuple[str, ...]]] = []
 
 CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK = "reads a clock", "reads os.environ", "draws from os.urandom", "looks at a file"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
@@ -92,14 +92,19 @@ _SOURCES = {linecache.__file__, tokenize.__file__}
 
 
 @contextmanager
-def overheard(heard: Heard) -> Iterator[None]:
-    """Inside, what a line of the user's does to the outside is told to `heard`, once for each event."""
+def overheard(heard: Heard, caches: tuple[str, ...] = ()) -> Iterator[None]:
+    """Inside, what a line of the user's does to the outside is told to `heard`, once for each event.
+
+    Not what is done through files of a framework whose names end so: they keep code that it compiles, also of a loop
+    that it compiles anew in each call.
+    """
     _hook()
-    _listeners.append(heard)
+    listener = heard, caches
+    _listeners.append(listener)
     try:
         yield
     finally:
-        _listeners.remove(heard)
+        _listeners.remove(listener)
 
 
 @contextmanager
@@ -136,8 +141,18 @@ def _told(event: str, args: tuple[Any, ...]) -> None:
         return
     if event.startswith("os.fork") and frame is caller:
         what = FORKS
-    for heard in tuple(_listeners):
-        heard(what, line(frame))
+    for heard, caches in tuple(_listeners):
+        if not _passes(caller, frame, caches):
+            heard(what, line(frame))
+
+
+def _passes(caller: FrameType | None, users: FrameType, files: tuple[str, ...]) -> bool:
+    """Whether a line of the user's does something through one of these files."""
+    while files and caller is not None and caller is not users:
+        if caller.f_code.co_filename.replace(os.sep, "/").endswith(files):
+            return True
+        caller = caller.f_back
+    return False
 
 
 def _opened(_: Any, mode: str | None, flags: int) -> str:

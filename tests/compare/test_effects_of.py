@@ -354,6 +354,16 @@ def test_what_a_library_keeps_for_itself_is_not_the_users(library, tmp_path, mon
         assert what in [effect.what for effect in effects_of(f, (X,))]
 
 
+def test_compiled_code_that_a_framework_keeps_is_no_file_of_the_users(library, tmp_path, monkeypatch):
+    """Of a loop that it compiles anew in each call, which it finds on the disk each time."""
+    own = engines.named(engines.OWN)
+    monkeypatch.setattr(type(own), "caches", ("site-packages/graphduel_test_library.py",))
+    (tmp_path / "code").write_bytes(b"code")
+    assert effects_of(lambda x: g.sum(x) * len(library.read(tmp_path / "code")), (X,)) == []
+    with_own_line = effects_of(lambda x: g.sum(x) * len((tmp_path / "code").read_bytes()), (X,))
+    assert [effect.what for effect in with_own_line] == ["reads a file"]
+
+
 def test_what_the_first_call_alone_does_is_done_once_by_every_mode(tmp_path):
     tables = {}
     np.save(tmp_path / "table.npy", X)

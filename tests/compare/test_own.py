@@ -19,7 +19,7 @@ from compare.engines.graphduel import functions
 from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
 from compare.own import exchange, measure, origin
-from compare.own.case import case_of, converting, differentiates, lengths, varying_axes
+from compare.own.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
 from compare.own.question import REPEATS, SIZE, arms_of
 from compare.own.result import Result
 from compare.own.verdict import OWN
@@ -66,6 +66,23 @@ def test_modes_that_are_none(modes, told):
 def test_inputs_that_cannot_be_used(inputs, told):
     with pytest.raises(InputsError, match=told):
         case_of(own.square, inputs, None, None)
+
+
+def test_a_function_without_arguments_has_nothing_that_our_engines_trace():
+    with pytest.raises(InputsError, match="constant takes no argument, so there is nothing to trace: give it its"):
+        case_of(constant, [(), ()], None, None)
+
+
+def test_a_call_without_arguments_is_one_where_all_parameters_have_defaults():
+    assert calls_in([(), (3,)], scaled) == [(), (3,)]
+
+
+def constant():
+    return g.sum(own.X)
+
+
+def scaled(times=2.0):
+    return times
 
 
 def test_a_number_of_workers_is_not_negative():

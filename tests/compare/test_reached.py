@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict, deque
 
 import numpy as np
+import pytest
 
 from compare.engines.reach import ReachedCode, outermost
+from compare.engines.state import Snapshot
+from compare.own import effects
 
 WEIGHTS, ELSEWHERE = np.ones(3), np.ones(2)
 TABLE = {"first": [WEIGHTS]}
@@ -114,16 +118,51 @@ def test_defaults_of_parameters_are_places_that_are_read_and_written():
     assert (first.read(), first.space["w"], first.space.get("w")) == (2, 2, 2)
 
 
-class Lazy(dict):
-    def values(self):
-        raise ValueError("not installed")
+def raises(self, *_):
+    raise ValueError("not installed")
 
 
-def test_a_container_with_methods_of_its_own_is_read_by_those_of_python():
-    array = np.ones(3)
-    registry = Lazy(array=array)
+READS = ("__iter__", "__len__", "__contains__", "keys", "values", "items", "get", "__getitem__")
+STUBBORN = {
+    kind: type(f"Lazy{kind.__name__}", (kind,), dict.fromkeys(READS, raises))
+    for kind in (dict, OrderedDict, list, tuple, set, frozenset, deque)
+}
+"""Containers of which every method raises that reads them."""
+
+
+class Asked:
+    __getattr__ = raises
+
+
+@pytest.mark.parametrize("kind", STUBBORN)
+def test_a_container_with_methods_of_its_own_is_read_by_those_of_python(kind):
+    registry = STUBBORN[kind]({"part": "held"} if issubclass(kind, dict) else ["held"])
 
     def f():
         return registry
 
-    assert holds(f, array)
+    ReachedCode(f)
+    assert [place.read() for place in effects.places(f)] == [place.read() for place in effects.places(f)]
+    snapshot = Snapshot(f, [(registry,)], lambda _: None)
+    snapshot.restore()
+    assert not snapshot.changed()
+
+
+def test_what_lies_in_such_a_container_is_reached():
+    registry = STUBBORN[dict](array=WEIGHTS)
+
+    def f():
+        return registry
+
+    assert holds(f, WEIGHTS)
+
+
+def test_an_object_that_raises_as_it_is_asked_for_an_attribute_is_none_that_wraps():
+    asked = Asked()
+
+    def f():
+        return asked
+
+    assert holds(f, asked)
+    assert [place.read() for place in effects.places(f)] == [place.read() for place in effects.places(f)]
+    assert not Snapshot(f, [(asked,)], lambda _: None).changed()

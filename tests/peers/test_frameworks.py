@@ -9,7 +9,7 @@ import graphs as g
 from compare import engines as frameworks
 from compare import workloads
 from compare.instruments import parity, rounding
-from compare.own import run
+from compare.own import effects, run
 from compare.own.question import asked_of
 from compare.records.cells import Compilations, Parity
 from compare.records.record import of
@@ -95,3 +95,29 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     (exact,), (parity,) = told(asked, lambda model, x: (model[0](x) ** 2).sum(), calls)
     assert not exact.random
     assert 0 < parity.arms["eager"].gradient_error < 1e-5
+
+
+def test_a_loop_that_jax_compiles_in_each_call_reads_no_file_of_the_users(tmp_path):
+    jax = pytest.importorskip("jax")
+    from jax.experimental.compilation_cache import compilation_cache
+
+    framework = started("jax")
+    kept = {"jax_compilation_cache_dir": str(tmp_path), "jax_persistent_cache_min_compile_time_secs": 0.0,
+            "jax_persistent_cache_min_entry_size_bytes": -1}  # fmt: skip
+    before = {name: getattr(jax.config, name) for name in kept}
+
+    def step(x):
+        return jax.lax.scan(lambda carry, part: (carry + part, carry), x[0], x)[0].sum()
+
+    try:
+        for name, value in kept.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+        example = (framework.arrays(np.ones((3, 2), np.float32)),)
+        framework.called(step, example)
+        assert list(tmp_path.iterdir())
+        assert effects.effects_of(step, example, framework) == []
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
