@@ -116,24 +116,21 @@ def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: 
 
 def _measured(settings: Settings, model: str, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
-    from compare.records.record import error_of
     from compare.run import progress
-    from compare.run.processes import run_job
+    from compare.run.runner import Runner
     from compare.suite.jobs import lengths_job
 
-    records: list[Record] = []
     reporter = progress.reporter()
+    runner = Runner.of_workers(reporter, settings.limits.timeout)
     reporter.pace.total = 1 + settings.processes
     with reporter:
         reporter.start("probe")
         sample, budget = _sample(settings, model, trace)
         reporter.finish()
-        for process in range(settings.processes):
-            job = lengths_job(model, name, settings, process, sample.lengths, budget)
-            reporter.start(job.label)
-            records.append(run_job(job, settings.limits.timeout))
-            reporter.finish(error_of(records[-1]))
-    return records, sample
+        processes = range(settings.processes)
+        asked = (lengths_job(model, name, settings, process, sample.lengths, budget) for process in processes)
+        runner.jobs((job, {}) for job in asked)
+    return runner.journal.records, sample
 
 
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:

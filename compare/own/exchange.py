@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 import optree
@@ -265,19 +264,10 @@ def _filled(what: str, ours: Any, leaves: list[Any], name: str) -> Any:
 
 EMPTY: Mapping[Any, Any] = MappingProxyType({})
 _TREE, _ARRAYS = "function.json", "arrays.npz"
-_LIVE: WeakValueDictionary[str, Case] = WeakValueDictionary()
-
-
-def live(case: Case) -> str:
-    """The source of a case that is in this process, for jobs which are done here; it is forgotten with the case."""
-    _LIVE[str(id(case))] = case
-    return f"{__name__}:{id(case)}"
 
 
 def __getattr__(folder: str) -> Workload:
-    """The workload in a folder, or of a case of this process."""
-    if case := _LIVE.get(folder):
-        return Workload(folder, folder, "A function of your own.", "open", "own", {SIZE: {}}, lambda: case)
+    """The workload in a folder."""
     path = Path(folder, _TREE)
     if not path.is_file():
         raise AttributeError(f"no bundle {folder}")
@@ -293,15 +283,14 @@ def __getattr__(folder: str) -> Workload:
         origin = Origin(**document["origin"])
         name, f = origin.name, origin.load()
         inputs = _decoded(document["inputs"], arrays, origin.space())
-    return Workload(
-        name,
-        name,
-        "A function of your own.",
-        "open",
-        "own",
-        {SIZE: {}},
-        lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"]),
+    return workload_of(
+        name, lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"])
     )
+
+
+def workload_of(name: str, case: Callable[[], Case]) -> Workload:
+    """A function of the user's as a workload of one size."""
+    return Workload(name, name, "A function of your own.", "open", "own", {SIZE: {}}, case)
 
 
 def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims: Any) -> str:

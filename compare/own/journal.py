@@ -92,7 +92,6 @@ class Answers(Journal):
     without a folder there is none. A job that has failed is asked again, so that failures have no line.
     """
 
-    path: Path = Path()
     earlier: list[Record] = field(default_factory=list)
     notice: Notice = unkept
 

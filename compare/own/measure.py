@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from compare import engines, steps
 from compare.engines import Engine
@@ -43,6 +44,7 @@ from compare.run.executors import Pool, Serial
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
 from compare.run.worker import failure, handler
+from compare.workloads import Workload
 from compare.workloads.base import Case
 
 
@@ -331,7 +333,7 @@ class Here:
         try:
             environment.moved(job)
             with pinned(), silenced():
-                record = valid(handler(replace(job, source=exchange.live(case)))())
+                record = valid(handler(replace(job, source=_live(case)))())
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, described(error))
         if isinstance(record, Memory):
@@ -349,6 +351,23 @@ class Here:
             if glimpse := account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}"):
                 self.answers.keep(glimpse)
             raise
+
+
+_LIVE: WeakValueDictionary[str, Case] = WeakValueDictionary()
+
+
+def _live(case: Case) -> str:
+    """The source of a case that is in this process; it is forgotten with the case."""
+    _LIVE[str(id(case))] = case
+    return f"{__name__}:{id(case)}"
+
+
+def __getattr__(name: str) -> Workload:
+    """The workload of a case of this process."""
+    case = _LIVE.get(name)
+    if case is None:
+        raise AttributeError(f"no case {name}")
+    return exchange.workload_of(name, lambda: case)
 
 
 @contextmanager

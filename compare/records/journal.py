@@ -30,15 +30,16 @@ FREE = ("at_once",)
 
 @dataclass
 class Journal:
-    """Where the records of a run go, and those it has."""
+    """Where the records of a run go, and those it has; without a path in no file."""
 
-    path: Path
+    path: Path = Path()
     records: list[Record] = field(default_factory=list)
 
     def keep(self, record: Record) -> None:
         """Append a record, and what its worker found beside it, to the file, and to those at hand."""
         for each in unfolded(record):
-            results.append(self.path, each)
+            if self.path.name:
+                results.append(self.path, each)
             self.records.append(each)
 
     def has(self, job: Job) -> bool:

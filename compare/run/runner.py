@@ -17,12 +17,23 @@ from compare.errors import CompareError, InputsError, described
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
+from compare.run import processes
 from compare.run.environment import affinity
-from compare.run.executors import Pool, Serial, opened
+from compare.run.executors import Execute, Pool, Serial, opened
 from compare.run.progress import Reporter
 
 Wanted = tuple[Job, Mapping[str, Arm]]
 """A job, with a row for each arm that was refused at the gate, for its record."""
+
+
+@dataclass(frozen=True)
+class JobStage:
+    """Jobs of which none waits for another, so many at once where there are as many cores; None is one that cannot."""
+
+    jobs: Iterable[Wanted | None]
+    at_once: int = 1
+
+
 ENVIRONMENT = ("cpu", "python", "numpy", "commit")
 """A run that goes on names those of these that have changed since its earlier start."""
 
@@ -44,6 +55,17 @@ class Runner:
     pool: Pool
     limit: float
     strict: bool = False
+
+    @classmethod
+    def of_workers(cls, reporter: Reporter, limit: float, execute: Execute | None = None) -> Runner:
+        """One whose records stay in memory: fresh workers of this machine, one after another, with a strict limit."""
+        return cls(Journal(), reporter, Pool(Serial(), execute or processes.run_job), limit, strict=True)
+
+    def run(self, stages: Iterable[JobStage]) -> None:
+        """Run stage by stage: the next one is asked for when all jobs of the one before have ended."""
+        for stage in stages:
+            with self.side_by_side(stage.at_once) as several:
+                several.jobs(stage.jobs)
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
         """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""

@@ -16,14 +16,14 @@ from compare.instruments.time.measure import COLD
 from compare.records.cells import Admission, Parity, Time, admitted
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, of
-from compare.run.runner import Runner, Wanted
+from compare.run.runner import JobStage, Runner, Wanted
 from compare.suite.jobs import check_jobs, is_read, left_out
 from compare.suite.settings import Settings
 from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"
 """Where in the folder of a run frameworks keep compiled code until it has ended."""
-Stage = tuple[list[Job], list[Job], list[Job]]
+Jobs = tuple[list[Job], list[Job], list[Job]]
 """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another."""
 AT_ONCE = 2
 """Jobs that time no steady state, where there are as many cores: more would wait for the memory bus."""
@@ -45,10 +45,10 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     if settings.limits.models and settings.only is None and (words := left_out()):
         runner.reporter.notice(words)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
-        stages = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
-        runner.reporter.pace.expect(job for stage in stages.values() for part in stage for job in part)
-        for some, stage in stages.items():
-            _run(runner, stage, directory, again=not settings.limits.models)
+        planned = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
+        runner.reporter.pace.expect(job for batch in planned.values() for part in batch for job in part)
+        for some, batch in planned.items():
+            runner.run(_stages(runner, batch, directory, again=not settings.limits.models))
             for cell in some if settings.limits.models else ():
                 for words in told(runner.journal.records, cell):
                     runner.reporter.notice(words)
@@ -61,25 +61,22 @@ def _batches(settings: Settings, chosen: Sequence[Cell]) -> list[tuple[Cell, ...
     return [tuple(chosen[start : start + size]) for start in range(0, len(chosen), size)]
 
 
-def _run(runner: Runner, stage: Stage, directory: Path, *, again: bool) -> None:
-    """The jobs of a stage. An arm that came through no first epoch is asked `again` in the other processes, or not."""
-    cold, first, others = stage
-    records = runner.journal.records
+def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> Iterator[JobStage]:
+    """The jobs in their order. An arm that came through no first epoch is asked `again` in other processes, or not."""
+    cold, first, others = planned
 
-    def run(runner: Runner, asked: Iterable[Job]) -> None:
-        runner.jobs(_wanted(runner, job, directory) for job in asked)
+    def wanted(asked: Iterable[Job]) -> Iterator[Wanted | None]:
+        return (_wanted(runner, job, directory) for job in asked)
 
-    with runner.side_by_side(AT_ONCE) as beside:
-        run(beside, cold)
-    run(runner, first)
-    late = [job for job in others if ended(records, job)]
+    yield JobStage(wanted(cold), AT_ONCE)
+    yield JobStage(wanted(first))
+    late = [job for job in others if ended(runner.journal.records, job)]
     if again:
-        with runner.side_by_side(AT_ONCE) as beside:
-            run(beside, late)
+        yield JobStage(wanted(late), AT_ONCE)
     else:
         for job in late:
             runner.reporter.skip(job)
-    run(runner, [job for job in others if job not in late])
+    yield JobStage(wanted(job for job in others if job not in late))
 
 
 def told(records: Sequence[Record], cell: Cell) -> Iterator[str]:
@@ -103,7 +100,7 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
     return [*kept, *(cell for cell in added if cell not in kept)]
 
 
-def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Stage:
+def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Jobs:
     """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
 
     `counter` is a folder for the library that counts bytes.

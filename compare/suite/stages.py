@@ -20,11 +20,11 @@ from compare.records.cells import Parity, admitted
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, error_of, kind_of, of
+from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, kind_of, of
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
-from compare.run.runner import Runner, Wanted
+from compare.run.runner import JobStage, Runner, Wanted
 from compare.suite import frameworks, jobs
 from compare.suite.settings import Settings
 
@@ -83,7 +83,7 @@ def run(
             runner = Runner(kept, reporter, pool, settings.limits.timeout)
             runner.header(settings.to_dict())
             if not settings.limits.models:
-                _measure(runner, settings, chosen)
+                runner.run(_stages(runner, settings, chosen))
             if settings.frameworks:
                 limits = settings.limits.frameworks
                 frameworks.measure(Runner(kept, reporter, pool, limits.timeout), settings, chosen)
@@ -94,14 +94,10 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
     """The parity records of what the settings select, nothing timed and nothing written."""
     chosen = jobs.cells(settings)
     reporter.pace.total = len(chosen)
-    records = []
+    runner = Runner.of_workers(reporter, settings.limits.timeout, execute or run_job)
     with reporter:
-        for cell in chosen:
-            job = settings.job("parity", cell)
-            reporter.start(job.label)
-            records.append((execute or run_job)(job, settings.limits.timeout))
-            reporter.finish(error_of(records[-1]))
-    return records
+        runner.jobs((settings.job("parity", cell), {}) for cell in chosen)
+    return runner.journal.records
 
 
 def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[Verdict]:
@@ -147,9 +143,17 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
     return verdicts
 
 
-def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
+def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[JobStage]:
+    """What is measured of our own engines."""
+
     def read(planned: Iterable[Job]) -> list[Job]:
         return [job for job in planned if jobs.is_read(settings, job.kind)]
+
+    def free(planned: Iterable[Job]) -> Iterator[Wanted]:
+        return ((job, {}) for job in planned)
+
+    def behind_gate(planned: Iterable[Job]) -> Iterator[Wanted | None]:
+        return (gated(records, job) for job in planned)
 
     records, checks = runner.journal.records, jobs.check_jobs(settings)
     timings = read([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
@@ -158,18 +162,16 @@ def _measure(runner: Runner, settings: Settings, chosen: list[Cell]) -> None:
     gates = read([*(settings.job("parity", cell) for cell in chosen), *jobs.beyond_parity(settings)])
     memories = read(settings.job("memory", cell) for cell in chosen)
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
-    runner.jobs((job, {}) for job in checks if KINDS[job.kind].timed)
-    with runner.side_by_side(MOST_AT_ONCE) as several:
-        several.jobs((job, {}) for job in (*checks, *gates) if not KINDS[job.kind].timed)
-    runner.jobs(gated(records, job) for job in timings)
-    runner.jobs((job, {}) for job in tables)
+    yield JobStage(free(job for job in checks if KINDS[job.kind].timed))
+    yield JobStage(free(job for job in (*checks, *gates) if not KINDS[job.kind].timed), MOST_AT_ONCE)
+    yield JobStage(behind_gate(timings))
+    yield JobStage(free(tables))
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
-        runner.jobs(_sharpening(runner, settings, chosen, process, deadline))
-    with runner.side_by_side(MOST_AT_ONCE) as several:
-        several.jobs(gated(records, job) for job in memories)
-        several.jobs((job, {}) for job in counts)
-    runner.jobs(gated(records, job) for job in closer)
+        yield JobStage(_sharpening(runner, settings, chosen, process, deadline))
+    yield JobStage(behind_gate(memories), MOST_AT_ONCE)
+    yield JobStage(free(counts), MOST_AT_ONCE)
+    yield JobStage(behind_gate(closer))
 
 
 def gated(records: Iterable[Record], job: Job) -> Wanted | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -372,8 +371,8 @@ def test_a_framework_that_is_not_installed_is_left_out_with_how_to_install_it(tm
     monkeypatch.setattr(toy_framework.Toy, "module", "no_such_module")
     notices, started = [], []
     monkeypatch.setattr(Reporter, "notice", lambda _, text: notices.append(text))
-    runner = SimpleNamespace(reporter=Reporter(), journal=Journal(tmp_path / results.RESULTS), jobs=started.extend)
-    runner.side_by_side = lambda _: nullcontext(runner)
+    runner = SimpleNamespace(reporter=Reporter(), journal=Journal(tmp_path / results.RESULTS))
+    runner.run = lambda stages: started.extend(job for each in stages for job in each.jobs)
     stage.measure(runner, Settings(frameworks=["toy"]), [TINY])
     assert (notices, started) == (["left out: Toy is not installed; pip install 'numpy>=1'"], [])
 
