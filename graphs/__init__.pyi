@@ -29,8 +29,9 @@ from graphs.op import (
     Op as Op,
 )
 from graphs.ops.composites import (
-    embedding as embedding, flatten as flatten, layer_norm as layer_norm, logsumexp as logsumexp, one_hot as one_hot,
-    silu as silu, softplus as softplus, std as std, var as var,
+    embedding as embedding, flatten as flatten, gradient as gradient, layer_norm as layer_norm, logsumexp as logsumexp,
+    nan_to_num as nan_to_num, one_hot as one_hot, silu as silu, sinc as sinc, softplus as softplus, std as std,
+    var as var,
 )
 from graphs.ops.control import (
     cond as cond, fori_loop as fori_loop, scan as scan, switch as switch, while_loop as while_loop,
@@ -105,9 +106,6 @@ from graphs.ops.neural import (
     attention as attention, batch_norm as batch_norm, batch_statistics as batch_statistics, dropout as dropout,
     elu as elu, gelu as gelu, group_norm as group_norm, instance_norm as instance_norm, leaky_relu as leaky_relu,
     linear as linear, rms_norm as rms_norm,
-)
-from graphs.ops.numeric import (
-    gradient as gradient, nan_to_num as nan_to_num, sinc as sinc,
 )
 from graphs.ops.padding import (
     pad as pad,

@@ -29,13 +29,12 @@ from graphs.ops.factoring import (
 )
 from graphs.ops.families import composite
 from graphs.ops.linalg import cross, diagonal, matmul, outer, tensordot, trace, vecdot, vector_norm
-from graphs.ops.matrix_exp import matrix_exp
 from graphs.ops.movement import expand_dims, matrix_transpose
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
-from graphs.ops.solving import cholesky, det, inv, matrices, pinv, solve, square
+from graphs.ops.solving import cholesky, det, inv, matrices, matrix_exp, pinv, solve, square
 from graphs.ops.sorting import count_nonzero
 from graphs.spec import spec_of
 

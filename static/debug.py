@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
+import threading
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,8 +17,61 @@ from graphs.anomaly import anomaly
 from graphs.builder import Builder
 from graphs.ir import Graph, Node
 from static.call.executable import Executable
-from static.call.stepping import stepped
 from static.codegen.kernels import resolve
+
+Item = TypeVar("Item")
+
+
+class _Closed(BaseException):
+    """Nobody wants any more items."""
+
+
+def stepped(run: Callable[..., Any]) -> Generator[Item, None, None]:
+    """Each item that `run(visit=...)` calls `visit` with, as an iterator; what it raises comes out of it.
+
+    A loop in a graph calls its body from inside a kernel, out of which nothing can be yielded: so the run is in a
+    thread of its own, which never runs while the caller does. An iterator that is closed ends it.
+    """
+    wanted, there = threading.Semaphore(0), threading.Semaphore(0)
+    items: list[Item] = []
+    errors: list[BaseException] = []
+    closed = False
+
+    def wait() -> None:
+        wanted.acquire()
+        if closed:
+            raise _Closed
+
+    def visit(item: Item) -> None:
+        items.append(item)
+        there.release()
+        wait()
+
+    def worker() -> None:
+        try:
+            wait()
+            run(visit=visit)
+        except BaseException as error:  # noqa: BLE001  (whatever it is belongs to the caller)
+            errors.append(error)
+        finally:
+            there.release()
+
+    context = contextvars.copy_context()  # NumPy's error state among other things
+    thread = threading.Thread(target=context.run, args=(worker,), daemon=True)
+    thread.start()
+    try:
+        while True:
+            wanted.release()
+            there.acquire()
+            if not items:
+                break
+            yield items.pop()
+    finally:
+        closed = True
+        wanted.release()
+        thread.join()
+    if errors and not isinstance(errors[0], _Closed):
+        raise errors[0]
 
 
 class DebugStep(NamedTuple):

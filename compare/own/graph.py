@@ -24,8 +24,8 @@ from compare.workloads.base import Case
 from graphs.drawing import beside, difference, marked, of_graph
 from graphs.drawing.diagram import Change
 from graphs.drawing.difference import numbered_as
+from graphs.drawing.drawing import Stage
 from graphs.drawing.text import CHANGES, changes_of, outline
-from graphs.drawing.viewer import Stage
 from graphs.ir import Graph, format_rows
 from static.passes import pipeline
 

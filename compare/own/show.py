@@ -21,7 +21,7 @@ from compare.records.own import RewriteHints
 from compare.records.record import DYNAMIC, Failure, Records, Run, grouped, of
 from compare.stats import Interval, geometric_mean
 from compare.words import text
-from graphs.drawing.viewer import scripted
+from graphs.drawing.drawing import scripted
 from graphs.plain import escaped
 
 WIDTH = 80

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from compare.records.record import Arm, OfCell, Record, Setting
 from graphs.drawing import Diagram
-from graphs.drawing.drawing import MappedBuffer
-from graphs.drawing.viewer import Stage
+from graphs.drawing.drawing import MappedBuffer, Stage
 
 
 class FunctionFault(Record, tag="function fault"):

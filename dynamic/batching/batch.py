@@ -20,8 +20,23 @@ from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred, install, redirected, running
 from dynamic.batching.groups import arrange, separate
 from dynamic.batching.memory import part
-from dynamic.batching.nodes import NEVER, DeferredNode, Elements, GroupValues, Level, ValueKind, View
-from dynamic.batching.signatures import Bundle, How, Signature, bundle_key, call_of, forget_rare, frozen, kind_of
+from dynamic.batching.nodes import (
+    NEVER,
+    Bundle,
+    DeferredNode,
+    Elements,
+    GroupValues,
+    How,
+    Level,
+    Signature,
+    ValueKind,
+    View,
+    bundle_key,
+    call_of,
+    forget_rare,
+    frozen,
+    kind_of,
+)
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion

@@ -18,7 +18,17 @@ from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
 from dynamic.batching.memory import Indices, gathered, located, part, reshaped
 from dynamic.batching.moves import Segments, repeat, segment_sum
-from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, ResultPart, Several, View
+from dynamic.batching.nodes import (
+    Bundle,
+    DeferredNode,
+    Elements,
+    GroupValues,
+    How,
+    OpSignature,
+    ResultPart,
+    Several,
+    View,
+)
 from dynamic.batching.outlines import (
     CellResult,
     Function,
@@ -34,7 +44,6 @@ from dynamic.batching.outlines import (
     seen,
 )
 from dynamic.batching.rules import Form, Roles, Runner, Shape, full, plain
-from dynamic.batching.signatures import Bundle, How, OpSignature
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import GraphError

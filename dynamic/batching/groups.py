@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from dynamic import grad_mode
 from dynamic.batching.memory import are_one, gathered, located, part
-from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, ValueKind
-from dynamic.batching.signatures import How, OpSignature
+from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, How, OpSignature, ValueKind
 from dynamic.tensor import Tensor
 from graphs import dispatch
 from graphs.errors import GraphError

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred, redirected
-from dynamic.batching.nodes import DeferredNode, Elements, ValueKind, View
+from dynamic.batching.nodes import DeferredNode, Elements, How, OpSignature, ValueKind, View, frozen
 from dynamic.batching.rules import Shape
-from dynamic.batching.signatures import How, OpSignature, frozen
 from dynamic.tensor import Tensor
 from graphs import tree
 from graphs.errors import ControlFlowError, located

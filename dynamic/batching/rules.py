@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dynamic.tensor import Tensor
-from graphs.op import Attrs, Op
+from graphs.op import Attrs, Op, RuleTable
 from graphs.ops.elementwise import negative
 from graphs.ops.indexing import take, take_along_axis
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import broadcast_to, expand_dims, permute_dims, reshape, stack
 from graphs.ops.reductions import mean
-from graphs.rules import RuleTable
 
 Shape = tuple[int, ...]
 

@@ -22,12 +22,11 @@ from dynamic.tape import Way, carry
 from graphs import dispatch, promotion, reverse
 from graphs.cotangents import SliceCotangent
 from graphs.errors import GraphError
-from graphs.op import OUTPUT, Attrs, Op
+from graphs.op import OUTPUT, Attrs, Op, RuleTable
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import permute_dims
 from graphs.ops.slicing import getitem
 from graphs.reverse import Ndims, Pullback
-from graphs.rules import RuleTable
 
 Code = Callable[[Node, bool, dict[Any, Any]], None]
 

@@ -13,18 +13,15 @@ import numpy as np
 from graphs import op as registry
 from graphs import ops
 from graphs.errors import GraphError
-from graphs.rules import RuleTable
-from graphs.testing import movement, reductions
-from graphs.testing.elementwise import EFFECTS, elementwise
-from graphs.testing.movement import INDEXING, LINALG
-from graphs.testing.neural import NEURAL
-from graphs.testing.reductions import SOFTMAX, SORTING
+from graphs.op import RuleTable
+from graphs.testing.elementwise import EFFECTS, NEURAL, REDUCTIONS, SOFTMAX, SORTING, elementwise, over_axes
+from graphs.testing.movement import INDEXING, LINALG, MOVEMENT
 from graphs.testing.sample import Given, Maker, Sample, Values
 
 _MAKERS: RuleTable[Maker | None] = RuleTable(
-    "samples", otherwise=None, families={"elementwise": elementwise, "reduction": reductions.over_axes}
+    "samples", otherwise=None, families={"elementwise": elementwise, "reduction": over_axes}
 )
-for _makers in (EFFECTS, movement.MOVEMENT, reductions.REDUCTIONS, INDEXING, LINALG, SORTING, NEURAL, SOFTMAX):
+for _makers in (EFFECTS, MOVEMENT, REDUCTIONS, INDEXING, LINALG, SORTING, NEURAL, SOFTMAX):
     _MAKERS.enter(_makers)
 
 

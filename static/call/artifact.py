@@ -23,8 +23,7 @@ from graphs.ops.control import part
 from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
-from static.passes.fusion import check_group
-from static.passes.iteration_space import is_group, result
+from static.passes.fusion import check_group, is_group, result
 from static.passes.simplification import remove_dead_code
 from static.trace.tracing import Traced, is_traced
 
@@ -49,9 +48,9 @@ def read(path: Path, make: Callable[[Traced], Made]) -> Made:
 
     Raises ArtifactError when the file is damaged, of another version or not ours, or nothing can be made of it.
     """
-    files = archive.read(path)
+    members = archive.read(path)
     try:
-        return make(_decode_traced(_document(files["graph.json"]), files))
+        return make(_decode_traced(_document(members["graph.json"]), members))
     except ArtifactError as error:
         raise ArtifactError(f"{path.name}: {error}") from None
     except archive.DAMAGE as error:
@@ -110,10 +109,10 @@ def _numbered(structure: tree.Structure) -> Any:
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
-def _decode_traced(document: dict[str, Any], files: dict[str, bytes]) -> Traced:
-    graph = _decode_graph(document, files)
-    arguments, results = (_structure(_decode(document[key], files)) for key in ("arguments", "results"))
-    static = tuple([_decode(value, files) for value in document["static"]])
+def _decode_traced(document: dict[str, Any], members: dict[str, bytes]) -> Traced:
+    graph = _decode_graph(document, members)
+    arguments, results = (_structure(_decode(document[key], members)) for key in ("arguments", "results"))
+    static = tuple([_decode(value, members) for value in document["static"]])
     _check_layout(graph, arguments, static, results)
     return Traced(graph, arguments, static, results)
 
@@ -139,10 +138,10 @@ def _check_layout(graph: Graph, arguments: tree.Structure, static: Sequence[Any]
         raise ArtifactError("damaged, an input or output is no array; save it again")
 
 
-def _decode_graph(document: dict[str, Any], files: dict[str, bytes]) -> Graph:
+def _decode_graph(document: dict[str, Any], members: dict[str, bytes]) -> Graph:
     nodes: list[Node] = []
     for entry in document["nodes"]:
-        attrs = {_keyword(key): _decode(value, files) for key, value in entry["attrs"].items()}
+        attrs = {_keyword(key): _decode(value, members) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
         nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
@@ -226,12 +225,12 @@ _CONTAINERS: dict[str, tuple[type, Callable[[Any], Any], Callable[[list[Any]], A
 }
 
 
-def _decode(value: Any, files: dict[str, bytes]) -> Any:
+def _decode(value: Any, members: dict[str, bytes]) -> Any:
     if not isinstance(value, dict):
         return value
     ((name, data),) = value.items()
     if name == "array":
-        return archive.array_of(files[f"arrays/{int(data)}.npy"])
+        return archive.array_of(members[f"arrays/{int(data)}.npy"])
     if name == "graph":
-        return _decode_graph(data, files)
-    return _CONTAINERS[name][2]([_decode(part, files) for part in data])
+        return _decode_graph(data, members)
+    return _CONTAINERS[name][2]([_decode(part, members) for part in data])

@@ -74,11 +74,11 @@ def chosen(name: str, threads: int | str = 1) -> Backend:
 
 
 def _native(threads: int | str) -> Backend:
+    from static.native import binding, layouts, pool, program, target
     from static.native import binding as native
-    from static.native import layouts, pool, program, show, target
 
     target.host()
     layouts.checked()
     bind = functools.partial(native.bind, threads=pool.count(threads))
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
-    return Backend("native", passes, program.lower, bind, show.of)
+    return Backend("native", passes, program.lower, bind, binding.of)

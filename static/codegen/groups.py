@@ -33,8 +33,8 @@ from graphs.ir import Graph, Node
 from static import memory
 from static.codegen import kernels
 from static.codegen.kernels import resolve
-from static.passes import iteration_space
-from static.passes.iteration_space import CACHE_BYTES, Position
+from static.passes import fusion
+from static.passes.fusion import CACHE_BYTES, Position
 
 
 def lower(body: Graph, space: dims.Shape) -> Blocks:
@@ -53,9 +53,9 @@ class _GroupWriter:
 
     def __init__(self, body: Graph, space: dims.Shape) -> None:
         self.body = body
-        places = iteration_space.positions(body, space)
+        places = fusion.positions(body, space)
         outer = {n: _outside(n, places[n], space) for n in (*body.inputs, *body.outputs)}
-        runs = iteration_space.merged([*places.values(), *outer.values()], space)
+        runs = fusion.merged([*places.values(), *outer.values()], space)
         self.axes = tuple(dims.product(space[axis] for axis in run) for run in runs)
         self.flat = len(runs) == len(space)
         self.places = {n: tuple(place[run[0]] for run in runs) for n, place in places.items()}
@@ -79,7 +79,7 @@ class _GroupWriter:
         for node, name in arrays.items():
             self._slice(node, name)
         for step, node in enumerate(body.nodes):
-            if iteration_space.is_view(node):
+            if fusion.is_view(node):
                 self.names[node] = self.names[node.inputs[0]]
             elif node.inputs:
                 self._compute(node, step)
@@ -163,7 +163,7 @@ class _GroupWriter:
         root: dict[Node, Node] = {}
         last: dict[Node, int] = {}
         for step, node in enumerate(self.body.nodes):
-            root[node] = root[node.inputs[0]] if iteration_space.is_view(node) else node
+            root[node] = root[node.inputs[0]] if fusion.is_view(node) else node
             for value in (node, *node.inputs):
                 last[root[value]] = step
         return {node: last[root[node]] for node in self.body.nodes}
@@ -183,7 +183,7 @@ class _GroupWriter:
         if not isinstance(node.op.kernel, np.ufunc):
             return
         for source in node.inputs:
-            while iteration_space.is_view(source):
+            while fusion.is_view(source):
                 source = source.inputs[0]
             same = self.places[source] == self.places[node] and source.spec.dtype == node.spec.dtype
             if source in self.held and same and self.last[source] == step:
@@ -193,7 +193,7 @@ class _GroupWriter:
 def _outside(node: Node, place: Position, space: dims.Shape) -> Position:
     """Where the whole array of an operand or a result varies: a result may be spread further than it was computed."""
     covered = dims.product(size for size, varies in zip(space, place, strict=True) if varies)
-    whole = iteration_space.aligned(node.spec.shape, space)
+    whole = fusion.aligned(node.spec.shape, space)
     return place if whole is None or dims.same(covered, node.spec.size) else whole
 
 

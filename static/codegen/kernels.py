@@ -14,9 +14,9 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Dim
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops import reductions
 from graphs.ops.linalg import SMALL, may_turn
-from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.passes.rewrite import is_product
 

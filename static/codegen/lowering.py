@@ -30,7 +30,7 @@ from static.codegen.groups import Blocks
 from static.codegen.results import LARGE
 from static.memory.schedule import Schedule
 from static.memory.sharing import writer
-from static.passes.iteration_space import is_group, is_result
+from static.passes.fusion import is_group, is_result
 from static.passes.loops import is_scan
 from static.passes.rewrite import is_product, is_turned
 

@@ -12,8 +12,7 @@ from graphs import dims
 from graphs.dims import Dim, Size
 from graphs.ir import Node
 from graphs.ops.slicing import start_within
-from static.exporting.types import Refusal
-from static.exporting.writer import RULES, OnnxWriter
+from static.exporting.writer import RULES, OnnxWriter, Refusal
 
 END = np.iinfo(np.int64).max
 BEGIN = np.iinfo(np.int64).min

@@ -8,8 +8,7 @@ from onnx import helper
 
 from graphs import tree
 from static.exporting import arrays, control, elementwise, windows  # noqa: F401  (they fill the table)
-from static.exporting.types import OPSET
-from static.exporting.writer import UNDRAWN, OnnxWriter, UnwritableError, value_of
+from static.exporting.writer import OPSET, UNDRAWN, OnnxWriter, UnwritableError, value_of
 from static.trace.tracing import Traced
 
 _IR_VERSION = 9  # of the file: the first that has this opset

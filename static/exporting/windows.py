@@ -15,8 +15,7 @@ from graphs.dims import Dim
 from graphs.ir import Node
 from graphs.ops.shapes import lowest
 from graphs.ops.windows import Window, counts, taps
-from static.exporting.types import Refusal
-from static.exporting.writer import RULES, OnnxWriter
+from static.exporting.writer import RULES, OnnxWriter, Refusal
 
 
 def _options(window: Window) -> dict[str, Any]:

@@ -6,8 +6,9 @@ computes several tensors). Calling the writer with an op of ONNX adds a node of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -17,11 +18,119 @@ from graphs import dims
 from graphs.dims import Atom, Dim, Size
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
-from graphs.rules import RuleTable
+from graphs.op import RuleTable
 from graphs.spec import TensorSpec
-from static.exporting import types
-from static.exporting.types import DType, Refusal, type_of
 from static.passes.simplification import parts_of
+
+OPSET = 18
+DType = np.dtype[Any]
+
+
+class Refusal(Exception):  # noqa: N818  (a reason, to which the writer adds the op and its line)
+    """Why a rule does not write a node: an op, a type or a size that ONNX has not."""
+
+
+def _wider(names: str, *carriers: str) -> dict[DType, list[DType]]:
+    return {np.dtype(name): [np.dtype(carrier) for carrier in carriers] for name in names.split()}
+
+
+# The types that hold all values of one, those first that implementations have most often.
+_CARRIERS = {
+    **_wider("bool int8 int16 uint8 uint16", "int32", "int64"),
+    **_wider("uint32", "int64"),
+    **_wider("float16", "float32", "float64"),
+    **_wider("float32", "float64"),
+}
+
+
+class Operand(NamedTuple):
+    """The type that values have, and the one as which an op takes them."""
+
+    own: DType
+    taken: DType
+
+
+def type_of(dtype: DType) -> int:
+    """ONNX's type of a dtype. Raises Refusal where there is none."""
+    try:
+        return helper.np_dtype_to_tensor_dtype(dtype)
+    except (KeyError, ValueError):
+        raise Refusal(f"ONNX has no tensors of {dtype}; convert it with astype") from None
+
+
+def _name(dtype: DType) -> str:
+    """A type as definitions of ops write it."""
+    return f"tensor({TensorProto.DataType.Name(type_of(dtype)).lower()})"
+
+
+_DTYPES = {_name(np.dtype(name)): np.dtype(name) for name in ("bool", "float16", "float32", "float64")} | {
+    _name(np.dtype(f"{sign}int{bits}")): np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+@functools.cache
+def _schema(op: str) -> Any:
+    return onnx.defs.get_schema(op, OPSET)
+
+
+@functools.cache
+def _allowed(op: str) -> Mapping[str, Sequence[str]]:
+    """The types that each type variable of an op stands for."""
+    return {entry.type_param_str: entry.allowed_type_strs for entry in _schema(op).type_constraints}
+
+
+def operands(op: str, dtypes: Sequence[DType | None]) -> list[Operand | None]:
+    """How an op takes values of these types, those that have to be of one in the type that they have together.
+
+    None stands for one that is left out, or may be of any type.
+
+    Raises Refusal where it takes neither a type nor one that holds its values.
+    """
+    formal = list(_schema(op).inputs)
+    of_each = [*formal, *[formal[-1]] * (len(dtypes) - len(formal))]
+    variables = [entry.type_str if entry.is_homogeneous else "" for entry in of_each[: len(dtypes)]]
+    together: dict[str, DType] = {}
+    for variable, dtype in zip(variables, dtypes, strict=True):
+        if variable and dtype is not None:
+            together[variable] = np.result_type(together.get(variable, dtype), dtype)
+    bound = {variable: _taken(op, variable, dtype) for variable, dtype in together.items()}
+    return [None if dtype is None else bound.get(variable) for variable, dtype in zip(variables, dtypes, strict=True)]
+
+
+def _taken(op: str, variable: str, dtype: DType) -> Operand:
+    allowed = _allowed(op).get(variable, [variable])
+    for candidate in (dtype, *_CARRIERS.get(dtype, [])):
+        if _name(candidate) in allowed:
+            return Operand(dtype, candidate)
+    choices = ", ".join(str(_DTYPES[name]) for name in allowed if name in _DTYPES)
+    raise Refusal(f"ONNX's {op} takes {choices}, not {dtype}; convert it with astype")
+
+
+def results(op: str, inputs: Sequence[Operand | None], count: int, attributes: Mapping[str, Any]) -> list[Operand]:
+    """The types of the results of an op: as it gives them, and as its operands have them."""
+    formal, variables = list(_schema(op).outputs), list(_schema(op).inputs)
+    bound = {entry.type_str: operand for entry, operand in zip(variables, inputs, strict=False) if operand is not None}
+    graphs = [value for value in attributes.values() if isinstance(value, onnx.GraphProto)]
+    if graphs:
+        made = [_dtype(value.type.tensor_type.elem_type) for value in graphs[0].output[-count:]]
+        return [Operand(dtype, dtype) for dtype in made]
+    return [_result(op, entry.type_str, bound, attributes) for entry in formal[:count]]
+
+
+def _result(op: str, variable: str, bound: Mapping[str, Operand], attributes: Mapping[str, Any]) -> Operand:
+    if variable in bound:
+        return bound[variable]
+    (*_, only) = _allowed(op).get(variable, [variable])
+    if "to" in attributes:
+        dtype = _dtype(attributes["to"])
+    else:
+        dtype = _dtype(attributes["value"].data_type) if "value" in attributes else _DTYPES[only]
+    return Operand(dtype, dtype)
+
+
+def _dtype(kind: int) -> DType:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+
 
 Names = Any  # the name of a value, or a list of names of those that a node with several results has
 Rule = Callable[..., Names]
@@ -76,17 +185,17 @@ class OnnxWriter:
 
         Values of a type that the op does not take are cast to one that it does, and the results back.
         """
-        operands = types.operands(op, [self.dtypes[name] if name else None for name in inputs])
+        taken_as = operands(op, [self.dtypes[name] if name else None for name in inputs])
         taken = [
             name if operand is None else self.cast(name, operand.taken)
-            for name, operand in zip(inputs, operands, strict=True)
+            for name, operand in zip(inputs, taken_as, strict=True)
         ]
         names = [self.name(op) for _ in range(outputs)]
         self.nodes.append(helper.make_node(op, taken, names, name=names[0], **attributes))
-        made = types.results(op, operands, outputs, attributes)
+        made = results(op, taken_as, outputs, attributes)
         self.dtypes.update((name, result.taken) for name, result in zip(names, made, strict=True))
-        results = [self.cast(name, result.own) for name, result in zip(names, made, strict=True)]
-        return results[0] if outputs == 1 else results
+        cast_back = [self.cast(name, result.own) for name, result in zip(names, made, strict=True)]
+        return cast_back[0] if outputs == 1 else cast_back
 
     def name(self, stem: str) -> str:
         """A name that nothing has yet."""
@@ -236,8 +345,8 @@ class OnnxWriter:
         """A graph inside this one: what `write` writes, which returns the outputs' specs and names."""
         here, self.nodes = self.nodes, []
         specs, names = write()
-        results = [self("Identity", name) for name in names]
-        outputs = [value_of(name, spec) for name, spec in zip(results, specs, strict=True)]
+        copies = [self("Identity", name) for name in names]
+        outputs = [value_of(name, spec) for name, spec in zip(copies, specs, strict=True)]
         made = helper.make_graph(self.nodes, self.name("body"), [*inputs], outputs)
         self.nodes = here
         return made

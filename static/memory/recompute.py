@@ -15,12 +15,11 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from graphs.cost import Cost, node_cost
 from graphs.errors import GraphError
-from graphs.ir import Graph, Node
+from graphs.ir import Cost, Graph, Node, node_cost
 from static.memory.planner import ALIGNMENT
 from static.memory.schedule import schedule
-from static.passes.iteration_space import fused, is_group, is_result, result
+from static.passes.fusion import fused, is_group, is_result, result
 
 LONGEST = 64  # nodes that may run again for one value
 STEPS = 32  # into which the bytes that are live are divided: a walk for each is tried

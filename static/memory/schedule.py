@@ -17,7 +17,7 @@ from graphs.ir import Graph, Node
 from static import clock, memory
 from static.memory import sharing
 from static.memory.sharing import BufferPlace
-from static.passes.iteration_space import is_group
+from static.passes.fusion import is_group
 from static.passes.products import nbytes
 from static.rebuild import is_in_order
 

@@ -9,7 +9,7 @@ from graphs.dims import Size, same, same_shape
 from graphs.ir import Node
 from graphs.ops.movement import concat, permute_dims, reshape, stop_gradient
 from graphs.spec import TupleSpec
-from static.passes.iteration_space import is_result, is_view
+from static.passes.fusion import is_result, is_view
 from static.passes.loops import is_scan
 
 

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import Node
-from graphs.op import Op
+from graphs.op import Op, RuleTable
 from graphs.ops.special import ONE_IN_SINGLE, P_SINGLE, Q_SINGLE
-from graphs.rules import RuleTable
 from static.native.ir import LoopBuilder, Type, Value, Write, cast, maximum, minimum, operation, test
 
 _LARGE = 104.0  # exp of more is infinite, of less 0, in float32 after rounding

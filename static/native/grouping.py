@@ -4,7 +4,7 @@
     %4 = max(%3, axis=(1), keepdims=True) %4 = result(%3, number=0)
     %5 = subtract(%3, %4)
 
-The node is that of `static/passes/iteration_space.py`, so that order, places and sharing are the planner's. Unlike
+The node is that of `static/passes/fusion.py`, so that order, places and sharing are the planner's. Unlike
 groups for NumPy these need no size to pay: what lies between stays in registers.
 
 A group that reduces whole rows (all axes from its `split` on) may read what that gives, as a number a row. Any other
@@ -24,7 +24,7 @@ from graphs.ir import INPUT, Graph, Node
 from graphs.ops import movement, reductions
 from static.native import functions
 from static.native.placement import JOINED_BY
-from static.passes.iteration_space import Position, aligned, fused, is_group, is_pointwise, is_result, is_view, result
+from static.passes.fusion import Position, aligned, fused, is_group, is_pointwise, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuilt
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.op import Op
-from graphs.rules import RuleTable
+from graphs.op import Op, RuleTable
 from static.native.flow import Location, Work
 from static.native.target import NativeError
 

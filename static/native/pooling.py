@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphs.ir import Node
-from graphs.op import Op
+from graphs.op import Op, RuleTable
 from graphs.ops.windows import Window
-from graphs.rules import RuleTable
 from static.native import functions
 from static.native.flow import Work
 from static.native.ir import (

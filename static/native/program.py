@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops.control import switch_op, while_op
-from graphs.rules import RuleTable
 from static import clock
 from static.codegen.lowering import LoweredGraph, Writer
 from static.codegen.results import LARGE
@@ -27,7 +27,7 @@ from static.native.functions import dtype_of
 from static.native.grouping import group
 from static.native.recipes import KERNELS, is_copied
 from static.passes import pipeline
-from static.passes.iteration_space import is_group
+from static.passes.fusion import is_group
 from static.passes.loops import is_scan
 
 _FLOWS: RuleTable[Callable[[Node], bool]] = RuleTable("flows as native code", otherwise=lambda _: False)

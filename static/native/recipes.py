@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops import elementwise, reductions
 from graphs.ops.families import refuse_empty
 from graphs.ops.windows import Window
-from graphs.rules import RuleTable
 from graphs.spec import TensorSpec, TupleSpec
 from static.codegen.kernels import resolve
 from static.native import convolutions, functions, grouping, picking, pooling, weight_gradients
@@ -22,7 +22,7 @@ from static.native.groups import Group
 from static.native.placement import JOINED_BY, ArrayLayout, GroupStep, LaidArray, broadcast, runs
 from static.native.products import Matrix, Product, Turn
 from static.native.target import NativeError
-from static.passes.iteration_space import is_view
+from static.passes.fusion import is_view
 
 
 class NativeOp(NamedTuple):

@@ -25,9 +25,9 @@ import numpy as np
 
 from graphs import dispatch
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops.control import part
 from graphs.ops.indexing import outside
-from graphs.rules import RuleTable
 from static import memory
 from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph
@@ -40,7 +40,7 @@ from static.native.placement import LaidArray, check_bounds, row_major
 from static.native.products import Product
 from static.native.program import natives
 from static.native.target import NativeError
-from static.passes.iteration_space import is_group, result
+from static.passes.fusion import is_group, result
 from static.passes.rewrite import is_product
 
 Start = Callable[[Node], Location]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.ir import Node
+from graphs.op import RuleTable
 from graphs.ops import reductions, sorting
-from graphs.rules import RuleTable
 from static.padding.marks import (
     Bools,
     Mark,

@@ -1,5 +1,5 @@
 """From graph to graph, one pass a file.
 
 Read `pipeline` first: the passes in their order, and which of them keep every bit. `rewrite` is the one walk over a
-graph that all of them use. `iteration_space` says what the node of a fused group is.
+graph that all of them use.
 """

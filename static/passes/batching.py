@@ -19,10 +19,10 @@ from typing import NamedTuple
 from graphs import dims
 from graphs.dims import Shape, Size
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops import elementwise, reductions
 from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
-from graphs.rules import RuleTable
 from static.passes.loops import Scan, State, pick, scans_of
 from static.passes.products import nbytes, rows_of, terms
 from static.passes.rewrite import Rules, Uses, count_uses, is_product, is_sum, is_turned, rewrite

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphs.ir import INPUT, Graph, Node, ancestors
+from graphs.op import RuleTable
 from graphs.ops.control import part, scan_op, stacked
-from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.passes.rewrite import count_uses
 from static.rebuild import collected, rebuilt, replaced

@@ -32,12 +32,12 @@ from typing import Any, NamedTuple
 from graphs import dims
 from graphs.dims import Size
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops import movement
 from graphs.ops.creation import full
 from graphs.ops.movement import broadcast_to
 from graphs.ops.shapes import reduced_shape
 from graphs.ops.slicing import getitem
-from graphs.rules import RuleTable
 from graphs.spec import broadcast_shapes
 from static.passes.rewrite import Uses, count_uses, is_turned, number, rewrite, value_of
 

@@ -21,14 +21,13 @@ from graphs.builder import Builder
 from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, located
 from graphs.ir import GradientLine, Graph, Node
-from graphs.op import Attrs
+from graphs.op import Attrs, RuleTable
 from graphs.ops.control import switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.slicing import cut
 from graphs.reverse import pullback
-from graphs.rules import RuleTable
 from graphs.transforms import Function, Pull
 from static import clock
 from static.trace.control import Tracer, choice

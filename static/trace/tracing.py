@@ -1,15 +1,21 @@
 """Tracing: a Python function run once on symbols, which leaves behind the graph of what it did.
 
-What only a gradient needs, taken out of a graph that is finished.
-
-A choice becomes `where`, and a value with a rule of the user's own the value.
+What only a gradient needs is taken out of a graph that is finished: a choice becomes `where`, and a value with a rule
+of the user's own the value. Chance and the clock are refused while a trace runs.
 """
 
 from __future__ import annotations
 
+import _random
+import contextlib
+import ctypes
 import operator
+import pickle
+import random
+import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +27,7 @@ from graphs.capture import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
 from graphs.errors import ArgumentError, ControlFlowError, GraphError, located, user_line
 from graphs.ir import Graph, Node
-from graphs.op import Attrs, Op
+from graphs.op import Attrs, Op, is_ours
 from graphs.ops.control import ruled_op, switch_op
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, identity, stop_gradient
@@ -29,7 +35,6 @@ from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
 from static.rebuild import replaced
 from static.trace import symbol as weak
-from static.trace.chance import Streams
 from static.trace.symbol import ArraySymbol, Symbol, overwriters
 
 
@@ -358,3 +363,81 @@ def _lowered(value: Any) -> Any:
         parts = tuple([lowered(part) for part in value])
         return value if all(map(operator.is_, parts, value)) else parts
     return value
+
+
+# Chance and the clock -------------------------------------------------------------------------------------------------
+
+
+class Streams:
+    """The generators that a function can draw from by Python, and where each is before it runs."""
+
+    def __init__(self, f: Callable[..., Any], leaves: Iterable[Any]) -> None:
+        self._named = [*_everywhere(), *(("a generator", g.bit_generator) for g in _generators([f, *leaves]))]
+        self._before = [_state(stream) for _, stream in self._named]
+
+    def check(self, f: Callable[..., Any]) -> None:
+        """Raise ControlFlowError where one has moved."""
+        for (name, stream), before in zip(self._named, self._before, strict=True):
+            if _state(stream) != before:
+                raise ControlFlowError(
+                    f"{getattr(f, '__name__', 'the function')}: draws from {name} while it is traced ({user_line()}), "
+                    "and each call would have the same numbers; draw by torch.rand, torch.randn or graphs.uniform, or "
+                    "pass the numbers as an argument"
+                )
+
+
+def _everywhere() -> Iterator[tuple[str, Any]]:
+    yield "Python's random", random
+    if "numpy.random" in sys.modules:
+        yield "np.random", sys.modules["numpy.random"].mtrand._rand._bit_generator
+    for generator in capture.generators:
+        if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # it has been used
+            yield "torch's generator outside of torch's functions", generator.numpy.bit_generator
+
+
+def _state(stream: Any) -> Any:
+    if stream is random:  # of which `getstate` makes 624 Python numbers: half of a small trace
+        generator: Any = random.getstate.__self__  # type: ignore[attr-defined]  # whose methods its functions are
+        return ctypes.string_at(id(generator) + _HEAD, _TWISTER - _HEAD), generator.gauss_next
+    if type(stream).__name__ == "MT19937":  # of which `state` makes as many
+        return ctypes.string_at(stream.ctypes.state_address, _WORDS * 4)
+    return pickle.dumps(stream.state)
+
+
+_WORDS = 625  # of Mersenne's twister: its state, and how many of these are used up
+_HEAD, _TWISTER = object.__basicsize__, _random.Random.__basicsize__  # bytes of an object, and of a twister
+
+
+def _generators(roots: list[Any]) -> list[Any]:
+    """NumPy's generators that are reached from these; none where NumPy's are not loaded."""
+    if "numpy.random" not in sys.modules:
+        return []
+    kind, generators, seen, waiting = sys.modules["numpy.random"].Generator, [], set[int](), [*roots]
+    while waiting and len(seen) < _MOST:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, kind):
+            generators.append(value)
+        elif isinstance(value, FunctionType):
+            waiting += _held(value)
+        elif isinstance(value, MethodType):
+            waiting += [value.__func__, value.__self__]
+        elif not isinstance(value, (type, ModuleType)) and not is_ours(type(value)):
+            waiting += getattr(value, "__dict__", {}).values()
+    return generators
+
+
+_MOST = 2000  # values that are looked at
+
+
+def _held(f: FunctionType) -> Iterator[Any]:
+    """What the code of a function reaches by name; of the library's own functions what they were made with."""
+    for cell in f.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            yield cell.cell_contents
+    yield from f.__defaults__ or ()
+    yield from (f.__kwdefaults__ or {}).values()
+    if not is_ours(f):
+        yield from (f.__globals__[name] for name in f.__code__.co_names if name in f.__globals__)

@@ -7,7 +7,7 @@ import pytest
 
 import static
 from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
-from graphs.drawing.viewer import Stage
+from graphs.drawing.drawing import Stage
 from tests.helpers.deep import deep
 
 pytestmark = pytest.mark.browser

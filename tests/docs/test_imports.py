@@ -173,7 +173,7 @@ def in_circles(imports: dict[str, set[str]]) -> set[str]:
     [
         ("compare", "compare.suite.settings", "compare.records.job"),
         ("dynamic", "dynamic.tapes", "dynamic.fast"),  # in a function
-        ("graphs", "graphs.ops.control", "graphs.cost"),
+        ("graphs", "graphs.ops.control", "graphs.ir"),
         ("static", "static.call.executable", "static.codegen.kernels"),
     ],
 )

@@ -9,11 +9,11 @@ import pytest
 import dynamic
 import graphs
 import static
-from graphs.testing import table, traits
+from graphs.testing import table
 from tests.helpers.together import together
 
 ROOT = Path(__file__).resolve().parents[2]
-ENGINES = traits.Engines(static, dynamic)
+ENGINES = table.Engines(static, dynamic)
 
 
 @pytest.mark.slow
@@ -25,10 +25,10 @@ def test_the_page_is_up_to_date():
     assert len(page.splitlines()) < 400
 
 
-@together("name", traits.functions())
+@together("name", table.functions())
 def test_every_public_function_has_a_docstring_and_a_sample(name):
-    assert traits.named(name).__doc__
-    call = traits.calls(name)[0]
+    assert table.named(name).__doc__
+    call = table.calls(name)[0]
     call(*call.arrays)
 
 
@@ -48,10 +48,10 @@ def test_the_forms_are_told_apart():
 
 
 def _form(name):
-    call = traits.calls(name)[0]
-    return traits.form(call, traits.differentiable(call, ENGINES), ENGINES)
+    call = table.calls(name)[0]
+    return table.form(call, table.differentiable(call, ENGINES), ENGINES)
 
 
 def test_dtypes_are_grouped():
-    assert traits.grouped(traits.DTYPES) == "bool, int, float"
-    assert traits.grouped(["bool", "int8", "float16", "float32", "float64"]) == "bool, int8, float"
+    assert table.grouped(table.DTYPES) == "bool, int, float"
+    assert table.grouped(["bool", "int8", "float16", "float32", "float64"]) == "bool, int8, float"

@@ -7,8 +7,8 @@ import pytest
 
 import graphs
 import static
-from graphs.cost import cost_by_op, graph_cost, node_cost
 from graphs.errors import ShapeError
+from graphs.ir import cost_by_op, graph_cost, node_cost
 
 F32 = 4  # bytes
 
@@ -120,7 +120,7 @@ def test_looking_up_rows_reads_those_rows():
 def test_views_move_nothing():
     graph = static.trace(lambda x: graphs.reshape(x.T, (4, 5))[1:], f32(4, 5))
     assert cost_by_op(graph)["permute_dims"].bytes == 0
-    assert cost_by_op(graph)["getitem"] == graphs.cost.Cost(0, 0)
+    assert cost_by_op(graph)["getitem"] == graphs.ir.Cost(0, 0)
 
 
 def test_the_parts_add_up():

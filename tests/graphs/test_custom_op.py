@@ -9,7 +9,7 @@ import dynamic
 import graphs
 import static
 from graphs import op as registry
-from graphs.cost import graph_cost
+from graphs.ir import graph_cost
 from graphs.testing import check_grads
 from tests.helpers.engines import ENGINES, gradients, run
 

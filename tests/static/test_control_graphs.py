@@ -13,9 +13,8 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.cost import graph_cost
 from graphs.errors import ControlFlowError, ShapeError
-from graphs.ir import CONSTANT
+from graphs.ir import CONSTANT, graph_cost
 from static.passes import pipeline
 from tests.helpers.control_flow import LOOPS, ROWS, W, X, Y, captured_two_deep, close, rnn
 

@@ -16,7 +16,7 @@ from static import debug
 from static.codegen import groups as blocks
 from static.codegen import groups as groups_lowering
 from static.passes import fusion, pipeline
-from static.passes.iteration_space import fused, result
+from static.passes.fusion import fused, result
 from tests.helpers.random_graphs import random_program
 from tests.helpers.slow import mostly_slow
 from tests.helpers.together import together

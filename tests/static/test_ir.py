@@ -12,8 +12,7 @@ import dynamic
 import graphs as g
 import static
 from graphs import Graph, Node, TensorSpec, VerificationError, isomorphic
-from graphs.cost import graph_cost, node_cost
-from graphs.ir import CONSTANT, INPUT, format_attr
+from graphs.ir import CONSTANT, INPUT, format_attr, graph_cost, node_cost
 
 F32 = TensorSpec((2, 3))
 

@@ -20,15 +20,14 @@ import static
 from compare.engines.graphduel.functions import transformed
 from compare.records.own import CallCounts, Control, Terms
 from graphs import tree
-from graphs.cost import node_cost
 from graphs.errors import ControlFlowError
-from graphs.ir import Graph, Node
-from graphs.rules import RuleTable
+from graphs.ir import Graph, Node, node_cost
+from graphs.op import RuleTable
 from graphs.spec import TensorSpec
 from static import memory
 from static.codegen import groups
 from static.passes import pipeline
-from static.passes.iteration_space import is_group, is_result
+from static.passes.fusion import is_group, is_result
 from static.trace.tracing import trace_function
 
 TURNS = 10.0

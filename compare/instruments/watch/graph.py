@@ -28,7 +28,7 @@ from graphs.spec import TupleSpec
 from static.call.executable import Executable
 from static.memory import sharing
 from static.passes import pipeline
-from static.passes.iteration_space import is_result
+from static.passes.fusion import is_result
 from static.trace.tracing import trace_function
 
 

@@ -1,25 +1,266 @@
-"""A model that was read from an ONNX file: called like any function over the op library."""
+"""A model of ONNX: read from a file, brought to the form of one opset, called like any function over the op library."""
 
 from __future__ import annotations
 
 import inspect
 import keyword
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    inliner,
+    numpy_helper,
+    parser,
+    version_converter,
+)
 
-from graphs.errors import ArgumentError, put_line
+from graphs.errors import ArgumentError, ArtifactError, put_line
 from graphs.frontends.onnx import ops  # noqa: F401  (fills the table)
-from graphs.frontends.onnx.older import converted
-from graphs.frontends.onnx.reading import OlderOpError, OnnxGraph, Opsets, dtype_of
-from graphs.frontends.onnx.source import Source, inlined, opsets_of, parsed
-from graphs.frontends.onnx.table import Constant
+from graphs.frontends.onnx.reading import OlderOpError, OnnxGraph, Opsets, dtype_of, missing, usual_attributes
+from graphs.frontends.onnx.table import MEND, Constant, bodies_of, domain_of, nodes_of
 from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
+
+Source = str | os.PathLike[str] | bytes
+
+NODES = 20_000
+"""How many nodes calls of functions may stand for, or a hundred for each that is written down."""
+DEPTH = 100
+"""How many functions may call each other, one inside the other."""
+
+
+def parsed(source: Source) -> ModelProto:
+    """The model in a file, or in its bytes, with what other files hold of it.
+
+    Raises ArtifactError for a file that is no model, and for data outside of its folder, or beside bytes.
+    """
+    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    try:
+        proto = onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise ArtifactError(f"no model of ONNX, or damaged ({error}); export it again") from None
+    if not proto.graph.output:
+        raise ArtifactError("no model of ONNX, or damaged: there is no graph with an output; export it again")
+    _check_texts(proto)
+    folder = None if isinstance(source, bytes) else Path(source).parent
+    for tensor in _tensors(proto):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.raw_data = _external(tensor, folder)
+            tensor.data_location = TensorProto.DEFAULT
+    return proto
+
+
+def opsets_of(proto: ModelProto) -> dict[str, int]:
+    """The version of each domain that a model uses. Raises ArtifactError for one that is no version."""
+    opsets = {domain_of(entry): entry.version for entry in proto.opset_import}
+    for domain, version in opsets.items():
+        if not 0 < version < 2**31:
+            raise ArtifactError(f"there is no opset {version} of {domain or 'ai.onnx'}; {MEND}")
+    return opsets
+
+
+def inlined(proto: ModelProto, opsets: Opsets) -> ModelProto:
+    """The model without calls of its own functions, nor of functions of ONNX's that have no translation."""
+    if proto.functions:
+        _check_calls(proto)
+        try:
+            proto = inliner.inline_local_functions(proto)
+        except Exception as error:  # noqa: BLE001  (whatever onnx raises for a function that is wrong)
+            raise ArtifactError(f"its functions cannot be written out ({str(error).strip()}); {MEND}") from None
+    absent = [node for node in nodes_of(proto.graph) if missing(node)]
+    for node in absent:  # the inliner leaves out what has its usual value
+        present = {attribute.name for attribute in node.attribute}
+        node.attribute.extend(usual for name, usual in usual_attributes(node, opsets).items() if name not in present)
+    names = {(node.domain, node.op_type) for node in absent}
+    try:
+        return inliner.inline_selected_functions(proto, [*names], inline_schema_functions=True) if names else proto
+    except Exception:  # noqa: BLE001  (an input is left out, whose type it does not know, or an attribute is wrong)
+        return proto  # its ops are refused by name
+
+
+# Functions ----------------------------------------------------------------------------------------------------------
+
+Functions = Mapping[tuple[str, str], FunctionProto]
+
+
+def _check_calls(proto: ModelProto) -> None:
+    """Raise ArtifactError where functions call themselves, or stand for more nodes than a model has."""
+    functions = {(domain_of(function), function.name): function for function in proto.functions}
+    bodies = [proto.graph, *proto.functions]
+    most = max(NODES, 100 * sum(len(list(nodes_of(body))) for body in bodies))
+    if _size(proto.graph, functions, {}, ()) > most:
+        raise ArtifactError(f"its functions stand for more than {most} nodes; export the model without functions")
+
+
+def _size(
+    body: GraphProto | FunctionProto, functions: Functions, sizes: dict[tuple[str, str], int],
+    callers: tuple[tuple[str, str], ...],
+) -> int:  # fmt: skip
+    """How many nodes a body has when its calls are written out; sizes of functions are kept."""
+    total = 0
+    for node in nodes_of(body):
+        key = domain_of(node), node.op_type
+        if key not in functions:
+            total += 1
+            continue
+        if key in callers or len(callers) == DEPTH:
+            why = "calls itself" if key in callers else f"is called inside {DEPTH} others"
+            raise ArtifactError(f"the function {node.op_type} {why}; export the model without functions")
+        if key not in sizes:
+            sizes[key] = _size(functions[key], functions, sizes, (*callers, key))
+        total += sizes[key]
+    return total
+
+
+def _check_texts(proto: ModelProto) -> None:
+    """Raise ArtifactError for a name that is no text: protobuf gives the bytes then."""
+    values = [*proto.graph.input, *proto.graph.output]
+    names = [proto.graph.name, *(entry.domain for entry in proto.opset_import)]
+    names += [
+        name for value in values for name in (value.name, *(d.dim_param for d in value.type.tensor_type.shape.dim))
+    ]
+    for body in bodies_of(proto):
+        names += [value.name for value in (*body.initializer, *body.input)] if isinstance(body, GraphProto) else []
+        for node in body.node:
+            names += [node.op_type, node.domain, node.name, *node.input, *node.output]
+            names += [attribute.name for attribute in node.attribute]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ArtifactError(f"{wrong[0]!r} is no text, and stands for a name; {MEND}")
+
+
+# Data of other files ------------------------------------------------------------------------------------------------
+
+
+def _tensors(proto: ModelProto) -> Iterator[TensorProto]:
+    """All tensors of a model: weights, and those among attributes."""
+    for body in bodies_of(proto):
+        yield from body.initializer if isinstance(body, GraphProto) else ()
+        for attribute in (attribute for node in body.node for attribute in node.attribute):
+            yield from [*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors]
+
+
+def _external(tensor: TensorProto, folder: Path | None) -> bytes:
+    """The bytes of a tensor that another file of the model's folder holds."""
+    place = {entry.key: entry.value for entry in tensor.external_data}
+    location = place.get("location", "")
+    label = f"the tensor {tensor.name}, which lies in the file {location!r}"
+    if folder is None:
+        raise ArtifactError(f"{label}, is not read for a model from bytes; load the model by its path")
+    inside = folder.resolve()
+    try:
+        path = (inside / location).resolve()
+        is_there = path.is_relative_to(inside) and path.is_file()
+    except (OSError, RuntimeError, ValueError):  # a name that no file may have, or links in a circle
+        is_there = False
+    if not is_there:
+        raise ArtifactError(f"{label}: there is no such file in the folder of the model; put it there")
+    size = path.stat().st_size
+    try:
+        offset = int(place.get("offset", 0))
+        length = int(place.get("length", size - offset))
+    except ValueError:
+        raise ArtifactError(f"{label}: its offset and length are no numbers; export the model again") from None
+    if offset < 0 or length < 0 or offset + length > size:
+        raise ArtifactError(f"{label}: {length} bytes from {offset} on are more than its {size}; copy the file again")
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def converted(proto: ModelProto, opset: int, error: OlderOpError) -> ModelProto:
+    """A model of that opset with operators of older versions, told in those of the opset that the error asks for.
+
+    Raises that error, with a note, where onnx has no way to.
+    """
+    wrong = {node.op_type for node in nodes_of(proto.graph)} & {
+        op for op, (until, _) in _FORGOTTEN.items() if opset < until
+    }
+    why = "; ".join(_FORGOTTEN[op][1] for op in sorted(wrong))
+    if not wrong:
+        try:
+            return _mended(version_converter.convert_version(proto, error.needed), opset)
+        except Exception as failure:  # noqa: BLE001  (ConvertError, RuntimeError and others, by the version of onnx)
+            why = str(failure).strip()
+    error.add_note(f"onnx does not convert the model from opset {opset} to {error.needed}: {why}")
+    raise error
+
+
+# What the converter says nothing of: the opset from which on an op is what it is now, and what it was before.
+_FORGOTTEN = {
+    "Scan": (9, "Scan had an axis of examples before opset 9"),
+    "Hardmax": (13, "Hardmax was over all axes from one on before opset 13"),
+}
+
+
+def _mended(proto: ModelProto, opset: int) -> ModelProto:
+    """What was converted from that opset, with what the converter forgets."""
+    for body in bodies_of(proto):
+        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in getattr(body, "initializer", ())}
+        nodes = [part for node in body.node for part in _parts(node, opset, arrays)]
+        del body.node[:]
+        body.node.extend(nodes)
+    return proto
+
+
+def _parts(node: NodeProto, opset: int, arrays: Mapping[str, Constant]) -> list[NodeProto]:
+    """PRelu had a slope for each channel before opset 7, and Resize began at 0 before opset 11."""
+    if node.op_type == "PRelu" and opset < 7:
+        return _sloped(node)
+    if node.op_type == "Resize" and opset < 11:
+        modes = {
+            "coordinate_transformation_mode": "asymmetric",
+            "nearest_mode": _rounding(arrays.get(node.input[2]), opset),
+        }
+        others = [attribute for attribute in node.attribute if attribute.name not in modes]
+        del node.attribute[:]
+        node.attribute.extend([*others, *(helper.make_attribute(*item) for item in modes.items())])
+    return [node]
+
+
+def _rounding(scales: Constant | None, opset: int) -> str:
+    """Down where an image grows, up where it shrinks. Raises ValueError where that is not known."""
+    if opset < 10 or (scales is not None and bool((scales >= 1).all())):  # what was Upsample grows
+        return "floor"
+    if scales is not None and bool((scales <= 1).all()):
+        return "ceil"
+    raise ValueError("Resize rounded up where an image shrinks before opset 11, and its scales are not known")
+
+
+def _sloped(node: NodeProto) -> list[NodeProto]:
+    """PRelu with its slope as [C, 1, ...], of as many axes as there are from the channels of x on."""
+    (x, slope), (y,) = node.input, node.output
+    names = {"x": x, "slope": slope, "y": y}
+    graph: GraphProto = parser.parse_graph(_SLOPED)
+    for part in graph.node:
+        for side in (part.input, part.output):
+            side[:] = [names.get(name, f"{y}/{name}") for name in side]
+    return [*graph.node]
+
+
+_SLOPED = """sloped (float[] x, float[] slope) => (float[] y) {
+    shape = Shape(x)
+    rank = Shape(shape)
+    two = Constant<value = int64[1] {2}>()
+    count = Sub(rank, two)
+    ones = ConstantOfShape<value = int64[1] {1}>(count)
+    rest = Constant<value = int64[1] {-1}>()
+    sizes = Concat<axis = 0>(rest, ones)
+    by_channel = Reshape(slope, sizes)
+    y = PRelu(x, by_channel)
+}"""
 
 
 def load(source: Source) -> OnnxModel:

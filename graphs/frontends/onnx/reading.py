@@ -13,8 +13,17 @@ from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 
 from graphs.errors import ArtifactError, GraphError, ShapeError, put_line
 from graphs.frontends.onnx import table
-from graphs.frontends.onnx.form import (
+from graphs.frontends.onnx.table import (
     MEND,
+    NEWEST,
+    OLDEST,
+    TABLE,
+    Body,
+    Constant,
+    Floats,
+    Sizes,
+    Texts,
+    Translated,
     Types,
     check_form,
     check_names,
@@ -24,7 +33,6 @@ from graphs.frontends.onnx.form import (
     name_of,
     type_of,
 )  # fmt: skip
-from graphs.frontends.onnx.table import NEWEST, OLDEST, TABLE, Body, Constant, Floats, Sizes, Texts, Translated
 from graphs.plain import one_line
 from graphs.promotion import held
 

@@ -8,7 +8,6 @@ from graphs.frontends.torch import (
     picking,
     pointwise,
     products,
-    quantiles,
     reductions,
     shapes,
 )

@@ -47,15 +47,13 @@ from graphs.frontends.torch.products import (
     qr as qr, renorm as renorm, slogdet as slogdet, svd as svd, tensordot as tensordot, trace as trace,
     trapezoid as trapezoid, vander as vander,
 )
-from graphs.frontends.torch.quantiles import (
-    mode as mode, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
-)
 from graphs.frontends.torch.reductions import (
     Found, MinMax, all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax,
     argmin as argmin, count_nonzero as count_nonzero, cummax as cummax, cummin as cummin, cumprod as cumprod,
     cumsum as cumsum, dist as dist, log_softmax as log_softmax, logcumsumexp as logcumsumexp, logsumexp as logsumexp,
-    max as max, mean as mean, median as median, min as min, nanmean as nanmean, nansum as nansum, norm as norm,
-    prod as prod, softmax as softmax, std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
+    max as max, mean as mean, median as median, min as min, mode as mode, nanmean as nanmean, nanmedian as nanmedian,
+    nanquantile as nanquantile, nansum as nansum, norm as norm, prod as prod, quantile as quantile, softmax as softmax,
+    std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
 )
 from graphs.frontends.torch.shapes import (
     adjoint as adjoint, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors,

@@ -27,9 +27,8 @@ from graphs.frontends.torch.systems import (
 )
 from graphs.frontends.torch.words import as_row, axes_of, axis_words, cast
 from graphs.linalg import cholesky, det, inv, matmul, matrix_power, qr, slogdet, svd, svdvals
-from graphs.ops.matrix_exp import matrix_exp
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.ops.solving import mirrored
+from graphs.ops.solving import matrix_exp, mirrored
 
 __all__ = [
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lstsq", "lu",

@@ -17,8 +17,8 @@ import numpy as np
 from graphs.dims import same_shape
 from graphs.errors import GraphError
 from graphs.ir import Graph, Node
+from graphs.op import RuleTable
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.rules import RuleTable
 from graphs.spec import TensorSpec
 from static.convert.stage.branches import Variables, reached
 from static.convert.stage.overwriting import (

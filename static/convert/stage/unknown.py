@@ -19,9 +19,9 @@ from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.errors import ControlFlowError, ShapeError, located
 from graphs.ir import Node
+from graphs.op import RuleTable
 from graphs.ops.elementwise import logical_not, not_equal
 from graphs.ops.movement import astype, reshape
-from graphs.rules import RuleTable
 from static.convert.stage.conversion import held_by, part
 from static.trace.symbol import Symbol
 from static.trace.tracing import current

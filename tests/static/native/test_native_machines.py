@@ -11,7 +11,7 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.native import binding, cache, groups, show
+from static.native import binding, cache, groups
 from static.native.target import AVX2
 from tests.helpers.slow import mostly_slow
 
@@ -20,8 +20,7 @@ from tests.helpers.slow import mostly_slow
 def narrow(monkeypatch):
     """Code for AVX2 alone, and 16 registers."""
     monkeypatch.setenv(cache.SWITCH, "off")
-    for module in (binding, show):
-        monkeypatch.setattr(module, "host", lambda: AVX2)
+    monkeypatch.setattr(binding, "host", lambda: AVX2)
 
 
 def bits(f, *args):

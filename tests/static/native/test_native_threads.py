@@ -23,7 +23,7 @@ from graphs.errors import GraphError
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from graphs.testing import samples
-from static.native import cache, cores, pool, show
+from static.native import binding, cache, cores, pool
 from static.native.target import host
 from tests.helpers.native_cut import everything_cut
 from tests.helpers.random_graphs import random_program
@@ -135,7 +135,7 @@ def test_sharing_takes_the_least_that_was_measured_on_a_machine(monkeypatch, tmp
 
 def test_kernels_of_parts_can_be_read():
     exe = static.compile(g.sum, X, backend="native", threads=2)
-    assert all(isinstance(kernel, show.ShownKernel) and "loop" in kernel.ir for kernel in exe.kernels)
+    assert all(isinstance(kernel, binding.ShownKernel) and "loop" in kernel.ir for kernel in exe.kernels)
 
 
 # Options --------------------------------------------------------------------------------------------------------
