@@ -89,20 +89,20 @@ def grad_of(
     handed_out: set[int] = set()
     return tuple(
         [
-            _gradient(reached, i, source, handed_out, allow_unused or False, materialize_grads)
+            _gradient(reached, i, source, handed_out, allow_unused or False, materialize_grads, create_graph)
             for i, source in enumerate(sources)
         ]
     )
 
 
 def _gradient(
-    reached: dict[Any, Any], number: int, source: Tensor, handed_out: set[int], unused: bool, zeros: bool
+    reached: dict[Any, Any], number: int, source: Tensor, handed_out: set[int], unused: bool, zeros: bool, again: bool
 ) -> Tensor | None:
     gradient = reached.get(source._edge)
     if gradient is not None:
         return gradient if issubclass(type(gradient), Tensor) else wrap(inplace.owned(gradient, handed_out))
     if zeros:
-        return wrap(np.zeros(source.shape, source.dtype))
+        return wrap(np.zeros(source.shape, source.dtype)).requires_grad_(again)
     if unused:
         return None
     raise NotDifferentiableError(

@@ -62,13 +62,16 @@ def differentiated(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[
 
 
 def value_and_grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`."""
+    """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`.
+
+    Arguments by name are not differentiated.
+    """
     chosen = functools.cache(functools.partial(_chosen, argnums))  # by the number of arguments: every step asks
 
     @functools.wraps(f)
-    def both(*args: Any) -> tuple[Any, Any]:
+    def both(*args: Any, **named: Any) -> tuple[Any, Any]:
         positions, picked = chosen(len(args))
-        outputs, gradients = step(f, args, positions, has_aux)
+        outputs, gradients = step(functools.partial(f, **named) if named else f, args, positions, has_aux)
         return outputs, picked(gradients)
 
     return both
@@ -79,8 +82,8 @@ def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool =
     both = value_and_grad(step, f, argnums, has_aux)
 
     @functools.wraps(f)
-    def gradient(*args: Any) -> Any:
-        outputs, gradients = both(*args)
+    def gradient(*args: Any, **named: Any) -> Any:
+        outputs, gradients = both(*args, **named)
         return (gradients, outputs[1]) if has_aux else gradients
 
     return gradient
@@ -131,9 +134,9 @@ def jacobian(record: RecordFunction, f: Function, argnums: Argnums = 0) -> Funct
     """The function that returns, for each leaf of the outputs, derivatives of shape `output.shape + input.shape`."""
 
     @functools.wraps(f)
-    def derivatives(*args: Any) -> Any:
+    def derivatives(*args: Any, **named: Any) -> Any:
         positions, picked = _chosen(argnums, len(args))
-        outputs, pull = record(f, args, positions)
+        outputs, pull = record(functools.partial(f, **named) if named else f, args, positions)
         leaves, structure = tree.flatten(outputs)
         return tree.unflatten(structure, [picked(_rows(pull, i, spec_of(leaf))) for i, leaf in enumerate(leaves)])
 

@@ -12,6 +12,7 @@ from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
 from dynamic.tensor import Tensor, as_array
 from graphs.errors import GraphError, located
+from graphs.ops.creation import zeros_like
 
 __all__ = [
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
@@ -39,7 +40,10 @@ def grad(
         raise GraphError(located("grad: is_grads_batched is not supported; call grad for each cotangent"))
     roots, sources = [[value] if isinstance(value, Tensor) else list(value) for value in (outputs, inputs)]
     if hasattr(roots[0], "gradients"):  # a symbol, where a trace differentiates inside
-        gradients: tuple[Any, ...] = roots[0].gradients(roots, sources, grad_outputs, may_be_none=bool(allow_unused))
+        may_be_none = bool(allow_unused) or materialize_grads
+        gradients: tuple[Any, ...] = roots[0].gradients(roots, sources, grad_outputs, may_be_none=may_be_none)
+        if materialize_grads:
+            gradients = tuple([zeros_like(x) if g is None else g for g, x in zip(gradients, sources, strict=True)])
         return gradients
     return grad_of(
         roots, sources, grad_outputs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,

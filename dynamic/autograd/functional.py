@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamic import functional
+from dynamic.grad_mode import enable_grad
 from dynamic.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vjp"]
@@ -21,6 +22,7 @@ def _ones(v: Any, like: Any) -> Any:
     return like.new_ones(like.shape) if v is None else v
 
 
+@enable_grad()
 def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The derivatives of the outputs in each input."""
     del strict
@@ -28,6 +30,7 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
     return _plain(functional.jacobian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
+@enable_grad()
 def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The second derivatives of a scalar function in each two inputs."""
     del strict
@@ -35,6 +38,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
     return _plain(functional.hessian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
+@enable_grad()
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and a vector times the jacobian."""
     del strict
@@ -44,6 +48,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _plain(outputs, create_graph), _plain(gradients[0] if single else gradients, create_graph)
 
 
+@enable_grad()
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and the jacobian times a vector."""
     del strict
@@ -53,6 +58,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _plain(outputs, create_graph), _plain(pushed, create_graph)
 
 
+@enable_grad()
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The value of a scalar function, and its hessian times a vector."""
     del strict

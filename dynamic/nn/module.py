@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -37,9 +36,16 @@ class Module:
 
     _kinds: dict[str, str]
     _hooks: Hooks | None
+    _version = 1
+    call_super_init = False
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """A class with `call_super_init` hands the arguments on to the next of its bases."""
         vars(self).update(_kinds={}, _hooks=None, _training=True)
+        if self.call_super_init:
+            super().__init__(*args, **options)
+        elif args or options:
+            raise TypeError(f"Module.__init__() of a {type(self).__name__} takes no arguments; call super().__init__()")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -118,16 +124,16 @@ class Module:
         return ((name, values[name]) for name, kind in self._kinds.items() if kind in kinds)
 
     @property
-    def _parameters(self) -> Mapping[str, Any]:
-        return MappingProxyType(dict(self._of(PARAMETER)))
+    def _parameters(self) -> parameter.Registered:
+        return parameter.Registered(self, PARAMETER)
 
     @property
-    def _buffers(self) -> Mapping[str, Any]:
-        return MappingProxyType(dict(self._of(*_BUFFERS)))
+    def _buffers(self) -> parameter.Registered:
+        return parameter.Registered(self, *_BUFFERS)
 
     @property
-    def _modules(self) -> Mapping[str, Any]:
-        return MappingProxyType(dict(self._of(MODULE)))
+    def _modules(self) -> parameter.Registered:
+        return parameter.Registered(self, MODULE)
 
     # What is in it ---------------------------------------------------------------------------------------------
 
@@ -342,6 +348,27 @@ class Module:
 
     register_backward_hook = register_full_backward_pre_hook = register_full_backward_hook
 
+    def register_state_dict_pre_hook(self, hook: Any) -> Any:
+        """Call `hook(module, prefix, keep_vars)` before this module is saved."""
+        return self._hooked().add("saving", hook)
+
+    def register_state_dict_post_hook(self, hook: Any) -> Any:
+        """Call `hook(module, state_dict, prefix, metadata)` once this module and those in it are saved."""
+        return self._hooked().add("saved", hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_pre_hook(self, hook: Any) -> Any:
+        """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before it loads."""
+        return self._hooked().add("loading", hook, named=True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> Any:
+        return self._hooked().add("loading", hook, named=with_module)
+
+    def register_load_state_dict_post_hook(self, hook: Any) -> Any:
+        """Call `hook(module, keys)` once it is loaded; `keys` are those missing and unexpected, which it may change."""
+        return self._hooked().add("loaded", hook)
+
     # State -----------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
@@ -414,7 +441,7 @@ parameter.register(Module)
 
 
 Hook = Callable[..., Any]
-Entry = tuple[Hook, bool]  # and whether it is given the named arguments
+Entry = tuple[Hook, bool]  # and whether it is given the named arguments, or the module before a state dict is loaded
 
 
 class Hooks:
@@ -423,8 +450,12 @@ class Hooks:
     def __init__(self) -> None:
         self.before: list[Entry] = []
         self.after: list[Entry] = []
+        self.saving: list[Entry] = []
+        self.saved: list[Entry] = []
+        self.loading: list[Entry] = []
+        self.loaded: list[Entry] = []
 
-    def add(self, when: str, hook: Hook, first: bool, named: bool) -> Removable:
+    def add(self, when: str, hook: Hook, first: bool = False, named: bool = False) -> Removable:
         """Add a hook at the end, or `first`; what is returned removes it."""
         entries: list[Entry] = getattr(self, when)
         entry = (hook, named)

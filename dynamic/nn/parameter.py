@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -90,6 +90,35 @@ def bound_of(fan: int) -> float:
     return 1 / math.sqrt(fan) if fan > 0 else 0.0
 
 
+class Registered(MutableMapping[str, Any]):
+    """What a module holds of some kinds, by name: changes are the module's."""
+
+    def __init__(self, module: Any, *kinds: str) -> None:
+        self._module, self._its_kinds = module, kinds
+
+    def __getitem__(self, name: str) -> Any:
+        if self._module._kinds.get(name) not in self._its_kinds:
+            raise KeyError(name)
+        return vars(self._module)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._module._kinds.setdefault(name, self._its_kinds[0])
+        vars(self._module)[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        delattr(self._module, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name, _ in self._module._of(*self._its_kinds)])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 SAVED = ("parameter", "buffer")
 
 
@@ -106,10 +135,15 @@ EXTRA = "_extra_state"
 def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> dict[str, Any]:
     """Parameters and persistent buffers by name, detached unless `keep_vars`, and what modules save themselves."""
     saved: dict[str, Any] = OrderedDict() if destination is None else destination
+    for hook, _ in () if module._hooks is None else tuple(module._hooks.saving):
+        hook(module, prefix, keep_vars)
     module._save_to_state_dict(saved, prefix, keep_vars)
     for name, child in module._of("module"):
         if child is not None:
             child.state_dict(destination=saved, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook, _ in () if module._hooks is None else tuple(module._hooks.saved):
+        replaced = hook(module, saved, prefix, {"version": module._version})
+        saved = saved if replaced is None else replaced
     return saved
 
 
@@ -127,17 +161,32 @@ def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign
     loaded = Loaded([], [])
     wrong: list[str] = []
     copies: list[Callable[[], Any]] = []
-    options = {"assign_to_params_buffers": assign, "copies": copies}
+    values = OrderedDict(values)  # hooks and classes may change it
+    hooked = []
     for prefix, part in _parts(module, ""):
-        part._load_from_state_dict(values, prefix, options, True, loaded.missing_keys, loaded.unexpected_keys, wrong)
+        options = {"assign_to_params_buffers": assign, "copies": copies, "version": part._version}
+        rest = (values, prefix, options, strict, loaded.missing_keys, loaded.unexpected_keys, wrong)
+        if part._hooks is not None:
+            for hook, takes_module in tuple(part._hooks.loading):
+                hook(part, *rest) if takes_module else hook(*rest)
+            hooked += [(hook, part) for hook, _ in part._hooks.loaded]
+        part._load_from_state_dict(*rest)
+    if hooked and not wrong:  # they see the module as it is then, and may still excuse names
+        _run(copies)
+        for hook, part in reversed(hooked):
+            hook(part, loaded)
     if strict:
         wrong += [f"{what}: {', '.join(keys)}" for what, keys in loaded._asdict().items() if keys]
     if wrong:
         raise RuntimeError(f"load_state_dict for {type(module).__name__}: " + "; ".join(wrong))
-    with no_grad():
-        for load in copies:
-            load()
+    _run(copies)
     return loaded
+
+
+def _run(copies: list[Callable[[], Any]]) -> None:
+    with no_grad():
+        while copies:
+            copies.pop(0)()
 
 
 def load_own(

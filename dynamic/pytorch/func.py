@@ -24,8 +24,8 @@ def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> F
     """The function that returns the gradient and the value."""
     both = functional.value_and_grad(func, argnums, has_aux)
 
-    def called(*args: Any) -> Any:
-        value, gradient = both(*args)
+    def called(*args: Any, **named: Any) -> Any:
+        value, gradient = both(*args, **named)
         return gradient, value
 
     return called
@@ -66,11 +66,11 @@ def vmap(
 ) -> Function:
     """The function on rows: each argument is cut along its axis in `in_dims`, None for those that stay whole.
 
-    Raises ShapeError where arguments have different numbers of rows.
+    Arguments by name stay whole. Raises ShapeError where arguments have different numbers of rows.
     """
     del randomness, chunk_size
 
-    def called(*args: Any) -> Any:
+    def called(*args: Any, **named: Any) -> Any:
         dims = in_dims if isinstance(in_dims, (tuple, list)) else [in_dims] * len(args)
         rows = [_rows(arg, dim) for arg, dim in zip(args, dims, strict=True)]
         counts = {len(row) for row in rows if row is not None}
@@ -79,7 +79,7 @@ def vmap(
                 located(f"vmap: arguments have {sorted(counts)} rows; give all one number, or in_dims=None")
             )
         results = [
-            func(*[arg if row is None else row[i] for arg, row in zip(args, rows, strict=True)])
+            func(*[arg if row is None else row[i] for arg, row in zip(args, rows, strict=True)], **named)
             for i in range(counts.pop())
         ]
         if not results:

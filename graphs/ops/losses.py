@@ -84,8 +84,9 @@ def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str
     """
     difference = subtract(x, target)
     size = abs(difference)
+    is_near = less(size, delta)
     far = multiply(subtract(size, delta / 2), delta)
-    return reduced(where(less(size, delta), multiply(square(difference), 0.5), far), reduction)
+    return reduced(where(is_near, multiply(square(where(is_near, difference, 0)), 0.5), far), reduction)
 
 
 @composite
@@ -100,8 +101,9 @@ def smooth_l1_loss(x: Array, target: Array, /, beta: float = 1.0, *, reduction: 
     size = abs(difference)
     if beta == 0:
         return reduced(size, reduction)
-    near = multiply(square(difference), 0.5 / beta)
-    return reduced(where(less(size, beta), near, subtract(size, beta / 2)), reduction)
+    is_near = less(size, beta)
+    near = multiply(square(where(is_near, difference, 0)), 0.5 / beta)
+    return reduced(where(is_near, near, subtract(size, beta / 2)), reduction)
 
 
 # Probabilities ----------------------------------------------------------------------------------------------------

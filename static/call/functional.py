@@ -119,8 +119,8 @@ def _self_compiling(traced: Function) -> Function:
         return jit(traced)
 
     @functools.wraps(traced)
-    def call(*args: Any) -> Any:
-        return compiled()(*args) if current() is None else traced(*args)
+    def call(*args: Any, **named: Any) -> Any:
+        return compiled()(*args, **named) if current() is None else traced(*args, **named)
 
     return call
 

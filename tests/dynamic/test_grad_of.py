@@ -81,6 +81,18 @@ def test_an_input_that_was_not_used() -> None:
     assert dynamic.grad_of((a * 2).sum(), [a, b], materialize_grads=True)[1].tolist() == [0]
     with pytest.raises(NotDifferentiableError, match="input 0 requires no gradient"):
         dynamic.grad_of((a * 2).sum(), [dynamic.ones(1)])
+    (again,) = dynamic.grad_of((a * 2).sum(), [b], materialize_grads=True, create_graph=True)
+    assert dynamic.grad_of(again, [a], materialize_grads=True)[0].tolist() == [0]
+
+
+def test_derivatives_that_are_to_be_differentiated_are_recorded_without_a_tape_around_them() -> None:
+    x = leaf(1, 2)
+    F = dynamic.autograd.functional
+    with dynamic.no_grad():
+        made = F.vjp(lambda a: (a**3).sum(), x, create_graph=True)[1], F.jacobian(lambda a: a**3, x, create_graph=True)
+        plain = F.vjp(lambda a: (a**3).sum(), x)[1]
+    assert [value.requires_grad for value in (*made, plain)] == [True, True, False]
+    assert dynamic.grad_of(made[0].sum(), x)[0].tolist() == [6, 12]
 
 
 def test_gradients_of_gradients() -> None:

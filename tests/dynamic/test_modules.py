@@ -471,3 +471,85 @@ def test_statistics_that_are_no_longer_tracked_stay() -> None:
     instance = nn.InstanceNorm1d(2, track_running_stats=True)
     instance.track_running_stats = False
     assert abs(instance.eval()(x[None].transpose(1, 2)).mean().item()) < 1e-6
+
+
+def test_hooks_see_what_is_saved_and_loaded() -> None:
+    seen: list[Any] = []
+    net = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    net.register_state_dict_pre_hook(lambda module, prefix, keep: seen.append(("saving", module is net, prefix, keep)))
+    net[1].register_state_dict_post_hook(lambda module, saved, prefix, meta: seen.append((prefix, sorted(saved), meta)))
+    saved = net.state_dict()
+    names = ["0.bias", "0.weight", "1.bias", "1.weight"]
+    assert seen == [("saving", True, "", False), ("1.", names, {"version": 1})]
+    seen.clear()
+    first, second = net
+    first.register_load_state_dict_pre_hook(lambda module, values, prefix, *_: seen.append((module is first, prefix)))
+    second._register_load_state_dict_pre_hook(lambda values, prefix, *_: values.pop("old"))
+    net.register_load_state_dict_post_hook(lambda module, keys: seen.append((module[0].weight.item(), keys)))
+    net.register_load_state_dict_post_hook(lambda *_: seen.append("removed")).remove()
+    values = {**saved, "0.weight": dynamic.full((1, 1), 4.0), "old": dynamic.ones(1)}
+    assert net.load_state_dict(values, strict=False) == ([], ["old"])
+    assert seen == [(True, "0."), (4.0, ([], ["old"]))]
+    assert "old" in values  # a hook changes a copy
+
+
+def test_a_hook_may_replace_what_is_saved_and_excuse_what_is_missing() -> None:
+    layer = nn.Linear(1, 1)
+    layer._register_state_dict_hook(lambda module, saved, prefix, meta: {"w": saved["weight"]})
+    assert list(pickle.loads(pickle.dumps(nn.Linear(1, 1))).state_dict()) == ["weight", "bias"]
+    assert list(layer.state_dict()) == ["w"]
+    layer.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+    assert layer.load_state_dict({"weight": dynamic.full((1, 1), 3.0)}) == ([], [])
+    assert layer.weight.item() == 3.0
+
+
+def test_what_is_registered_can_be_changed_by_name() -> None:
+    layer = nn.BatchNorm1d(2)
+    weight = layer._parameters["weight"]
+    del layer._parameters["weight"]
+    layer.register_parameter("w", weight)
+    assert [name for name, _ in layer.named_parameters()] == list(layer._parameters) == ["bias", "w"]
+    assert not hasattr(layer, "weight")
+    layer._buffers["running_mean"] = dynamic.full((2,), 5.0)
+    layer._modules["inner"] = nn.Linear(1, 1)
+    assert (layer.running_mean.tolist(), layer.inner is layer._modules["inner"]) == ([5, 5], True)
+    assert layer._parameters.get("running_mean") is None
+    assert list(layer.state_dict()) == [
+        *("bias", "running_mean", "running_var", "num_batches_tracked"),
+        *("w", "inner.weight", "inner.bias"),
+    ]
+
+
+class Mixin:
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        self.given = args
+
+
+class Both(nn.Module, Mixin):
+    call_super_init = True
+
+
+def test_the_other_bases_of_a_module_are_made_where_it_says_so() -> None:
+    assert Both(1, 2).given == (1, 2)
+    with pytest.raises(TypeError, match=r"Module.__init__\(\) of a Module takes no arguments"):
+        nn.Module(3)
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_computes_its_own_weight(copied: Any) -> None:
+    one = nn.utils.weight_norm(nn.Linear(2, 2, bias=False))
+    other = copied(one)
+    with dynamic.no_grad():
+        other.weight_g.mul_(4)
+    x = dynamic.ones(1, 2)
+    assert other(x).tolist() == (4 * one(x)).tolist()
+    spectral = nn.utils.spectral_norm(nn.Linear(2, 2)).eval()
+    assert copied(spectral)(x).tolist() == spectral(x).tolist()
+    nn.utils.remove_weight_norm(other)
+    assert [name for name, _ in other.named_parameters()] == ["weight"]
+
+
+def test_a_device_may_surround_what_is_made() -> None:
+    with torch.device("cpu") as device:
+        assert torch.ones(1).device == device

@@ -336,3 +336,17 @@ def test_refusals_say_what_is_wrong_and_where(engine, case):
 @each_engine
 def test_an_argument_asked_for_twice_is_given_twice(engine):
     close(engine.grad(cubes, argnums=(0, -1))(X), (3 * X**2, 3 * X**2))
+
+
+@each_engine
+def test_arguments_by_name_are_not_differentiated(engine: Any) -> None:
+    def scaled(x: Any, *, by: Any) -> Any:
+        return (x**2 * by).sum()
+
+    close(engine.grad(scaled)(X, by=V), 2 * X * V)
+    close(engine.value_and_grad(scaled)(X, by=V), ((X**2 * V).sum(), 2 * X * V))
+    close(engine.jacobian(lambda x, by: x * by)(X, by=V), np.diag(V))
+    close(engine.hessian(scaled)(X, by=V), np.diag(2 * V))
+    close(dynamic.func.grad_and_value(scaled)(X, by=V)[0], 2 * X * V)
+    rows = dynamic.func.vmap(lambda x, by: x * by)(dynamic.tensor(X), by=dynamic.tensor(2.0))
+    assert rows.tolist() == (2 * X).tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,3 +130,12 @@ REFUSED = [
 def test_what_has_no_meaning_is_refused(call, message):
     with pytest.raises(g.GraphError, match=message):
         call()
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("loss", [g.huber_loss, g.smooth_l1_loss], ids=["huber", "smooth l1"])
+def test_the_gradient_is_one_to_infinity(engine: Any, loss: Any) -> None:
+    x = np.array([np.inf, -np.inf, 1e300, -2.0, 0.5, 1.0])
+    with np.errstate(over="ignore"):
+        gradient = engine.grad(lambda x: loss(x, np.zeros(6), reduction="sum"))(x)
+    assert gradient.tolist() == [1, -1, 1, -1, 0.5, 1]

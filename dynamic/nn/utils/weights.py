@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,18 +37,20 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """
     weight = _taken(module, name)
     axes = None if dim is None else tuple(i for i in range(weight.ndim) if i != dim % weight.ndim)
-
-    def length(v: Any) -> Any:
-        return ops.sqrt(ops.sum(ops.square(v), axis=axes, keepdims=axes is not None))
-
-    module.register_parameter(f"{name}_g", Parameter(length(weight.detach())))
+    module.register_parameter(f"{name}_g", Parameter(_length(weight.detach(), axes)))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
-
-    def compute(module: Module) -> Any:
-        g, v = getattr(module, f"{name}_g"), getattr(module, f"{name}_v")
-        return ops.multiply(v, ops.divide(g, length(v)))
-
+    compute = partial(_of_length, name, axes)
     return _computed_before_calls(module, name, "weight_norm", compute, (f"{name}_g", f"{name}_v"))
+
+
+def _of_length(name: str, axes: tuple[int, ...] | None, module: Module) -> Any:
+    """The parameter `{name}_v` with the length `{name}_g`."""
+    g, v = getattr(module, f"{name}_g"), getattr(module, f"{name}_v")
+    return ops.multiply(v, ops.divide(g, _length(v, axes)))
+
+
+def _length(v: Any, axes: tuple[int, ...] | None) -> Any:
+    return ops.sqrt(ops.sum(ops.square(v), axis=axes, keepdims=axes is not None))
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
@@ -73,20 +76,22 @@ def spectral_norm(
         start = draws.normal((int(size),), 0.0, 1.0).astype(dtype_of(weight))
         module.register_buffer(f"{name}_{letter}", Tensor(start / max(float(np.linalg.norm(start)), eps)))
     module.register_parameter(f"{name}_orig", Parameter(weight.detach()))
-
-    def compute(module: Module) -> Any:
-        u, v = getattr(module, f"{name}_u"), getattr(module, f"{name}_v")
-        weight = getattr(module, f"{name}_orig")
-        matrix = _matrix(weight, along)
-        if module.training:
-            with no_grad():
-                for _ in range(n_power_iterations):
-                    v.copy_(_unit(ops.matmul(ops.matrix_transpose(matrix), u), eps))
-                    u.copy_(_unit(ops.matmul(matrix, v), eps))
-            u, v = u.clone(), v.clone()  # the next call changes the buffers before this one's backward may have run
-        return ops.divide(weight, ops.sum(ops.multiply(u, ops.matmul(matrix, v))))
-
+    compute = partial(_of_singular_value, name, along, n_power_iterations, eps)
     return _computed_before_calls(module, name, "spectral_norm", compute, (f"{name}_orig", f"{name}_u", f"{name}_v"))
+
+
+def _of_singular_value(name: str, along: int, iterations: int, eps: float, module: Module) -> Any:
+    """The parameter `{name}_orig` with the largest singular value 1."""
+    u, v = getattr(module, f"{name}_u"), getattr(module, f"{name}_v")
+    weight = getattr(module, f"{name}_orig")
+    matrix = _matrix(weight, along)
+    if module.training:
+        with no_grad():
+            for _ in range(iterations):
+                v.copy_(_unit(ops.matmul(ops.matrix_transpose(matrix), u), eps))
+                u.copy_(_unit(ops.matmul(matrix, v), eps))
+        u, v = u.clone(), v.clone()  # the next call changes the buffers before this one's backward may have run
+    return ops.divide(weight, ops.sum(ops.multiply(u, ops.matmul(matrix, v))))
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
@@ -115,15 +120,17 @@ def _taken(module: Module, name: str) -> Any:
 def _computed_before_calls(
     module: Module, name: str, kind: str, compute: Callable[[Module], Any], sources: tuple[str, ...]
 ) -> Module:
-    def before(module: Module, _: Any) -> None:
-        setattr(module, name, compute(module))
-
     computed_weights = dict(vars(module).get("_weights", {}))
-    computed_weights[name] = _Computed(kind, compute, sources, module.register_forward_pre_hook(before))
+    hook = module.register_forward_pre_hook(partial(_before, name, compute))
+    computed_weights[name] = _Computed(kind, compute, sources, hook)
     module._weights = computed_weights
     with no_grad():
         setattr(module, name, compute(module) if kind == "weight_norm" else getattr(module, sources[0]).detach())
     return module
+
+
+def _before(name: str, compute: Callable[[Module], Any], module: Module, _: Any) -> None:
+    setattr(module, name, compute(module))
 
 
 def _removed(module: Module, name: str, kind: str) -> Module:

@@ -147,6 +147,12 @@ class device(str):  # noqa: N801  (PyTorch's name)
         """The kind of device."""
         return "cpu"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What is made inside is on the CPU, as everywhere."""
+
     def __repr__(self) -> str:
         return "device(type='cpu')"
 
