@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from dynamic import functional
 from dynamic.grad_mode import enable_grad
@@ -12,6 +12,13 @@ from dynamic.tensor import Tensor
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vjp"]
 
 Function = Callable[..., Any]
+Derivative = TypeVar("Derivative", bound=Callable[..., Any])
+
+
+def _recording(derivative: Derivative) -> Derivative:
+    """The same, inside of `no_grad` too."""
+    recording: Derivative = enable_grad()(derivative)
+    return recording
 
 
 def _listed(inputs: Any) -> tuple[tuple[Any, ...], bool]:
@@ -22,7 +29,7 @@ def _ones(v: Any, like: Any) -> Any:
     return like.new_ones(like.shape) if v is None else v
 
 
-@enable_grad()
+@_recording
 def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The derivatives of the outputs in each input."""
     del strict
@@ -30,7 +37,7 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
     return _plain(functional.jacobian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
-@enable_grad()
+@_recording
 def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The second derivatives of a scalar function in each two inputs."""
     del strict
@@ -38,7 +45,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
     return _plain(functional.hessian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
-@enable_grad()
+@_recording
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and a vector times the jacobian."""
     del strict
@@ -48,7 +55,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _plain(outputs, create_graph), _plain(gradients[0] if single else gradients, create_graph)
 
 
-@enable_grad()
+@_recording
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and the jacobian times a vector."""
     del strict
@@ -58,7 +65,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _plain(outputs, create_graph), _plain(pushed, create_graph)
 
 
-@enable_grad()
+@_recording
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The value of a scalar function, and its hessian times a vector."""
     del strict

@@ -41,6 +41,8 @@ def promoted(*operands: Any) -> Sequence[Any]:
 
     Numbers stay numbers, which take the dtype of the tensors beside them.
     """
+    if _agree(operands):
+        return operands
     tensors = [x for x in operands if not is_weak(x)]
     if not all(hasattr(x, "dtype") for x in tensors):
         return operands  # what is no operand at all is refused by the op
@@ -57,6 +59,22 @@ def promoted(*operands: Any) -> Sequence[Any]:
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
     return [x if is_weak(x) or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def _agree(operands: Sequence[Any]) -> bool:
+    """Whether these are tensors of one dtype and numbers of no later kind, as in most calls: known by types alone."""
+    dtype, latest = None, 0
+    for x in operands:
+        kind = type(x)
+        if kind in _KINDS:
+            latest = max(latest, _KINDS[kind])
+        elif kind not in dispatch.interpreters or getattr(x, "weak", True):
+            return False
+        elif dtype is None:
+            dtype = x.dtype
+        elif x.dtype is not dtype:
+            return False
+    return dtype is not None and _KINDS[dtype.kind] >= latest
 
 
 def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
@@ -88,6 +106,8 @@ def is_number(value: Any) -> bool:
 
 def compared(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
+    if _agree(operands):
+        return operands
     is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
     return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promoted(*operands)
 
@@ -178,7 +198,7 @@ def _combined(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.d
     return first if _KINDS[first.kind] >= _KINDS[second.kind] else widest(first, second)
 
 
-_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2}
+_KINDS: dict[Any, int] = {"b": 0, "i": 1, "u": 1, "f": 2, bool: 0, int: 1, float: 2}
 
 
 def widest(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
