@@ -1,7 +1,7 @@
 """Advice before any measurement: which arm will win for a function, by how much, and from which call on.
 
 One model for all engines. An adapter counts what a call does, in terms such as ops, elements and bytes
-(`Engine.counts`). `prices` fits what each is worth on this machine to programs (`probes`), and `predict` adds up.
+(`Ops.counts`). `prices` fits what each is worth on this machine to programs (`probes`), and `predict` adds up.
 Nothing of the function itself is timed or compiled, and a function for our engines is only traced.
 """
 

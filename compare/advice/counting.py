@@ -75,7 +75,7 @@ def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arm
     try:
         case = converting(case_of(f, inputs, gradient, None, output_of))
     except GraphError as error:
-        if not engine.refuses(error, arms[1]):
+        if not engine.errors.refuses(error, arms[1]):
             raise
         return CountedProgram("", [], 0, refused=described(error))
     return counted(engine, arms, "", [case], run=False)
@@ -107,7 +107,7 @@ def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job 
 def _named(engine: Engine, name: str, rows: str) -> Case:
     """A program by its name."""
     if name in probes.ALL:
-        probe: Case = engine.load(probes.__name__).ALL[name]()
+        probe: Case = engine.library.load(probes.__name__).ALL[name]()
         return probe
     if name in holdout.names():
         return holdout.cases()[name]()
@@ -115,7 +115,7 @@ def _named(engine: Engine, name: str, rows: str) -> Case:
         loss, params, inputs = table[name]()
         return Case(loss, params, (tuple(inputs),), (1,))
     workload, _, size = name.partition("/")
-    return engine.workload(workloads.source(workload)).case(size)
+    return engine.library.workload(workloads.source(workload)).case(size)
 
 
 def counted(
@@ -124,9 +124,9 @@ def counted(
     """The counts of the calls of some cases. Raises what an engine raises that is not a refusal of the second arm."""
     shapes = {cases.signature((case.params, *example)) for case in programs for example in case.examples}
     try:
-        counts = [call for case in programs for call in engine.counts(arms, case, run=run)]
+        counts = [call for case in programs for call in engine.ops.counts(arms, case, run=run)]
     except Exception as error:
-        if not engine.refuses(error, arms[1]):
+        if not engine.errors.refuses(error, arms[1]):
             raise
         return CountedProgram(name, [], len(shapes), refused=described(error))
     return CountedProgram(name, counts, len(shapes))

@@ -112,7 +112,7 @@ def step(arm: str, case: Case) -> Step:
 
 def refuses(arm: str, error: BaseException) -> bool:
     """Whether an error is the engine of an arm saying that it does not do this, rather than a fault."""
-    return of_arm(arm).refuses(error, arm)
+    return of_arm(arm).errors.refuses(error, arm)
 
 
 @cache

@@ -40,7 +40,7 @@ class FrameworkTools(Tools):
         """See the base; ends after a time limit."""
         training.reset()
         self.phase = "forward"
-        watch = self.engine.checked() if checked else nullcontext()
+        watch = self.engine.errors.checked() if checked else nullcontext()
         # a framework may say in a warning which line it was
         with warnings.catch_warnings(record=True, action="always") as said, watch:
             try:
@@ -82,7 +82,7 @@ class FrameworkTools(Tools):
         eager = self.engine.arms[0]
         if self.arm == eager:
             return self.engine.build(eager, self._marking(loss), 0)
-        if pieces := self.engine.captured(self.arm, loss, whole=False):
+        if pieces := self.engine.compiler.captured(self.arm, loss, whole=False):
             return self.engine.build(eager, pieces, 0)
         return self.engine.build(self.arm, loss, 0)
 
@@ -101,7 +101,7 @@ class FrameworkTools(Tools):
         """The report that an error is, and the last of the user's lines that its traceback or the words name."""
         when = self.phase
         if self.arm != self.engine.arms[0] and when != "update":
-            when = "trace" if self.engine.traced(error) else "forward"
+            when = "trace" if self.engine.errors.traced(error) else "forward"
         frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
         named = [place for place in [*words, *frames] if self.users(place[0])]

@@ -16,13 +16,14 @@ import numpy as np
 import optree
 
 from compare.engines import nnx, pytrees
-from compare.engines.base import Mode
+from compare.engines.base import Engine, Mode
 from compare.engines.composites import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.pytrees import Pytrees
+from compare.engines.roles import Compiler, Devices, Errors, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
@@ -62,6 +63,16 @@ class Jax(Framework):
         {name: f"jax.lax.{name}" for name in ("cond", "switch", "while_loop", "fori_loop", "scan")}
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = JaxProcess(self)
+        self.devices = JaxDevices(self)
+        self.numbers = JaxNumbers(self)
+        self.compiler = JaxCompiler(self)
+        self.ops = JaxOps(self)
+        self.state = JaxState(self)
+        self.errors = JaxErrors(self)
+
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, which flags alone do not hold, and the persistent cache in the folder."""
@@ -80,34 +91,6 @@ class Jax(Framework):
         super().start(seed, device=device)
         if doubles is not None:
             jax.config.update("jax_enable_x64", doubles)
-
-    def switches(self) -> Sequence[Switch]:
-        """All that `jax.config` has."""
-        import jax
-
-        def write(before: dict[str, Any]) -> None:
-            for name, value in before.items():
-                if jax.config.values[name] != value:
-                    jax.config.update(name, value)
-
-        return [Switch(lambda: dict(jax.config.values), write)]
-
-    def listen(self) -> None:
-        """See the base."""
-        import jax
-
-        if not _listening:
-            jax.monitoring.register_event_duration_secs_listener(_heard)
-            _listening.append(True)
-
-    def gpu(self) -> str | None:
-        """What kind the first is; JAX raises where a platform is not there."""
-        import jax
-
-        try:
-            return str(jax.devices("cuda")[0].device_kind)
-        except RuntimeError:
-            return None
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
@@ -129,6 +112,89 @@ class Jax(Framework):
         """Arrays of NumPy."""
         return pytrees.plain(tree)
 
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The whole step, compiled for each structure of arguments and each value in them that is no array."""
+        import jax
+
+        around = uncompiled(self, loss)
+        run = around.function if self.mode(arm) is EAGER else loss
+        step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
+        if self.mode(arm) is JIT:
+            return Specialised(step, jax.jit, Pytrees(), loss)
+        if self.mode(arm) is EAGER:
+            return UncompiledStep(step, around.within)
+        return written_step(step, around)
+
+    def observed(self, step: Function) -> Observed:
+        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        step = step.run if isinstance(step, DonatingStep) else step
+        step = step.run if isinstance(step, WholeStep) else step
+        if isinstance(step, _WrittenStep):
+            return Observed(list(_compiled))
+        return step.observed() if isinstance(step, Specialised) else Observed()
+
+
+def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
+    """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
+    return UncompiledFunction(function, jitted, partial(setattr, engine, "compiles", True), makers())
+
+
+def written_step(step: Function, around: UncompiledFunction) -> _WrittenStep:
+    """A step whose file compiles by itself."""
+    _written.clear()
+    _compiled.clear()
+    for value in around.written:
+        _write(value)
+    return _WrittenStep(step, partial(_noting, around))
+
+
+class JaxProcess(Process):
+    """See the base."""
+
+    def switches(self) -> Sequence[Switch]:
+        """All that `jax.config` has."""
+        import jax
+
+        def write(before: dict[str, Any]) -> None:
+            for name, value in before.items():
+                if jax.config.values[name] != value:
+                    jax.config.update(name, value)
+
+        return [Switch(lambda: dict(jax.config.values), write)]
+
+    def listen(self) -> None:
+        """See the base."""
+        import jax
+
+        if not _listening:
+            jax.monitoring.register_event_duration_secs_listener(_heard)
+            _listening.append(True)
+
+
+class JaxDevices(Devices):
+    """See the base."""
+
+    def gpu(self) -> str | None:
+        """What kind the first is; JAX raises where a platform is not there."""
+        import jax
+
+        try:
+            return str(jax.devices("cuda")[0].device_kind)
+        except RuntimeError:
+            return None
+
+    @property
+    def waits(self) -> Function:
+        """Until every array is computed."""
+        import jax
+
+        waits: Function = jax.block_until_ready
+        return waits
+
+
+class JaxNumbers(Numbers):
+    """See the base."""
+
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; objects of nnx stay, which `meanwhile` has changed."""
         return pytrees.mapped(_function(change), tree)
@@ -142,63 +208,28 @@ class Jax(Framework):
         with wide, super().meanwhile(holders, change), nnx.meanwhile(holders, _function(change)):
             yield
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The whole step, compiled for each structure of arguments and each value in them that is no array."""
-        import jax
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
+        try:
+            jaxprs = [*_nested(jaxpr_of(step, call))]
+        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
+            return super().dtypes(step, call)
+        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _made(jaxpr)}
 
-        around = self._uncompiled(loss)
-        run = around.function if self.mode(arm) is EAGER else loss
-        step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
-        if self.mode(arm) is JIT:
-            return Specialised(step, jax.jit, Pytrees(), loss)
-        if self.mode(arm) is EAGER:
-            return UncompiledStep(step, around.within)
-        return self._written(step, around)
+    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
+        """As the jaxpr of the function says; one that cannot be traced tells nothing."""
+        try:
+            return pytrees.draws(_nested(jaxpr_of(function, call)))
+        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
+            return False
 
-    def _written(self, step: Function, around: UncompiledFunction) -> _WrittenStep:
-        _written.clear()
-        _compiled.clear()
-        for value in around.written:
-            _write(value)
-        return _WrittenStep(step, partial(_noting, around))
+
+class JaxCompiler(Compiler):
+    """See the base."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return self._uncompiled(function).within()
-
-    def _uncompiled(self, function: Function) -> UncompiledFunction:
-        return UncompiledFunction(function, jitted, self._met, makers())
-
-    def called(self, function: Function, call: tuple[Any, ...]) -> Any:
-        """See the base."""
-        return function(*copied(call))
-
-    def training(
-        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
-    ) -> TrainingFunction | None:
-        """What a call of it shows to change parameters of nnx; other arrays of JAX never change."""
-        if not nnx.loaded():
-            return None
-        around = self._uncompiled(function)
-        around(*calls[0])
-        if not nnx.is_trained(changed()):
-            return None
-
-        def run(arm: str) -> tuple[Function, Context]:
-            if self.mode(arm) is EAGER:
-                return around.function, partial(around.within, calls[0])
-            if self.mode(arm) is JIT:
-                return Specialised(function, nnx.loaded().jit, Pytrees(), function), nullcontext
-            written = self._written(function, around)
-            return written, partial(written.within, calls[0])
-
-        return TrainingFunction(run)
-
-    def state(
-        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
-    ) -> StateReader:
-        """Variables of nnx that a call has changed."""
-        return nnx.state_reader(calls, changed, pytrees.plain)
+        return uncompiled(self.engine, function).within()
 
     def owning(self, built: Function) -> Function:
         """With copies: a function may donate its arguments."""
@@ -208,56 +239,11 @@ class Jax(Framework):
     def _donations(self) -> Donations:
         return Donations()
 
-    def kept(self, value: Any) -> Piece | None:
-        """Arrays, which a function may donate, and variables of nnx."""
-        import jax
-
-        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
-
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """The primitives that tracing the step finds: each is a call of compiled code."""
-        return [_ran(equation) for equation in self._jaxpr(step, call).eqns]
-
-    def _jaxpr(self, step: Function, call: tuple[Any, ...]) -> Any:
-        import jax
-
-        leaves, structure = jax.tree_util.tree_flatten(call)
-        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
-
-        def run(*arrays: Any) -> Any:
-            placed = dict(zip(at, arrays, strict=True))
-            return step(*structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
-
-        return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
-
-    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
-        try:
-            jaxprs = [*_nested(self._jaxpr(step, call))]
-        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
-            return super().dtypes(step, call)
-        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _made(jaxpr)}
-
-    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
-        """As the jaxpr of the function says; one that cannot be traced tells nothing."""
-        try:
-            return pytrees.draws(_nested(self._jaxpr(function, call)))
-        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
-            return False
-
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
         import jax
 
         return Specialised(function, jax.jit, Pytrees())
-
-    @property
-    def waits(self) -> Function:
-        """Until every array is computed."""
-        import jax
-
-        waits: Function = jax.block_until_ready
-        return waits
 
     def forget(self) -> None:
         """Every cache in memory, that of primitives as well."""
@@ -265,13 +251,58 @@ class Jax(Framework):
 
         jax.clear_caches()
 
-    def observed(self, step: Function) -> Observed:
-        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
-        step = step.run if isinstance(step, DonatingStep) else step
-        step = step.run if isinstance(step, WholeStep) else step
-        if isinstance(step, _WrittenStep):
-            return Observed(list(_compiled))
-        return step.observed() if isinstance(step, Specialised) else Observed()
+
+class JaxOps(Ops):
+    """See the base."""
+
+    def called(self, function: Function, call: tuple[Any, ...]) -> Any:
+        """See the base."""
+        return function(*copied(call))
+
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """The primitives that tracing the step finds: each is a call of compiled code."""
+        return [_ran(equation) for equation in jaxpr_of(step, call).eqns]
+
+
+class JaxState(State):
+    """See the base."""
+
+    def training(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
+    ) -> TrainingFunction | None:
+        """What a call of it shows to change parameters of nnx; other arrays of JAX never change."""
+        if not nnx.loaded():
+            return None
+        around = uncompiled(self.engine, function)
+        around(*calls[0])
+        if not nnx.is_trained(changed()):
+            return None
+
+        def run(arm: str) -> tuple[Function, Context]:
+            if self.engine.mode(arm) is EAGER:
+                return around.function, partial(around.within, calls[0])
+            if self.engine.mode(arm) is JIT:
+                return Specialised(function, nnx.loaded().jit, Pytrees(), function), nullcontext
+            written = written_step(function, around)
+            return written, partial(written.within, calls[0])
+
+        return TrainingFunction(run)
+
+    def reader(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
+    ) -> StateReader:
+        """Variables of nnx that a call has changed."""
+        return nnx.state_reader(calls, changed, pytrees.plain)
+
+    def kept(self, value: Any) -> Piece | None:
+        """Arrays, which a function may donate, and variables of nnx."""
+        import jax
+
+        return self.engine.compiler._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
+
+
+class JaxErrors(Errors):
+    """See the base."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:
@@ -437,6 +468,20 @@ def _functions() -> dict[str, Function]:
         "fori_loop": lax.fori_loop,
         "scan": lax.scan,
     }
+
+
+def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
+    """The jaxpr of a call, whose arrays are its inputs."""
+    import jax
+
+    leaves, structure = jax.tree_util.tree_flatten(call)
+    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+
+    def run(*arrays: Any) -> Any:
+        placed = dict(zip(at, arrays, strict=True))
+        return step(*structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+    return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
 
 
 def _nested(jaxpr: Any) -> Iterator[Any]:

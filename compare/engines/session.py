@@ -20,7 +20,7 @@ def session(arm: str) -> Engine:
     """The engine of an arm, started; that arm has compiled something in it."""
     engine = of_arm(arm)
     engine.start(0)
-    case = engine.workload(workloads.source(FIRST)).case("small")
+    case = engine.library.workload(workloads.source(FIRST)).case("small")
     with suppress(UnsupportedError), tried(engine, PATIENCE):
         step = engine.build(arm, engine.loss(arm, case), 0)
         engine.wait(step(*engine.arrays((case.params, *case.examples[0]))))
@@ -39,5 +39,5 @@ def tried(engine: Engine, seconds: float) -> Iterator[None]:
     except LimitError:
         raise
     except Exception as error:
-        said = engine.reason(error)
-        raise UnsupportedError(said if engine.refuses(error) else f"failed: {said}") from error
+        said = engine.errors.reason(error)
+        raise UnsupportedError(said if engine.errors.refuses(error) else f"failed: {said}") from error

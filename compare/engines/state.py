@@ -1,7 +1,7 @@
 """What a call may change, and what brings it back: all that a function, its code and its arguments hold.
 
 Containers, attributes, globals and outer variables come back as they were, arrays and generators of random numbers with
-the values that they had. What brings back a framework's own objects its adapter says (`Engine.kept`). Iterators come
+the values that they had. What brings back a framework's own objects its adapter says (`State.kept`). Iterators come
 back where Python can copy them; what it cannot, such as a generator, is told (`Snapshot.spent`).
 """
 

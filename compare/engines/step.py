@@ -202,13 +202,13 @@ class Step:
     ) -> None:
         self.engine, self.built, self.examples, self.params = engine, built, examples, params
         self.before = engine.observed(built)
-        self.live = engine.counter.live()
+        self.live = engine.devices.counter.live()
         self._bound: dict[int, BoundCall] = {}
 
     def ready(self, *example: Any) -> BoundCall:
         """The call of an example, ready; it waits for what it computes."""
         call = bound(self.built, (*self.params, *example))
-        waits = self.engine.waits
+        waits = self.engine.devices.waits
         return replace(call, run=_waited(call.run, waits)) if waits else call
 
     def bind(self, index: int) -> BoundCall:

@@ -187,7 +187,7 @@ def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep |
         with rung.within():
             kernels = _kernels(step, case)
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)
-        refused = engines.named(engines.OWN).refuses(error)
+        refused = engines.named(engines.OWN).errors.refuses(error)
         return schema.Rung("unsupported" if refused else "failed", described(error), rung.base), None, None
     row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_planned(step))
     return row, step, result

@@ -86,7 +86,7 @@ class Expected:
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
-        params, example = engines.named(engines.OWN).changed(arguments, FloatChange(seed, unit))
+        params, example = engines.named(engines.OWN).numbers.changed(arguments, FloatChange(seed, unit))
         return params, example
 
     def is_right_nearby(self, arm: str) -> bool:
@@ -171,8 +171,8 @@ def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -
     """The loss and the gradients of an example in float64, by the dynamic engine; also from other numbers."""
     own = engines.named(engines.OWN)
     numbers = (case.params, case.examples[index]) if example is None else (params, example)
-    with own.meanwhile((), DOUBLE):
-        return _given(DYNAMIC, case, index, *own.changed(numbers, DOUBLE))
+    with own.numbers.meanwhile((), DOUBLE):
+        return _given(DYNAMIC, case, index, *own.numbers.changed(numbers, DOUBLE))
 
 
 def _given(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import DRAWS, Engine
+from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.nudge import DOUBLE, FloatChange
+from compare.engines.roles import DRAWS
 from compare.engines.state import turns_of
 from compare.engines.step import Context, StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError, NoGradientsError, UnsupportedError, described, place_of
@@ -165,7 +166,7 @@ class WorkloadRunnable(Runnable):
 
     def reason(self, error: Exception) -> str:
         """As the engine says it, in a line."""
-        return self.engine.reason(error)
+        return self.engine.errors.reason(error)
 
     def blames(self, arm: str) -> bool:
         """Where the gate has admitted all arms, an error is no result."""
@@ -202,7 +203,7 @@ class FunctionRunnable(Runnable):
         self.lengths, self.varies = [_size(call) for call in calls], len(calls) > 1
         self.undoubled: str | None = None
         self.uncompared: str | None = None
-        self._begin = engine.snapshot(function, calls)
+        self._begin = engine.state.snapshot(function, calls)
         self._moves: dict[int, list[Moves]] = {}
         self._nearby: dict[str, dict[int, list[bool]]] = {}
         self._first: Mapping[int, Result] = EMPTY
@@ -218,9 +219,9 @@ class FunctionRunnable(Runnable):
         engine, function, calls = self.engine, self.function, self.calls
         now(f"made call 1 in {self.eager}")
         with self.fresh():
-            training = engine.training(function, calls, self._begin.changed)
+            training = engine.state.training(function, calls, self._begin.changed)
             changed = self._begin.changed()
-        return training, engine.state(
+        return training, engine.state.reader(
             function, calls, changed, trains=training is not None
         )  # by what stood there first
 
@@ -354,11 +355,11 @@ class FunctionRunnable(Runnable):
     def _built(self, arm: str) -> Callable[..., Any]:
         if self.training:
             return self.training.build(arm)
-        return self.engine.owning(self.engine.build(arm, self.function, self.argnum))
+        return self.engine.compiler.owning(self.engine.build(arm, self.function, self.argnum))
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
         """See `repeats`."""
-        return self.engine.repeatable() if self.repeats(arm) else nullcontext()
+        return self.engine.numbers.repeatable() if self.repeats(arm) else nullcontext()
 
     def repeats(self, arm: str) -> bool:
         """Of a random function each mode that compiles. Whether it is random is found after eager has run."""
@@ -392,7 +393,7 @@ class FunctionRunnable(Runnable):
         self._begin.restore()
         self._reset(seed)
         try:
-            with self.engine.making(self._begin.add):
+            with self.engine.state.making(self._begin.add):
                 yield
         finally:
             self._begin.restore()
@@ -410,15 +411,15 @@ class FunctionRunnable(Runnable):
         epochs = [step.epoch for step in steps.values()]
         try:
             epochs[0]()
-            return turns_of(self.engine.snapshot(self.function, self.calls), epochs)
+            return turns_of(self.engine.state.snapshot(self.function, self.calls), epochs)
         except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
             self._begin.rewind()
-        return turns_of(self.engine.snapshot(self.function, self.calls), epochs)
+        return turns_of(self.engine.state.snapshot(self.function, self.calls), epochs)
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
         """Inside, other epochs may run; the one that is under way goes on where it was."""
-        before = self.engine.snapshot(self.function, self.calls)
+        before = self.engine.state.snapshot(self.function, self.calls)
         try:
             yield
         finally:
@@ -427,7 +428,7 @@ class FunctionRunnable(Runnable):
     @contextmanager
     def _aside(self) -> Iterator[None]:
         """Inside, looks begin with the numbers of now."""
-        begin, self._begin = self._begin, self.engine.snapshot(self.function, self.calls)
+        begin, self._begin = self._begin, self.engine.state.snapshot(self.function, self.calls)
         try:
             yield
         finally:
@@ -436,10 +437,10 @@ class FunctionRunnable(Runnable):
 
     def reason(self, error: Exception) -> str:
         """With the line of the user's file."""
-        if said := self.engine.said(error):
+        if said := self.engine.errors.said(error):
             return said
         place = place_of(error, self.name)
-        return self.engine.summary(error) + (f" ({place})" if place else "")
+        return self.engine.errors.summary(error) + (f" ({place})" if place else "")
 
     def blames(self, arm: str) -> bool:
         """What eager cannot run is the user's to mend."""
@@ -458,7 +459,7 @@ class FunctionRunnable(Runnable):
         drawn = []
         for index, call in enumerate(self.calls):
             with self.called(index):
-                drawn.append(self.engine.draws(self._run, call))
+                drawn.append(self.engine.numbers.draws(self._run, call))
         return drawn
 
     @cached_property
@@ -516,7 +517,7 @@ class FunctionRunnable(Runnable):
 
     def _lowest(self, result: Result, made: Callable[[Any], Any] = lambda call: call) -> str:
         with self.called(0):
-            seen = self.engine.dtypes(self._run, made(self.calls[0]))
+            seen = self.engine.numbers.dtypes(self._run, made(self.calls[0]))
         return lowest([*seen, *(np.asarray(leaf.array).dtype for leaf in leaves_of(result))])
 
     def _exact(self) -> list[Result | None]:
@@ -525,13 +526,13 @@ class FunctionRunnable(Runnable):
         if self._dtype == "float64":
             return nothing
         with self.fresh():
-            if self.engine.draws_inside(self.function, self.calls[0]):
+            if self.engine.numbers.draws_inside(self.function, self.calls[0]):
                 self.undoubled = DRAWS
                 return nothing
         try:
             contexts = self._given
-            with self._otherwise(self.engine.meanwhile(self._held, DOUBLE)):
-                doubled = partial(self.engine.changed, change=DOUBLE)
+            with self._otherwise(self.engine.numbers.meanwhile(self._held, DOUBLE)):
+                doubled = partial(self.engine.numbers.changed, change=DOUBLE)
                 exact = self._results(doubled, within=contexts)
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
@@ -552,8 +553,8 @@ class FunctionRunnable(Runnable):
             return [nullcontext] * len(self.calls)
         drawn: list[list[Any]] = [[] for _ in self.calls]
         with self._under_way() if self.training else nullcontext():
-            self._results(within=[partial(self.engine.noting, each) for each in drawn])
-        return [partial(self.engine.giving, each) for each in drawn]
+            self._results(within=[partial(self.engine.numbers.noting, each) for each in drawn])
+        return [partial(self.engine.numbers.giving, each) for each in drawn]
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
@@ -570,9 +571,9 @@ class FunctionRunnable(Runnable):
         changes = [*([] if unit is None else [FloatChange(seed, unit)]), *([DOUBLE] if exact else [])]
 
         def made(call: Any) -> Any:
-            return reduce(engine.changed, changes, call)
+            return reduce(engine.numbers.changed, changes, call)
 
-        with self._otherwise(*(engine.meanwhile(held, change) for change in changes)):
+        with self._otherwise(*(engine.numbers.meanwhile(held, change) for change in changes)):
             return self._results(made, built, self._given if exact else ())
 
     @contextmanager
@@ -623,7 +624,7 @@ class FunctionRunnable(Runnable):
 
     def _reset(self, seed: int) -> None:
         """Whatever a function may draw from."""
-        self.engine.reset(seed)
+        self.engine.process.reset(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
 

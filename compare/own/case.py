@@ -52,7 +52,7 @@ class OwnCase(Case):
 
 def _run(f: Callable[..., Any], example: Example) -> Any:
     """What `f` returns in the dynamic engine."""
-    return engines.named(engines.OWN).called(f, example)
+    return engines.named(engines.OWN).ops.called(f, example)
 
 
 def case_of(

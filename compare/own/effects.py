@@ -130,7 +130,7 @@ class _Look:
         copies, heard = _copied(self.example), list[SideEffect]()
         with _listening(heard, self.engine):
             try:
-                output = self.engine.called(watched, copies)
+                output = self.engine.ops.called(watched, copies)
             except Exception:
                 if INPUT not in (effect.what for effect in heard):
                     raise
@@ -142,7 +142,7 @@ class _Look:
         heard = list[SideEffect]()
         with _listening(heard, self.engine):
             try:
-                self.engine.called(self.f, _copied(self.example))
+                self.engine.ops.called(self.f, _copied(self.example))
             except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
                 return list(effects)
         later = {effect.what for effect in heard}
@@ -158,7 +158,7 @@ class _Look:
                 return self.f(*args)
 
         with _listening([], self.engine):
-            self.engine.called(watched, copies)
+            self.engine.ops.called(watched, copies)
         return lines
 
 

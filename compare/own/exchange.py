@@ -65,7 +65,7 @@ class Reference(NamedTuple):
 
 def leave_numbers(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any, ...]]) -> None:
     """Write what function and calls hold, before anything has run."""
-    kinds = engine.kinds()
+    kinds = engine.state.kinds()
     if not folder or kinds is None:
         return
     held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
@@ -94,7 +94,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
 
 def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The state after a call, by the names that all engines have for its tensors."""
-    kinds = runnable.engine.kinds()
+    kinds = runnable.engine.state.kinds()
     assert kinds is not None  # noqa: S101  (asked before)
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
     state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
@@ -164,9 +164,9 @@ def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -
     if stored := _read(folder, _EXPECTED):
         return "trains" in stored
     engine = named(OWN)
-    before = engine.snapshot(function, calls)
+    before = engine.state.snapshot(function, calls)
     try:
-        with kept(engine.switches()):
+        with kept(engine.process.switches()):
             function(*calls[0])
         return any(getattr(piece.of, "requires_grad", False) for piece in before.changed())
     finally:
@@ -210,14 +210,14 @@ def program_of(question: Question) -> tuple[Function, Calls]:
     count_as_users(function)
     brought = calls_in(inputs, function)
     engine = engines.named(engines.OWN)
-    kinds = engine.kinds()
+    kinds = engine.state.kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     taken = take_numbers(question.numbers, kinds, function, brought)
     draws = stored_draws(question.numbers)
     replay = Repeated(question.seed) if not question.numbers else Replay(draws)
     kind: type[StandingProgram] = TrainingProgram if has_training(question.numbers, function, brought) else LossProgram
     wanted = question.gradient is not False and has_gradients(question.numbers)
-    program = kind(function, brought, taken, kinds, engine.snapshot, replay, wanted=wanted)
+    program = kind(function, brought, taken, kinds, engine.state.snapshot, replay, wanted=wanted)
     return program.made(), Inputs.like(brought, program.calls_of())
 
 

@@ -90,7 +90,9 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
     """
     count_as_users(function)
     engine, calls = question.adapter, calls_in(inputs, function)
-    subject = Subject(question, function, calls if engine.is_reference else [engine.placed(call) for call in calls])
+    subject = Subject(
+        question, function, calls if engine.is_reference else [engine.devices.placed(call) for call in calls]
+    )
     if not engine.is_reference:
         return subject
     steps.now(f"called {question.name}")
@@ -199,7 +201,7 @@ def times(subject: Subject, job: Job) -> Time:
                 partial(exchange.leave_expected, question.numbers, runnable),
                 partial(look_for_effects, subject, subject.calls[0], trains=trains),
             ):
-                with runnable.fresh(), engine.eagerly(subject.function):
+                with runnable.fresh(), engine.compiler.eagerly(subject.function):
                     if fault := _alone(job, look):
                         record.beside.append(to_json(fault))
             record.beside = [to_json(subject.look()), *record.beside]
@@ -209,7 +211,7 @@ def times(subject: Subject, job: Job) -> Time:
 def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | None:
     """What is refused of what a function does besides its result: it may be why it raises when it is called again."""
     try:
-        with runnable.fresh(), subject.engine.eagerly(subject.function):
+        with runnable.fresh(), subject.engine.compiler.eagerly(subject.function):
             look_for_effects(subject, subject.calls[0])
     except EffectsError as refusal:
         return refusal
@@ -220,7 +222,7 @@ def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | Non
 
 def _explained(subject: Subject, error: Exception) -> Exception:
     """The error as the framework tells it in a sentence, where it does."""
-    said = subject.engine.said(error)
+    said = subject.engine.errors.said(error)
     return FunctionError(f"{subject.question.function}: {said}") if said else error
 
 
@@ -345,7 +347,7 @@ class Here:
         """As in a fresh worker, what is compiled already and counted is none of it."""
         account = Account(self.subject.question)
         try:
-            with self.subject.engine.anew(), steps.hearing(account.hear):
+            with self.subject.engine.compiler.anew(), steps.hearing(account.hear):
                 return times(self.subject, job)
         except KeyboardInterrupt:
             if glimpse := account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}"):
@@ -373,7 +375,7 @@ def __getattr__(name: str) -> Workload:
 @contextmanager
 def restored(subject: Subject) -> Iterator[None]:
     """Inside, a framework's function may change what its arguments hold; that is as before then."""
-    before = None if subject.case is not None else subject.engine.snapshot(subject.function, subject.calls)
+    before = None if subject.case is not None else subject.engine.state.snapshot(subject.function, subject.calls)
     try:
         yield
     finally:

@@ -104,7 +104,10 @@ def here(
     They are taken unless `processes` is 0, and where that is a number they must be able to.
     Raises InputsError where they are asked for and cannot be had.
     """
-    with question.adapter.visit(question.seed), _workers(question, reporter or Reporter()) as (question, workers):
+    with (
+        question.adapter.process.visit(question.seed),
+        _workers(question, reporter or Reporter()) as (question, workers),
+    ):
         subject = measure.subject_of(question, function, inputs, dims)
         source = ""
         if processes != 0 and subject.case is not None:

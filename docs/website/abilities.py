@@ -1,6 +1,6 @@
 """What `graphduel compare` takes and answers for each engine, as a table: `python -m docs.website.abilities` prints it.
 
-It is made of what the adapters say: an ability is a flag of an adapter, or a method of the base that it has its own of.
+It is made of what the adapters say: an ability is a flag of an adapter, or a method of a role that it has its own of.
 docs/commands.md holds it, and a test compares the two.
 """
 
@@ -11,14 +11,25 @@ from pathlib import Path
 
 from compare import engines
 from compare.cli.own import compare
-from compare.engines import Engine
+from compare.engines import Engine, roles
 from compare.words.text import echo
 
 Able = Callable[[Engine], bool]
 
 
-def _has_its_own(method: str) -> Able:
-    return lambda engine: getattr(type(engine), method) is not getattr(Engine, method)
+def _has_its_own(place: str) -> Able:
+    """Whether an adapter has its own method of a role, `role.method`."""
+    role, _, method = place.partition(".")
+
+    def able(engine: Engine) -> bool:
+        kind = type(getattr(engine, role))
+        return getattr(kind, method) is not getattr(getattr(roles, role.capitalize()), method)
+
+    return able
+
+
+def _tells_compilations(engine: Engine) -> bool:
+    return type(engine).observed is not Engine.observed
 
 
 def _compiles(engine: Engine) -> bool:
@@ -36,7 +47,7 @@ def _always(_engine: Engine) -> bool:
 
 
 OPTIONS: dict[str, Able] = {
-    "--device": _has_its_own("gpu"),
+    "--device": _has_its_own("devices.gpu"),
     "--modes": _compiles,
 }
 """The options that not every engine takes; all others are for every engine."""
@@ -47,9 +58,9 @@ ANSWER: dict[str, Able] = {
     "first run from compiled code that is kept on the disk": _keeps_code,
     "effects of a function, told": _always,
     "effects of a function, refused without `--allow-effects`": lambda engine: not engine.keeps_effects,
-    "a whole training step, with its optimizer": _has_its_own("training"),
-    "compiles, each with its reason": _has_its_own("observed"),
-    "graph breaks by reason": _has_its_own("captured"),
+    "a whole training step, with its optimizer": _has_its_own("state.training"),
+    "compiles, each with its reason": _tells_compilations,
+    "graph breaks by reason": _has_its_own("compiler.captured"),
     "seconds and bytes by line of source": lambda engine: engine.tells_lines,
     "drawn graphs, shape policies, rewrites": lambda engine: engine.takes_apart,
     "page, `--fail-if`, `--junit`, `--summary`, exit codes": _always,

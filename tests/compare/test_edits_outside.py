@@ -26,7 +26,7 @@ def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(measure, "REPEATS", 2)
     frameworks.named.cache_clear()
-    for module in (structures, frameworks.named("toy").load(structures.__name__)):
+    for module in (structures, frameworks.named("toy").library.load(structures.__name__)):
         monkeypatch.setattr(module, "EDITS", [edit for edit in module.EDITS if edit.name in CHOSEN])
     yield
     frameworks.named.cache_clear()
@@ -88,7 +88,7 @@ def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
 def test_a_training_that_does_not_end_is_ended(monkeypatch):
     monkeypatch.setattr(measure, "LIMIT", 0.3)
     toy = frameworks.named("toy")
-    edit = next(edit for edit in toy.load(structures.__name__).EDITS if not edit.foreseen)
+    edit = next(edit for edit in toy.library.load(structures.__name__).EDITS if not edit.foreseen)
     row = measure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
     assert row.refused["retraced"] == "it did not end in 0.3 s"
     assert row.engines["dynamic"].seconds > 0
@@ -112,6 +112,6 @@ def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once
     train, arms, toy = measure.trained, [], frameworks.named("toy")
     monkeypatch.setattr(measure, "trained", counted)
     monkeypatch.setattr(measure, "BUDGET", budget)
-    (edit, *_) = toy.load(structures.__name__).EDITS
+    (edit, *_) = toy.library.load(structures.__name__).EDITS
     measure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
     assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(measure.ways(edit)))

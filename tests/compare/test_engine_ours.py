@@ -31,7 +31,7 @@ def test_every_arm_is_of_our_engine(ours):
 
 @pytest.mark.parametrize("name", mostly_slow(["tiny_mlp", "rnn_text"], 1))
 def test_the_path_of_frameworks_runs_our_engines(ours, name):
-    case = ours.workload(workloads.source(name)).case("small")
+    case = ours.library.workload(workloads.source(name)).case("small")
     references = {each.example: each.reference for each in expectations(case)}
     job = Job("time", name, "small", 1, arms=ARMS, budget=BUDGET)
     parity, time = unfolded(answer(job, WorkloadRunnable(ours, case, ours.step, references), unlimited))

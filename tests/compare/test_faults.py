@@ -54,7 +54,7 @@ def test_there_are_enough_faults_of_every_family():
 def test_the_line_at_fault_is_the_one_that_is_made_wrong(name, line):
     source, at = FAULTS[name].edit
     assert source.splitlines()[at - 1].strip() == line
-    with FAULTS[name].seeded(OURS.edited) as seeded:
+    with FAULTS[name].seeded(OURS.library.edited) as seeded:
         assert seeded.place == SourceLine(f"{FAULTS[name].file}.py", at)
 
 

@@ -101,7 +101,7 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
-    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
+    monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
     asked = asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
     (*_, record), heading = answered(asked)
     assert toy.device == "cuda"
@@ -158,11 +158,11 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
         cuda.allocate(-4096)
         cuda.synchronize()
 
-    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
+    monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
     monkeypatch.setattr(toy, "has_events", True)
-    monkeypatch.setattr(toy, "event_clock", lambda: EventClock(cuda.Event))
-    monkeypatch.setattr(type(toy), "counter", property(lambda self: allocator(cuda)))
-    monkeypatch.setattr(type(toy), "waits", property(lambda self: wait))
+    monkeypatch.setattr(toy.devices, "clock", lambda: EventClock(cuda.Event))
+    monkeypatch.setattr(type(toy.devices), "counter", property(lambda self: allocator(cuda)))
+    monkeypatch.setattr(type(toy.devices), "waits", property(lambda self: wait))
     asked = asked_of("toy", FUNCTION, CALLS, None, device="cuda")
     records, heading = answered(asked, None)
     (time,), (memory,) = of(records, Time), of(records, Memory)

@@ -118,7 +118,7 @@ def test_a_workload_that_cannot_be_padded_says_so():
 
 def test_a_step_waits_and_counts_what_it_compiles():
     toy = toy_framework.Toy()
-    case = toy.workload(workloads.source("tiny_mlp")).case("small")
+    case = toy.library.workload(workloads.source("tiny_mlp")).case("small")
     step = WorkloadStep(toy, "toy-jit", case)
     assert step.compiles == 0
     loss, gradients = step(*step.examples[0])
@@ -129,7 +129,7 @@ def test_a_step_waits_and_counts_what_it_compiles():
 
 def test_a_traced_arm_is_given_the_rewritten_loss():
     toy = toy_framework.Toy()
-    case = toy.workload(workloads.source("rnn_text")).case("small")
+    case = toy.library.workload(workloads.source("rnn_text")).case("small")
     assert toy.loss("toy-jit", case) is case.loss
     traced = replace(toy.modes[1], traces=True)
     toy.modes = (toy.modes[0], traced)

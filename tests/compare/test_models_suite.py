@@ -207,8 +207,10 @@ def test_a_device_that_is_not_there_is_told_before_anything_is_measured(toys, tm
 def gpu(toys, monkeypatch):
     """A GPU that computes nothing, and what has waited for it."""
     toy, waited = engines.named("toy"), []
-    monkeypatch.setattr(toy, "gpu", lambda: "A GPU")
-    monkeypatch.setattr(type(toy), "waits", property(lambda self: lambda result: waited.append(self.device)))
+    monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
+    monkeypatch.setattr(
+        type(toy.devices), "waits", property(lambda self: lambda result: waited.append(self.engine.device))
+    )
     monkeypatch.setattr(machines, "_gpus", [])
     yield waited
     toy.start(0)

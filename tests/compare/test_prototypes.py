@@ -19,7 +19,7 @@ def test_an_edit_changes_one_model_in_both_engines_alike(edit):
     ours = engines.named(engines.OWN)
     case = measure.before(ours, edit)
     args = (case.params, *case.examples[-1])  # of which the branch takes the side that is edited
-    with ours.edited(edit.module.__name__, edit.source()) as module:
+    with ours.library.edited(edit.module.__name__, edit.source()) as module:
         edited = measure.changed(case, module)
         after = [float(ours.build(arm, ours.loss(arm, edited), 0)(*args)[0]) for arm in ours.arms[:2]]
     assert after[0] == pytest.approx(after[1], rel=1e-4)

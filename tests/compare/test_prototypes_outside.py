@@ -51,10 +51,10 @@ def test_the_edited_model_is_what_runs(toy):
     edit = CHOSEN[0]
     case = measure.before(toy, edit)
     given = measure.arguments(toy, case)
-    with toy.edited(edit.module.__name__, edit.source()) as after:
+    with toy.library.edited(edit.module.__name__, edit.source()) as after:
         values = [float(toy.build("toy-eager", loss, 0)(*given)[0]) for loss in (case.loss, after.loss)]
     assert values[0] != pytest.approx(values[1], rel=1e-6)
-    assert toy.load(edit.module.__name__).loss is case.loss  # the module as it was stays loaded
+    assert toy.library.load(edit.module.__name__).loss is case.loss  # the module as it was stays loaded
 
 
 def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():

@@ -112,7 +112,7 @@ class _Reordered(FunctionRunnable):
     def _built(self, arm: str) -> Callable[..., Any]:
         if arm == self.eager:
             return super()._built(arm)
-        return altered(self.engine.owning(self.engine.build(self.eager, self.other, 0)), self.change)
+        return altered(self.engine.compiler.owning(self.engine.build(self.eager, self.other, 0)), self.change)
 
 
 def by_framework(network: Network, change: Change = honest) -> tuple[str, str | None]:

@@ -13,6 +13,7 @@ import graphs as g
 import static
 from compare.engines.base import Mode
 from compare.engines.framework import Framework
+from compare.engines.roles import Compiler, Devices, Errors, Ops
 from compare.engines.step import Compilation, Observed
 from compare.records.own import RanOp
 from graphs.errors import ControlFlowError
@@ -34,9 +35,12 @@ class Toy(Framework):
         Mode("endless", usual=False, suite=False),
     )
 
-    def gpu(self) -> str | None:
-        """It would see one, and there is none."""
-        return None
+    def __init__(self) -> None:
+        super().__init__()
+        self.devices = ToyDevices(self)
+        self.ops = ToyOps(self)
+        self.compiler = ToyCompiler(self)
+        self.errors = ToyErrors(self)
 
     def functions(self) -> dict[str, Any]:
         """Ours."""
@@ -66,15 +70,40 @@ class Toy(Framework):
             return endless(step)
         return step
 
+    def observed(self, step: Any) -> Observed:
+        """The compilations of `static.jit`."""
+        count = step.stats.compiles if isinstance(step, static.Jitted) else 0
+        return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
+
+
+class ToyDevices(Devices):
+    """See the base."""
+
+    def gpu(self) -> str | None:
+        """It would see one, and there is none."""
+        return None
+
+
+class ToyOps(Ops):
+    """See the base."""
+
     def ran(self, step: Any, call: tuple[Any, ...]) -> list[RanOp]:
         """What tracing the same step finds."""
         nodes = static.trace(static.value_and_grad(step.__wrapped__), *call).nodes
         return [_ran(node) for node in nodes if node.op.family != "source"]
 
+
+class ToyCompiler(Compiler):
+    """See the base."""
+
     def compiled(self, arm: str, function: Any) -> Any:
         """A function that must be traced before it runs; see the modes."""
         modes = {"jit": traced, "slow": hung, "wrong": doubled, "refusing": lambda _: refuse}
-        return modes[self.mode(arm).name](function)
+        return modes[self.engine.mode(arm).name](function)
+
+
+class ToyErrors(Errors):
+    """See the base."""
 
     def checked(self) -> Any:
         """The tape's own check."""
@@ -87,11 +116,6 @@ class Toy(Framework):
     def refuses(self, error: BaseException, arm: str = "") -> bool:
         """What is not done, and what a trace cannot decide."""
         return isinstance(error, NotImplementedError | ControlFlowError)
-
-    def observed(self, step: Any) -> Observed:
-        """The compilations of `static.jit`."""
-        count = step.stats.compiles if isinstance(step, static.Jitted) else 0
-        return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
 
 
 def _ran(node: Any) -> RanOp:

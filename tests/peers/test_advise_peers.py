@@ -26,7 +26,7 @@ def test_products_and_flops_are_those_of_both_passes(name):
     framework.start(0)
     w, x = (np.ones(shape, np.float32) for shape in ((WIDTH, WIDTH), (BATCH, WIDTH)))
     step = framework.build(framework.arms[0], loss, 0)
-    work = counted(framework.ran(step, framework.arrays((w, x))))
+    work = counted(framework.ops.ran(step, framework.arrays((w, x))))
     assert (work.eager["eager products"], work.eager["eager flops"]) == (2, 2 * FLOPS)  # forward, and the gradient of w
     assert work.eager["eager ops"] >= 4  # square, sum, and what comes back
     assert work.compiled["fused kernels"] >= 1
@@ -42,7 +42,7 @@ def test_modules_are_counted_too():
     framework.start(0)
     model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, 1))
     step = framework.build("torch-eager", lambda model, x: model(x).square().mean(), 0)
-    work = counted(framework.ran(step, (model, torch.ones(BATCH, WIDTH))))
+    work = counted(framework.ops.ran(step, (model, torch.ones(BATCH, WIDTH))))
     assert work.eager["eager products"] == 5  # two forward, and three gradients: the first needs no x
     assert work.eager["eager flops"] == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
 
@@ -53,7 +53,7 @@ def test_values_that_python_decides_by_are_reads():
         pytest.skip(framework.missing)
     framework.start(0)
     step = framework.build("torch-eager", lambda w: w.sum() * (2 if w.sum() > 0 else 1) * w[0].item(), 0)
-    work = counted(framework.ran(step, framework.arrays((np.ones(3, np.float32),))))
+    work = counted(framework.ops.ran(step, framework.arrays((np.ones(3, np.float32),))))
     assert work.compiled["graph breaks"] == 2
 
 
@@ -62,4 +62,4 @@ def test_what_has_no_counter_is_refused():
     from compare.errors import UnsupportedError
 
     with pytest.raises(UnsupportedError, match="nothing counts the ops that"):
-        framework.ran(lambda: None, ())
+        framework.ops.ran(lambda: None, ())

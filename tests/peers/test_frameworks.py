@@ -66,7 +66,7 @@ def test_functions_mean_what_ours_of_that_name_mean(name):
 def test_workloads_give_our_results(name, workload):
     framework = started(name)
     ours = workloads.get(workload).case("small")
-    theirs = framework.load(f"compare.workloads.{workload}").WORKLOAD.case("small")
+    theirs = framework.library.load(f"compare.workloads.{workload}").WORKLOAD.case("small")
     (expected, *_) = parity.expectations(ours)
     step = framework.build(framework.arms[0], theirs.loss, theirs.argnum)
     example = framework.arrays(theirs.examples[expected.example])
@@ -114,7 +114,7 @@ def test_a_loop_that_jax_compiles_in_each_call_reads_no_file_of_the_users(tmp_pa
             jax.config.update(name, value)
         compilation_cache.reset_cache()
         example = (framework.arrays(np.ones((3, 2), np.float32)),)
-        framework.called(step, example)
+        framework.ops.called(step, example)
         assert list(tmp_path.iterdir())
         assert effects.effects_of(step, example, framework) == []
     finally:

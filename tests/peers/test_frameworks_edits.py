@@ -36,7 +36,7 @@ def of_arm(arm):
 @each_framework
 def test_every_edited_training_has_our_losses_in_eager(name):
     framework = started(name)
-    theirs = framework.load(structures.__name__).EDITS
+    theirs = framework.library.load(structures.__name__).EDITS
     for ours, edit in zip(structures.EDITS, theirs, strict=True):
         expected = structure.reference(ours)
         run = structure.trained(framework, framework.arms[0], edit.plain)
@@ -51,7 +51,7 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
     monkeypatch.setattr(structure, "LIMIT", 300.0)
     monkeypatch.setattr(structure, "BUDGET", 0.0)
     chosen = {"layer widened": 1} if arm == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
-    theirs = {edit.name: edit for edit in framework.load(structures.__name__).EDITS}
+    theirs = {edit.name: edit for edit in framework.library.load(structures.__name__).EDITS}
     for ours in structures.EDITS:
         if ours.name in chosen:
             expected = structure.reference(ours)
@@ -108,7 +108,7 @@ def test_a_retrace_says_which_argument_has_changed_and_how_long_it_took(arm):
 def test_without_a_gpu_a_framework_says_so_and_stays_on_the_cpu(name):
     framework = started(name)
     with suppress(InputsError):  # of one that has none
-        if framework.gpu():
+        if framework.devices.gpu():
             pytest.skip("there is a GPU")
     with pytest.raises(InputsError, match=r"--device cuda: .*; .*leave --device out"):
         framework.start(0, device="cuda")

@@ -31,7 +31,7 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     pytest.importorskip(framework.module)
     framework.start(0)
     source = workloads.source(workload)
-    case = framework.workload(source).case("small")
+    case = framework.library.workload(source).case("small")
     references = {each.example: each.reference for each in expectations(workloads.load(source).case("small"))}
     epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda _: within(60))
     assert epoch.status in ("ok", "unsupported"), epoch.reason

@@ -159,9 +159,9 @@ def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts
 
 
 def training_of(engine, function, calls):
-    before = engine.snapshot(function, calls)
+    before = engine.state.snapshot(function, calls)
     try:
-        return engine.training(function, calls, before.changed)
+        return engine.state.training(function, calls, before.changed)
     finally:
         before.restore()
 
@@ -212,7 +212,7 @@ def test_pytorch_that_trains_is_seen_in_a_call_and_leaves_nothing():
     engine = started("torch")
     functions, calls = pytorch_functions()
     for function, trains in functions.items():
-        before = engine.snapshot(function, calls)
+        before = engine.state.snapshot(function, calls)
         assert (training_of(engine, function, calls) is not None) is trains, function.__name__
         assert not before.changed(), function.__name__
 

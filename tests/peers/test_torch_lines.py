@@ -50,7 +50,7 @@ def costs(ops):
 
 
 def test_a_step_makes_and_saves_what_can_be_counted_by_hand(adapter):
-    rows = costs(adapter.lines(adapter.build("torch-eager", mlp, 0), call()))
+    rows = costs(adapter.ops.lines(adapter.build("torch-eager", mlp, 0), call()))
     # x @ w1 and tanh; back: the gradient of tanh, and that of w1
     assert rows[line(mlp, 1)] == (3 * HIDDEN + W1, 1, HIDDEN)
     # h @ w2; back: the gradients of h and of w2
@@ -61,7 +61,7 @@ def test_a_step_makes_and_saves_what_can_be_counted_by_hand(adapter):
 
 
 def test_without_gradients_nothing_is_saved(adapter):
-    rows = costs(adapter.lines(adapter.build("torch-eager", mlp, None), call()))
+    rows = costs(adapter.ops.lines(adapter.build("torch-eager", mlp, None), call()))
     assert rows == {line(mlp, 1): (2 * HIDDEN, 0, 0), line(mlp, 2): (OUT, 0, 0), line(mlp, 3): (2 * OUT + 4, 0, 0)}
 
 
@@ -82,7 +82,7 @@ def custom(x):
 
 
 def test_what_a_users_own_backward_runs_is_of_the_line_of_its_forward(adapter):
-    rows = costs(adapter.lines(adapter.build("torch-eager", custom, 0), (torch.randn(1000),)))
+    rows = costs(adapter.ops.lines(adapter.build("torch-eager", custom, 0), (torch.randn(1000),)))
     # its product, which sin keeps; back: the product of its own backward
     assert rows[line(Double.forward, 2)] == (8000, 1, 4000)
     # the gradient of sin, a cosine and a product
@@ -105,7 +105,7 @@ def trained():
 
 def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optimizer_of_its_own():
     model, step = trained()
-    rows = costs(engines.named("torch").lines(step, (torch.randn(4, 6), torch.randint(0, 2, (4,)))))
+    rows = costs(engines.named("torch").ops.lines(step, (torch.randn(4, 6), torch.randint(0, 2, (4,)))))
     parameters = sum(parameter.nbytes for parameter in model.parameters())
     assert rows[line(step, 2)][0] > parameters
     assert rows[line(step, 3)][0] == 4  # the cotangent of the loss

@@ -35,7 +35,7 @@ def adapter():
 @pytest.fixture
 def fresh(adapter):
     """Dynamo that has seen nothing."""
-    adapter.forget()
+    adapter.compiler.forget()
     return adapter
 
 

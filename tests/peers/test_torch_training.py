@@ -130,9 +130,9 @@ def test_ops_of_the_compiler_are_none_that_ran_outside_of_compiled_code(adapter)
     runnable = FunctionRunnable(adapter, "torch-eager", "step", step, calls(), 0, checks=True)
     eager, compiled = (runnable.step(arm).bind(0) for arm in ("torch-eager", "torch-aot-eager"))
     with runnable.fresh():
-        assert adapter.outside(eager) > 0
+        assert adapter.ops.outside(eager) > 0
     with runnable.fresh():
-        assert adapter.outside(compiled) == 0
+        assert adapter.ops.outside(compiled) == 0
 
 
 def test_an_epoch_without_arguments_is_a_step_of_one_call():

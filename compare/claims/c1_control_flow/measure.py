@@ -71,7 +71,13 @@ def measure(job: Job) -> Programs:
     engine, arm = engines.compared(job.arm)
     engine.start(0, doubles=True)
     ours = steps.each("ran", programs())
-    forms = zip(ours, programs(engine.load), programs(partial(engine.load, control=True)), sampled(), strict=True)
+    forms = zip(
+        ours,
+        programs(engine.library.load),
+        programs(partial(engine.library.load, control=True)),
+        sampled(),
+        strict=True,
+    )
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
     return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
 
@@ -98,7 +104,7 @@ class ProgramTrial:
         Seconds are those of a call for the value and the gradient, a mean over the inputs and a median over blocks;
         where a compilation is costly, nothing is timed but the first calls, and no further inputs are given.
         """
-        self.engine.forget()  # pieces that are compiled already would run where the whole is asked for
+        self.engine.compiler.forget()  # pieces that are compiled already would run where the whole is asked for
         try:
             expected = reference(self.ours, self.ours.inputs)
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
@@ -116,7 +122,7 @@ class ProgramTrial:
             version, rewritten = self.compiled(self.rewriting, self.rewriting.graph, inputs, expected)
         row = entry(self.ours, in_eager, as_it_is, rewritten, function if rewritten.is_right else None)
         row.inputs, row.idiom = len(self.ours.inputs) + len(more), idiom
-        row.kernels = self.sampled if self.engine.captured(self.arm, self.theirs.plain) else None
+        row.kernels = self.sampled if self.engine.compiler.captured(self.arm, self.theirs.plain) else None
         row.breaks, row.pieces = self.broken(expected) if not as_it_is.is_right else (None, None)
         timed = {"dynamic": eager}
         if rewritten.is_right:
@@ -158,13 +164,13 @@ class ProgramTrial:
 
         Where kernels take a stage of their own, that stage is reached for a sample of what comes so far.
         """
-        graph = self.engine.captured(self.arm, function)
+        graph = self.engine.compiler.captured(self.arm, function)
         if graph is not None:
             version = self.op_by_op(program, graph, inputs)
             outcome = version.fares(expected, more)
             if not self.sampled or not outcome.is_right:
                 return version, outcome
-        whole = self.engine.whole(self.arm, function, self.weighted)
+        whole = self.engine.compiler.whole(self.arm, function, self.weighted)
         version = ProgramVersion(self.engine, program, *whole, inputs)
         return version, version.fares(expected, more)
 
@@ -173,7 +179,7 @@ class ProgramTrial:
         arm = next((arm for arm in self.engine.arms if self.engine.mode(arm).converts), self.arm)
         if arm == self.arm:
             return None
-        whole = self.engine.whole(arm, self.theirs.plain, self.weighted)
+        whole = self.engine.compiler.whole(arm, self.theirs.plain, self.weighted)
         version = ProgramVersion(self.engine, self.theirs, *whole, self.ours.inputs)
         outcome = version.fares(expected, more)
         row.convert, row.convert_reason = outcome
@@ -189,8 +195,8 @@ class ProgramTrial:
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
         """The graph breaks of the program as it is, and how it fares with them; None where an engine has none."""
-        self.engine.forget()  # a framework counts no break of what it has compiled before
-        pieces = self.engine.captured(self.arm, self.theirs.plain, whole=False)
+        self.engine.compiler.forget()  # a framework counts no break of what it has compiled before
+        pieces = self.engine.compiler.captured(self.arm, self.theirs.plain, whole=False)
         if pieces is None:
             return None, None
         version = self.op_by_op(self.theirs, pieces, self.ours.inputs)
@@ -242,7 +248,7 @@ class ProgramVersion:
         except LimitError as error:
             return ProgramOutcome("failed", f"time limit: {error}")
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
-            return ProgramOutcome("refused" if self.engine.refuses(error) else "failed", said(error))
+            return ProgramOutcome("refused" if self.engine.errors.refuses(error) else "failed", said(error))
         return ProgramOutcome("wrong", wrong) if wrong else ProgramOutcome("right")
 
     def _off(self, expected: Results, more: Sequence[Arguments]) -> str:

@@ -141,7 +141,7 @@ class Sweep:
         if not self.engine.is_reference:
             yield GradientCheck(f"{call}: {eager} against graphduel", eager, call.against_ours)
         for arm in dict.fromkeys((eager, self.arm)):
-            if self.engine.derivatives(arm) or (arm == eager and call.inputs == call.sample.differentiable):
+            if self.engine.mode(arm).derivatives or (arm == eager and call.inputs == call.sample.differentiable):
                 check = partial(call.against_differences, arm)
                 yield GradientCheck(f"{call}: {arm} against finite differences", arm, check)
         if compile and self.arm != eager:
@@ -200,7 +200,7 @@ class SampledCall:
         if arm is None:
             step = self.engine.build(self.engine.arms[0], self.loss(self.function), 0)
         else:
-            step, _ = self.engine.whole(arm, self.function, self.loss)
+            step, _ = self.engine.compiler.whole(arm, self.function, self.loss)
         with within(LIMIT):
             _, gradients = self.run(step, self.point)
         ours = engines.named(engines.OWN)
@@ -213,7 +213,7 @@ class SampledCall:
 
     def against_differences(self, arm: str) -> None:
         """Raises AssertionError where a gradient is not the central difference, to second order where that is there."""
-        if module := self.engine.derivatives(arm):
+        if module := self.engine.mode(arm).derivatives:
             check_grads(self.sample, self.sample.arrays, ORDER, argnums=self.inputs, engine=module)
             return
         loss = self.loss(self.function)

@@ -40,9 +40,9 @@ def measure(job: Job) -> Faults:
     engine.start(0)
     roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
     record = Faults("C3", [])
-    for fault in steps.each("examined", corpus(engine.load)):
+    for fault in steps.each("examined", corpus(engine.library.load)):
         rows = []
-        with fault.seeded(engine.edited) as seeded:
+        with fault.seeded(engine.library.edited) as seeded:
             for role, name in roles.items():
                 try:
                     rows.append(examine(fault, seeded, role, engine.debugger(name, seeded.files.__contains__)))

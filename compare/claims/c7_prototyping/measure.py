@@ -67,7 +67,7 @@ def measured(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
 def edit_to_result(engine: Engine, arm: str, edit: SourceEdit, source: str, case: Case, call: tuple[Any, ...]) -> float:
     """The seconds until the changed model has given its first loss and gradients. Raises UnsupportedError."""
     start = time.perf_counter()
-    with engine.edited(edit.module.__name__, source) as module:
+    with engine.library.edited(edit.module.__name__, source) as module:
         run(engine, arm, engine.loss(arm, changed(case, module)), call)
         return time.perf_counter() - start
 
@@ -86,7 +86,7 @@ def run(engine: Engine, arm: str, loss: Any, call: tuple[Any, ...]) -> None:
 
 def before(engine: Engine, edit: SourceEdit) -> Case:
     """The case of a workload as it was before the edit, over the engine."""
-    return engine.workload(workloads.source(edit.workload)).case("small")
+    return engine.library.workload(workloads.source(edit.workload)).case("small")
 
 
 def arguments(engine: Engine, case: Case) -> tuple[Any, ...]:

@@ -51,7 +51,7 @@ def measure(job: Job) -> Edits:
     """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
     engine, arm = engines.compared(job.arm)
     session(arm)
-    theirs = engine.load(structures.__name__).EDITS
+    theirs = engine.library.load(structures.__name__).EDITS
     gc.freeze()  # what is loaded now is not walked by each collection during a step
     pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
     return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
@@ -99,12 +99,12 @@ def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
 
     What the first step has made is no rebuild.
     """
-    engine.forget()
+    engine.compiler.forget()
     params, loss, first = version.init(), float("inf"), 0
     losses, times, structures = list[float](), list[float](), list[Hashable]()
     with tried(engine, LIMIT):
         varies = version.dims
-        compute = engine.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
+        compute = engine.compiler.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
         for number in range(STEPS):
             params = version.change(number, params)
             example = (*version.batch(number), *version.options(number, loss))

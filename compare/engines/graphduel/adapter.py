@@ -26,6 +26,7 @@ from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, double
+from compare.engines.roles import Compiler, Errors, Library, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
@@ -37,11 +38,13 @@ from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitEr
 from graphs.op import registered
 from static.native.cache import SWITCH
 
-DYNAMIC = Mode("dynamic", readable=True)
-SYMBOLIC = Mode("static-symbolic", traces=True, relaxes=True)
-CONVERTED = Mode("static-converted", usual=False, converts=True, readable=True)
-NATIVE = Mode("static-native", usual=False, traces=True, keeps=True)
-ONNXRUNTIME = Mode("static-onnxruntime", usual=False, suite=False, traces=True, keeps_each=True, uncounted=True)
+DYNAMIC = Mode("dynamic", derivatives=dynamic, readable=True)
+SYMBOLIC = Mode("static-symbolic", derivatives=static, traces=True, relaxes=True)
+CONVERTED = Mode("static-converted", derivatives=static, usual=False, converts=True, readable=True)
+NATIVE = Mode("static-native", derivatives=static, usual=False, traces=True, keeps=True)
+ONNXRUNTIME = Mode(
+    "static-onnxruntime", derivatives=static, usual=False, suite=False, traces=True, keeps_each=True, uncounted=True
+)
 
 
 class GraphDuel(Engine):
@@ -53,14 +56,24 @@ class GraphDuel(Engine):
     aliases = MappingProxyType({"static": "static-exact", "onnxruntime": "static-onnxruntime"})
     modes = (
         DYNAMIC,
-        Mode("static-exact", traces=True, keeps_each=True, readable=True),
+        Mode("static-exact", derivatives=static, traces=True, keeps_each=True, readable=True),
         SYMBOLIC,
-        Mode("static-bucket", traces=True, pads=True, keeps_each=True),
-        Mode("static-pad", traces=True, pads=True),
+        Mode("static-bucket", derivatives=static, traces=True, pads=True, keeps_each=True),
+        Mode("static-pad", derivatives=static, traces=True, pads=True),
         NATIVE,
         CONVERTED,
         ONNXRUNTIME,
     )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = OwnProcess(self)
+        self.library = OwnLibrary(self)
+        self.ops = OwnOps(self)
+        self.compiler = OwnCompiler(self)
+        self.state = OwnState(self)
+        self.numbers = OwnNumbers(self)
+        self.errors = OwnErrors(self)
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -80,31 +93,10 @@ class GraphDuel(Engine):
         """The folder of machine code."""
         return {SWITCH: str(cache)}
 
-    def switches(self) -> Sequence[Switch]:
-        """Those of the dynamic engine."""
-        return [
-            Switch(dynamic.get_rng_state, dynamic.set_rng_state),
-            Switch(dynamic.get_default_dtype, dynamic.set_default_dtype),
-            Switch(dynamic.is_grad_enabled, dynamic.set_grad_enabled),
-        ]
-
     def functions(self) -> dict[str, Function]:
         """The op library itself: every op, and what is made of ops."""
         public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
         return {**public, **registered()}
-
-    def load(self, module: str, *, control: bool = False) -> ModuleType:
-        """The module itself: it is over `graphs`."""
-        return import_module(module)
-
-    @contextmanager
-    def edited(self, module: str, text: str) -> Iterator[ModuleType]:
-        """See the base. No file is written: conversion and tracebacks read the text where Python keeps such text."""
-        after = ModuleType(f"{module}.edited")
-        file = f"<edited>/{module.rpartition('.')[2]}.py"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        exec(compile(text, file, "exec"), after.__dict__)  # noqa: S102  (a module of the harness, with a line changed)
-        yield after
 
     def loss(self, arm: str, case: Case) -> Function:
         """The loss as it is for a tape and for conversion, and as a fixed graph takes it for the others."""
@@ -125,6 +117,59 @@ class GraphDuel(Engine):
             loss = static.converted(loss)
         return steps.compiled(arm.removeprefix(steps.STATIC), transformed(static, loss, argnum))
 
+    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
+        """Those that see every value."""
+        return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
+
+    def arrays(self, tree: Any) -> Any:
+        """NumPy's own."""
+        return tree
+
+    def numpy(self, tree: Any) -> Any:
+        """NumPy's own, also where a tensor is left."""
+        return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
+
+    def observed(self, step: Function) -> Observed:
+        """What a jitted function has compiled, and why."""
+        stats = getattr(step, "stats", None)
+        if stats is None:
+            return Observed()
+        share = stats.compile_seconds / (stats.compiles or 1)
+        return Observed([Compilation(reason, share) for reason in stats.reasons])
+
+
+class OwnProcess(Process):
+    """See the base."""
+
+    def switches(self) -> Sequence[Switch]:
+        """Those of the dynamic engine."""
+        return [
+            Switch(dynamic.get_rng_state, dynamic.set_rng_state),
+            Switch(dynamic.get_default_dtype, dynamic.set_default_dtype),
+            Switch(dynamic.is_grad_enabled, dynamic.set_grad_enabled),
+        ]
+
+
+class OwnLibrary(Library):
+    """See the base."""
+
+    def load(self, module: str, *, control: bool = False) -> ModuleType:
+        """The module itself: it is over `graphs`."""
+        return import_module(module)
+
+    @contextmanager
+    def edited(self, module: str, text: str) -> Iterator[ModuleType]:
+        """See the base. No file is written: conversion and tracebacks read the text where Python keeps such text."""
+        after = ModuleType(f"{module}.edited")
+        file = f"<edited>/{module.rpartition('.')[2]}.py"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), after.__dict__)  # noqa: S102  (a module of the harness, with a line changed)
+        yield after
+
+
+class OwnOps(Ops):
+    """See the base."""
+
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base; the function is given tensors, and no tape is recorded."""
         return transformed(dynamic, function, None)(*call)[0]
@@ -141,29 +186,29 @@ class GraphDuel(Engine):
             counts.append(by_signature[key])
         return counts
 
+
+class OwnCompiler(Compiler):
+    """See the base."""
+
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""
-        whole = static.converted(function) if self.mode(arm) is CONVERTED else function
+        whole = static.converted(function) if self.engine.mode(arm) is CONVERTED else function
         return steps.compiled(arm.removeprefix(steps.STATIC), whole)
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """The whole step is one graph: the value, its gradient, and what is around the function."""
-        step = self.build(arm, around(function), 0)
+        step = self.engine.build(arm, around(function), 0)
         return step, step
 
     def varying(self, arm: str, loss: Function, dims: Any) -> Function:
         """A tape needs not to be told; a graph has symbolic sizes."""
-        if self.mode(arm) is DYNAMIC:
-            return self.build(arm, loss, 0)
+        if self.engine.mode(arm) is DYNAMIC:
+            return self.engine.build(arm, loss, 0)
         return static.jit(transformed(static, loss, 0), shapes="symbolic", dims=dims)
 
-    def derivatives(self, arm: str) -> ModuleType:
-        """The engine itself."""
-        return dynamic if self.mode(arm) is DYNAMIC else static
 
-    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
-        """Those that see every value."""
-        return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
+class OwnState(State):
+    """See the base."""
 
     def kinds(self) -> Kinds:
         """Those of the dynamic engine."""
@@ -176,13 +221,9 @@ class GraphDuel(Engine):
             return Piece(lambda: str(value.get_state()) == str(state), partial(value.set_state, state))
         return kept_tensor(value) if isinstance(value, dynamic.Tensor) else None
 
-    def arrays(self, tree: Any) -> Any:
-        """NumPy's own."""
-        return tree
 
-    def numpy(self, tree: Any) -> Any:
-        """NumPy's own, also where a tensor is left."""
-        return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
+class OwnNumbers(Numbers):
+    """See the base."""
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; tensors that are in float64 are so by what they meet."""
@@ -194,13 +235,9 @@ class GraphDuel(Engine):
         """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
         return InDoubles() if change.seed is None else super().meanwhile(holders, change)
 
-    def observed(self, step: Function) -> Observed:
-        """What a jitted function has compiled, and why."""
-        stats = getattr(step, "stats", None)
-        if stats is None:
-            return Observed()
-        share = stats.compile_seconds / (stats.compiles or 1)
-        return Observed([Compilation(reason, share) for reason in stats.reasons])
+
+class OwnErrors(Errors):
+    """See the base."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:

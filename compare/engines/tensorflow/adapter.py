@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Mode
+from compare.engines.base import Engine, Mode
 from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.reach import ReachedCode
+from compare.engines.roles import Compiler, Devices, Errors, Numbers, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,
@@ -65,6 +66,15 @@ class TensorFlow(Framework):
         {"cond": "tf.cond", "switch": "tf.switch_case", "while_loop": "tf.while_loop", "scan": "tf.while_loop"}
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = TensorFlowProcess(self)
+        self.devices = TensorFlowDevices(self)
+        self.compiler = TensorFlowCompiler(self)
+        self.state = TensorFlowState(self)
+        self.numbers = TensorFlowNumbers(self)
+        self.errors = TensorFlowErrors(self)
+
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
@@ -79,7 +89,7 @@ class TensorFlow(Framework):
         import tensorflow as tf
 
         super().start(seed, device=device)
-        if device == "cpu" and self.gpu():
+        if device == "cpu" and self.devices.gpu():
             tf.config.set_visible_devices([], "GPU")
         with suppress(RuntimeError):  # it has computed already, and keeps the threads that it has
             tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -88,24 +98,6 @@ class TensorFlow(Framework):
         if doubles is not None:
             tf.experimental.numpy.experimental_enable_numpy_behavior()
             NUMBER[:] = [np.float64 if doubles else np.float32]
-
-    def switches(self) -> Sequence[Switch]:
-        """What random numbers come from."""
-        return switches()
-
-    def gpu(self) -> str | None:
-        """The first physical one."""
-        import tensorflow as tf
-
-        devices = tf.config.list_physical_devices("GPU")
-        return str(tf.config.experimental.get_device_details(devices[0]).get("device_name", "GPU")) if devices else None
-
-    @property
-    def waits(self) -> Function | None:
-        """On a GPU, until it has done all that it was given."""
-        import tensorflow as tf
-
-        return (lambda _: tf.test.experimental.sync_devices()) if self.device == "cuda" else None
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
@@ -139,42 +131,91 @@ class TensorFlow(Framework):
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        around = self._uncompiled(loss)
+        around = uncompiled(self, loss)
         run = around.function if self.mode(arm) is EAGER else loss
         step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
         if self.mode(arm) is AS_WRITTEN:
             return WrittenStep(step, around)
         if self.mode(arm) is EAGER:
             return UncompiledStep(step, around.within)
-        return self._specialised(arm, step, loss)
+        return specialised(self.mode(arm), step, loss)
+
+    def observed(self, step: Function) -> Observed:
+        """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
+        step = step.run if isinstance(step, WholeStep) else step
+        return step.observed() if isinstance(step, (Specialised, WrittenStep)) else Observed()
+
+
+def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
+    """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
+    import tensorflow as tf
+
+    met = partial(setattr, engine, "compiles", True)
+    return UncompiledFunction(function, python_function, met, [(tf, "function")], keras_models)
+
+
+def specialised(mode: Mode, step: Function, written: Function) -> Specialised:
+    """A step compiled for the signatures that its author has written, or for each that it meets."""
+    import tensorflow as tf
+
+    options = dict(_OPTIONS[mode])
+    if signature := getattr(written, "input_signature", None):
+        options["input_signature"] = signature
+    return Specialised(step, lambda f: tf.function(f, **options), Everything(), written)
+
+
+class TensorFlowProcess(Process):
+    """See the base."""
+
+    def switches(self) -> Sequence[Switch]:
+        """What random numbers come from."""
+        return switches()
+
+    def reset(self, seed: int) -> None:
+        """The seed of every generator."""
+        import tensorflow as tf
+
+        tf.random.set_seed(seed)
+
+
+class TensorFlowDevices(Devices):
+    """See the base."""
+
+    def gpu(self) -> str | None:
+        """The first physical one."""
+        import tensorflow as tf
+
+        devices = tf.config.list_physical_devices("GPU")
+        return str(tf.config.experimental.get_device_details(devices[0]).get("device_name", "GPU")) if devices else None
+
+    @property
+    def waits(self) -> Function | None:
+        """On a GPU, until it has done all that it was given."""
+        import tensorflow as tf
+
+        return (lambda _: tf.test.experimental.sync_devices()) if self.engine.device == "cuda" else None
+
+
+class TensorFlowCompiler(Compiler):
+    """See the base."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return self._uncompiled(function).within()
-
-    def _uncompiled(self, function: Function) -> UncompiledFunction:
-        import tensorflow as tf
-
-        return UncompiledFunction(function, python_function, self._met, [(tf, "function")], keras_models)
+        return uncompiled(self.engine, function).within()
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
-        return self._specialised(arm, function, function)
+        return specialised(self.engine.mode(arm), function, function)
 
-    def _specialised(self, arm: str, step: Function, written: Function) -> Function:
-        """A step compiled for the signatures that its author has written, or for each that it meets."""
-        import tensorflow as tf
 
-        options = dict(_OPTIONS[self.mode(arm)])
-        if signature := getattr(written, "input_signature", None):
-            options["input_signature"] = signature
-        return Specialised(step, lambda f: tf.function(f, **options), Everything(), written)
+class TensorFlowState(State):
+    """See the base."""
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to change variables that are trained."""
-        around = self._uncompiled(function)
+        around = uncompiled(self.engine, function)
         around(*calls[0])
         if not is_trained(changed()):
             return None
@@ -184,9 +225,11 @@ class TensorFlow(Framework):
             EAGER: (around.function, partial(around.within, calls[0])),
             AS_WRITTEN: (written, partial(written.within, calls[0])),
         }
-        return TrainingFunction(lambda arm: plain.get(self.mode(arm)) or (self.compiled(arm, function), nullcontext))
+        return TrainingFunction(
+            lambda arm: plain.get(self.engine.mode(arm)) or (self.engine.compiler.compiled(arm, function), nullcontext)
+        )
 
-    def state(
+    def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
         """Variables that a call has changed."""
@@ -200,11 +243,9 @@ class TensorFlow(Framework):
         """Variables."""
         return making(add)
 
-    def reset(self, seed: int) -> None:
-        """The seed of every generator."""
-        import tensorflow as tf
 
-        tf.random.set_seed(seed)
+class TensorFlowNumbers(Numbers):
+    """See the base."""
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; tensors are cast as they are."""
@@ -233,10 +274,9 @@ class TensorFlow(Framework):
             op_callbacks.remove_op_callback(note)
         return seen
 
-    def observed(self, step: Function) -> Observed:
-        """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
-        step = step.run if isinstance(step, WholeStep) else step
-        return step.observed() if isinstance(step, (Specialised, WrittenStep)) else Observed()
+
+class TensorFlowErrors(Errors):
+    """See the base."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:

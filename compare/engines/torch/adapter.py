@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.base import Mode
+from compare.engines.base import Engine, Mode
 from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange
+from compare.engines.roles import Compiler, Devices, Errors, Library, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.switches import Switch
@@ -43,6 +44,17 @@ class Torch(Framework):
     written = dynamo.AS_WRITTEN
     idioms = IDIOMS
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = TorchProcess(self)
+        self.devices = TorchDevices(self)
+        self.compiler = TorchCompiler(self)
+        self.ops = TorchOps(self)
+        self.state = TorchState(self)
+        self.numbers = TorchNumbers(self)
+        self.library = TorchLibrary(self)
+        self.errors = TorchErrors(self)
+
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
         """One thread, for compiling too, and the caches of Inductor in the folder."""
@@ -59,6 +71,48 @@ class Torch(Framework):
         if doubles is not None:
             torch.set_default_dtype(torch.float64 if doubles else torch.float32)
             dynamo.unbounded()
+
+    def functions(self) -> dict[str, Function]:
+        """See the class."""
+        return composed(functions(self.device))
+
+    def arrays(self, tree: Any) -> Any:
+        """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
+        import torch
+
+        return self.devices.placed(mapped(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
+
+    def numpy(self, tree: Any) -> Any:
+        """Arrays, which share memory with tensors on the CPU."""
+        import torch
+
+        return opened(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
+
+    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+        """The loss as the arm runs it, and the gradients of the leaves of one argument."""
+        run, within = run_of(self, arm, loss), within_of(self, arm, loss)
+        if argnum is None:
+            return TorchOutput(run, within)
+        return TorchStep(run, argnum, loss, within)
+
+    def observed(self, step: Function) -> Observed:
+        """What Dynamo recorded."""
+        return told.observed(getattr(step, "run", step))
+
+
+def run_of(engine: Engine, arm: str, function: Function) -> Function:
+    """A function as an arm runs it."""
+    mode = engine.mode(arm)
+    return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.made(mode, function)
+
+
+def within_of(engine: Engine, arm: str, function: Function) -> Context:
+    """Where it runs so."""
+    return partial(engine.compiler.eagerly, function) if engine.mode(arm) is EAGER else nullcontext
+
+
+class TorchProcess(Process):
+    """See the base."""
 
     def listen(self) -> None:
         """See the base."""
@@ -77,13 +131,23 @@ class Torch(Framework):
             torch.set_num_threads(1)
             yield
 
+    def reset(self, seed: int) -> None:
+        """The seed of every generator."""
+        import torch
+
+        torch.manual_seed(seed)
+
+
+class TorchDevices(Devices):
+    """See the base."""
+
     def gpu(self) -> str | None:
         """The first that CUDA names."""
         import torch
 
         return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
 
-    def event_clock(self) -> Callable[[], int]:
+    def clock(self) -> Callable[[], int]:
         """See the base."""
         import torch
 
@@ -94,73 +158,83 @@ class Torch(Framework):
         """On a GPU that of its allocator."""
         import torch
 
-        return gpu.allocator(torch.cuda) if self.device == "cuda" else super().counter
-
-    def functions(self) -> dict[str, Function]:
-        """See the class."""
-        return composed(functions(self.device))
-
-    def arrays(self, tree: Any) -> Any:
-        """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
-        import torch
-
-        return self.placed(mapped(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
+        return gpu.allocator(torch.cuda) if self.engine.device == "cuda" else super().counter
 
     def placed(self, tree: Any) -> Any:
         """On a GPU tensors and modules are moved; arrays of NumPy stay, since a step may be the one to take them."""
         import torch
 
         kinds = (torch.Tensor, torch.nn.Module)
-        return mapped(lambda x: x.to(self.device) if isinstance(x, kinds) or is_whole(x) else x, tree)
-
-    def numpy(self, tree: Any) -> Any:
-        """Arrays, which share memory with tensors on the CPU."""
-        import torch
-
-        return opened(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
+        return mapped(lambda x: x.to(self.engine.device) if isinstance(x, kinds) or is_whole(x) else x, tree)
 
     @property
     def waits(self) -> Function | None:
         """On a GPU, until it has done all that it was given."""
         import torch
 
-        return (lambda _: torch.cuda.synchronize()) if self.device == "cuda" else None
+        return (lambda _: torch.cuda.synchronize()) if self.engine.device == "cuda" else None
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The loss as the arm runs it, and the gradients of the leaves of one argument."""
-        run, within = self._run(arm, loss), self._within(arm, loss)
-        if argnum is None:
-            return TorchOutput(run, within)
-        return TorchStep(run, argnum, loss, within)
 
-    def _run(self, arm: str, function: Function) -> Function:
-        mode = self.mode(arm)
-        return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.made(mode, function)
-
-    def _within(self, arm: str, function: Function) -> Context:
-        return partial(self.eagerly, function) if self.mode(arm) is EAGER else nullcontext
+class TorchCompiler(Compiler):
+    """See the base."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By the stance of Dynamo."""
-        return dynamo.eagerly(self._met)
+        return dynamo.eagerly(partial(setattr, self.engine, "compiles", True))
+
+    def compiled(self, arm: str, function: Function) -> Function:
+        """By `fullgraph=True`, or exported."""
+        return dynamo.made(self.engine.mode(arm), function, fullgraph=True)
+
+    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
+        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
+        return dynamo.captured(self.engine.mode(arm), function) if whole else dynamo.pieces(function)
+
+    def forget(self) -> None:
+        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        dynamo.forget()
+        self.engine.compiles = False
+
+    def anew(self) -> AbstractContextManager[object]:
+        """With a cache of Inductor's of its own."""
+        self.engine.compiles = False
+        return dynamo.anew()
+
+
+class TorchOps(Ops):
+    """See the base."""
 
     def outside(self, call: BoundCall) -> int:
         """As the profiler sees them."""
         return coverage.outside(call)
 
+    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
+        """As the dispatcher sees them."""
+        return counting.ran(step, call)
+
+    def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
+        """As the dispatcher sees them, each op waited for."""
+        from compare.engines.torch import lines
+
+        return lines.ops(step, call, self.engine.wait)
+
+
+class TorchState(State):
+    """See the base."""
+
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to differentiate by itself."""
-        with self.eagerly(function):
+        with self.engine.compiler.eagerly(function):
             if not trains(function, calls[0], changed):
                 return None
         return TrainingFunction(self._arm_of(function))
 
     def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
-        return lambda arm: (self._run(arm, function), self._within(arm, function))
+        return lambda arm: (run_of(self.engine, arm, function), within_of(self.engine, arm, function))
 
-    def state(
+    def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
         """Buffers and counters; of a step that trains parameters, gradients and what optimizers keep as well."""
@@ -171,6 +245,18 @@ class Torch(Framework):
         import torch
 
         return Kinds(torch.Tensor, torch.nn.Module)
+
+    def reached(self, function: Function) -> Sequence[Any]:
+        """Modules and parameters."""
+        return holders_in(function)
+
+    def kept(self, value: Any) -> Piece | None:
+        """Tensors with their gradients, and generators of random numbers."""
+        return numbers.kept(value)
+
+
+class TorchNumbers(Numbers):
+    """See the base."""
 
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """As the dispatcher sees them."""
@@ -189,42 +275,6 @@ class Torch(Framework):
         from compare.engines.torch import drawing
 
         return drawing.Giving(drawn)
-
-    def reached(self, function: Function) -> Sequence[Any]:
-        """Modules and parameters."""
-        return holders_in(function)
-
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """As the dispatcher sees them."""
-        return counting.ran(step, call)
-
-    def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
-        """As the dispatcher sees them, each op waited for."""
-        from compare.engines.torch import lines
-
-        return lines.ops(step, call, self.wait)
-
-    def compiled(self, arm: str, function: Function) -> Function:
-        """By `fullgraph=True`, or exported."""
-        return dynamo.made(self.mode(arm), function, fullgraph=True)
-
-    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
-        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
-        return dynamo.captured(self.mode(arm), function) if whole else dynamo.pieces(function)
-
-    def control(self) -> dict[str, Function]:
-        """Higher-order ops, which take tensors only."""
-        return control()
-
-    def reset(self, seed: int) -> None:
-        """The seed of every generator."""
-        import torch
-
-        torch.manual_seed(seed)
-
-    def kept(self, value: Any) -> Piece | None:
-        """Tensors with their gradients, and generators of random numbers."""
-        return numbers.kept(value)
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """As the dispatcher sees them: under autocast the step computes in what none of its arguments is in."""
@@ -257,23 +307,21 @@ class Torch(Framework):
         with inductor.patch(fallback_random=True):
             yield
 
-    def forget(self) -> None:
-        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
-        dynamo.forget()
-        self.compiles = False
 
-    def anew(self) -> AbstractContextManager[object]:
-        """With a cache of Inductor's of its own."""
-        self.compiles = False
-        return dynamo.anew()
+class TorchLibrary(Library):
+    """See the base."""
+
+    def control(self) -> dict[str, Function]:
+        """Higher-order ops, which take tensors only."""
+        return control()
+
+
+class TorchErrors(Errors):
+    """See the base."""
 
     def said(self, error: BaseException) -> str | None:
         """As Dynamo explains it."""
         return told.sentence(error) if self.traced(error) else None
-
-    def observed(self, step: Function) -> Observed:
-        """What Dynamo recorded."""
-        return told.observed(getattr(step, "run", step))
 
     @contextmanager
     def checked(self) -> Iterator[None]:

@@ -113,7 +113,7 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
 
 def reference(inputs: Stream) -> Results:
     """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
-    params = engines.named(engines.OWN).changed(inputs.params, DOUBLE)
+    params = engines.named(engines.OWN).numbers.changed(inputs.params, DOUBLE)
     step = dynamic.value_and_grad(inputs.model.loss)
     return [step(params, *example) for example in inputs.examples]
 

@@ -102,7 +102,7 @@ class FirstEpoch:
         if step := self.right:
             results: Any = tuple(self.results.values())
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
-            self.held = max(0, step.engine.counter.live() - step.live - kept)
+            self.held = max(0, step.engine.devices.counter.live() - step.live - kept)
 
     def count(self, runnable: Runnable, arm: str) -> None:
         """Note what the largest step takes, and how many ops of the longest run outside of compiled code.
@@ -112,12 +112,12 @@ class FirstEpoch:
         if (step := self.right) is None:
             return
         if runnable.repeats(arm):
-            runnable.engine.forget()
+            runnable.engine.compiler.forget()
         calls = map(step.bind, range(len(step.examples)))
         self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
         longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
         with runnable.fresh():
-            self.outside = runnable.engine.outside(step.bind(longest))
+            self.outside = runnable.engine.ops.outside(step.bind(longest))
 
     def ended(self, runnable: Runnable) -> Status:
         """What rows say of it: how one that was ended at its limit counts, the runnable says."""
@@ -160,8 +160,8 @@ class FirstEpoch:
 
 def _peak(step: Step, call: BoundCall) -> int | None:
     """What a call takes; where it was compiled once more, as for random numbers of its own, what the next one does."""
-    before, peak = step.compiles, step.engine.counter.peak(call)
-    return peak if step.compiles == before else step.engine.counter.peak(call)
+    before, peak = step.compiles, step.engine.devices.counter.peak(call)
+    return peak if step.compiles == before else step.engine.devices.counter.peak(call)
 
 
 def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
@@ -192,7 +192,7 @@ def first_calls(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
     except Exception as error:
         if runnable.blames(arm):
             raise
-        refused = isinstance(error, UnsupportedError) or runnable.engine.refuses(error, arm)
+        refused = isinstance(error, UnsupportedError) or runnable.engine.errors.refuses(error, arm)
         epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
     if epoch.step:
         epoch.observed = epoch.step.observed

@@ -61,7 +61,7 @@ def measure(job: Job) -> Time:
     engine = started(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
-    case = sample.case_of(job, engine.workload(job.source))
+    case = sample.case_of(job, engine.library.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
     if engine.is_reference:
         gc.freeze()  # what the harness itself holds is not walked by each collection below
@@ -86,7 +86,7 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
     now(f"imported {job.workload}")
     (holder, function), checks = models.defined(job.source), job.process == COLD
     count_as_users(function)
-    engine.arrays(list(engine.reached(function)))  # modules go where the inputs go
+    engine.arrays(list(engine.state.reached(function)))  # modules go where the inputs go
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
     runnable = ModelRunnable(engine, engine.arms[0], str(job.workload), function, calls, 0, checks=checks)
@@ -187,7 +187,7 @@ def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> f
 
 def _clock(name: ClockName, engine: Engine) -> Clock:
     if name == "events":
-        return engine.event_clock()
+        return engine.devices.clock()
     return CLOCK if name == NAME else time.perf_counter_ns
 
 
@@ -214,7 +214,7 @@ def _beside(
     yield Compilations(**place, version=runnable.engine.version, arms=told, **runnable.notes)
     memory = each(lambda epoch: epoch.memory(runnable))
     if any(row.peak for row in memory.values()):
-        yield Memory(**place, arms=memory, counted=runnable.engine.counter.name)
+        yield Memory(**place, arms=memory, counted=runnable.engine.devices.counter.name)
 
 
 def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:

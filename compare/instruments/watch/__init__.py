@@ -20,7 +20,7 @@ untold       bytes of NumPy data that the ledger knows nothing about
 Of the lines each has its time, its bytes and the tensors kept for backward. In the dynamic engine a kernel of the
 forward pass is of the line that runs, and one of the backward pass of the line whose gradient it computes. In the
 static engine a kernel is of the line that its node came from; inside a fused group each kernel has its own. A
-framework's adapter tells the line of each op of an eager step, if it can (`Engine.lines`). What no line has is
+framework's adapter tells the line of each op of an eager step, if it can (`Ops.lines`). What no line has is
 `elsewhere`. All is read in a step that is watched, apart from the steps that are timed.
 """
 

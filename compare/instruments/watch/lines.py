@@ -49,9 +49,9 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
     try:
         clock = CLOCK if engine.device == "cpu" else perf_counter_ns
         with runnable.fresh(), call.within():
-            row = readings.read(lambda: engine.lines(call.run, ()), call.run, clock, runnable.begin)
+            row = readings.read(lambda: engine.ops.lines(call.run, ()), call.run, clock, runnable.begin)
     except Exception as error:  # noqa: BLE001  (as for our arms)
-        row = SourceLinesArm("unsupported" if engine.refuses(error, arm) else "failed", runnable.reason(error))
+        row = SourceLinesArm("unsupported" if engine.errors.refuses(error, arm) else "failed", runnable.reason(error))
     yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))
 
 

@@ -25,7 +25,7 @@ Loss = Callable[..., Any]
 Update = Callable[[Params, Params], Params]
 Floats = npt.NDArray[np.float32]
 Edited = Callable[[str, str], AbstractContextManager[ModuleType]]
-"""`edited(name, source)`: the module of this name in an engine, while it has this source (`Engine.edited`)."""
+"""`edited(name, source)`: the module of this name in an engine, while it has this source (`Library.edited`)."""
 
 MARK = "# fault"
 """Ends the line at fault, where a fault has several lines."""

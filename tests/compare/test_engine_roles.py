@@ -1,0 +1,43 @@
+"""What an adapter says of its engine is little, and lies in roles: counted, so that it stays so."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from compare import engines
+from compare.engines.base import Engine
+from compare.engines.framework import Framework
+from compare.engines.roles import Role
+
+ROLES = [kind for kind in Role.__subclasses__() if kind.__module__ == Role.__module__]
+
+
+def public(kind: type) -> Iterator[str]:
+    """The methods and properties that a class itself offers."""
+    for name, value in vars(kind).items():
+        if not name.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
+            yield name
+
+
+def test_an_engine_has_few_methods_and_a_new_adapter_writes_at_most_five() -> None:
+    assert len([*public(Engine)]) <= 20
+    assert len(Framework.__abstractmethods__) <= 5
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.__name__)
+def test_a_role_has_at_most_eight_methods(role: type[Role]) -> None:
+    assert 0 < len([*public(role)]) <= 8
+
+
+@pytest.mark.parametrize("name", engines.names())
+def test_an_adapter_offers_what_its_engine_and_roles_say_and_no_more(name: str) -> None:
+    engine = engines.named(name)
+    assert {*public(type(engine))} <= {*public(Engine), *public(Framework)}
+    mine = {kind: role for role in vars(engine).values() for kind in ROLES if isinstance(role, kind)}
+    assert set(mine) == set(ROLES)
+    for kind, role in mine.items():
+        assert role.engine is engine
+        assert {*public(type(role))} <= {*public(kind)}
