@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -68,9 +68,10 @@ class Jax(Framework):
         self.process = JaxProcess(self)
         self.devices = JaxDevices(self)
         self.numbers = JaxNumbers(self)
-        self.compiler = JaxCompiler(self)
+        donations = Donations()
+        self.compiler = JaxCompiler(self, donations)
         self.ops = JaxOps(self)
-        self.state = JaxState(self)
+        self.state = JaxState(self, donations)
         self.errors = JaxErrors(self)
 
     @staticmethod
@@ -225,7 +226,11 @@ class JaxNumbers(Numbers):
 
 
 class JaxCompiler(Compiler):
-    """See the base."""
+    """See the base; `donations` are the copies that calls were bound with."""
+
+    def __init__(self, engine: Engine, donations: Donations) -> None:
+        super().__init__(engine)
+        self._donations = donations
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
@@ -234,10 +239,6 @@ class JaxCompiler(Compiler):
     def owning(self, built: Function) -> Function:
         """With copies: a function may donate its arguments."""
         return DonatingStep(built, self._donations)
-
-    @cached_property
-    def _donations(self) -> Donations:
-        return Donations()
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
@@ -265,7 +266,11 @@ class JaxOps(Ops):
 
 
 class JaxState(State):
-    """See the base."""
+    """See the base; `donations` are the copies that calls were bound with."""
+
+    def __init__(self, engine: Engine, donations: Donations) -> None:
+        super().__init__(engine)
+        self._donations = donations
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
@@ -298,7 +303,7 @@ class JaxState(State):
         """Arrays, which a function may donate, and variables of nnx."""
         import jax
 
-        return self.engine.compiler._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
+        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
 
 
 class JaxErrors(Errors):

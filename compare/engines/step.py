@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from compare.engines.containers import named_parts
-from compare.engines.heap import ByteCounter
 from compare.workloads.base import Example
+
+if TYPE_CHECKING:
+    from compare.engines.base import Engine
 
 Function = Callable[..., Any]
 Context = Callable[[], AbstractContextManager[object]]
@@ -172,24 +174,6 @@ def bound(built: Function, args: tuple[Any, ...]) -> BoundCall:
     return built.bind(*args) if isinstance(built, Bindable) else BoundCall(partial(built, *args))
 
 
-class StepEngine(Protocol):
-    """What a step, and who times it, asks of its engine."""
-
-    def observed(self, step: Function) -> Observed:
-        """What compiling a step has meant so far."""
-
-    @property
-    def counter(self) -> ByteCounter:
-        """What counts the bytes of a step."""
-
-    @property
-    def waits(self) -> Function | None:
-        """What returns when a result is computed; None where every call does."""
-
-    def numpy(self, tree: Any) -> Any:
-        """A container of the engine's arrays as one of NumPy's."""
-
-
 class Step:
     """A step, and the calls it is made for, as the engine takes them. A call returns when the result is computed.
 
@@ -198,7 +182,7 @@ class Step:
     """
 
     def __init__(
-        self, engine: StepEngine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
+        self, engine: Engine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
     ) -> None:
         self.engine, self.built, self.examples, self.params = engine, built, examples, params
         self.before = engine.observed(built)
