@@ -25,7 +25,7 @@ from compare.engines.step import Context, StateReader, Step, TrainingFunction, T
 from compare.errors import EffectsError, NoGradientsError, UnsupportedError, described, place_of
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
-from compare.instruments.rounding import Moves
+from compare.instruments.rounding import Moves, is_exact
 from compare.records.record import Status
 from compare.steps import now
 from compare.workloads.base import Case
@@ -537,6 +537,9 @@ class FunctionRunnable(Runnable):
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
                     return nothing
+                if self._dtype == "float32" and not _is_wide(exact[0]):
+                    self.undoubled = "what it holds stays in float32"
+                    return nothing
                 return [*exact]
         except UnsupportedError as error:
             self.undoubled = str(error)
@@ -631,6 +634,12 @@ class FunctionRunnable(Runnable):
 
 def _copied(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+def _is_wide(result: Result) -> bool:
+    """Whether any float is in float64; or none is there."""
+    floats = [leaf.array for leaf in leaves_of(result) if not is_exact(leaf.array)]
+    return not floats or any(np.asarray(array).dtype in (np.float64, np.complex128) for array in floats)
 
 
 def _differs(result: Result, other: Result) -> bool:

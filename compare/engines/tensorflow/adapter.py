@@ -38,7 +38,7 @@ from compare.engines.step import (
 from compare.engines.switches import Switch
 from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.state import is_trained, kept, making, state_reader, switches
+from compare.engines.tensorflow.state import is_trained, kept, making, nudged, state_reader, switches
 from compare.engines.uncompiled import Substitution, UncompiledFunction, UncompiledStep, asked
 from compare.errors import NoGradientsError, without_folders
 from compare.records.machines import Device
@@ -257,6 +257,12 @@ class TensorFlowNumbers(Numbers):
         return optree.tree_map(
             lambda x: tf.cast(x, wide[x.dtype]) if tf.is_tensor(x) and x.dtype in wide else x, tree, none_is_leaf=True
         )
+
+    @contextmanager
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
+        """See the base; variables are moved, and never in float64."""
+        with super().meanwhile(holders, change), nudged(holders, change) if change.seed is not None else nullcontext():
+            yield
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """Those of what the ops of a call give: a policy of mixed precision computes in what no argument is in."""

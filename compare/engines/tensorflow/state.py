@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from compare.engines.nudge import FloatChange
 from compare.engines.state import Piece
 from compare.engines.step import StateReader
 from compare.engines.switches import Switch
@@ -66,8 +67,28 @@ def is_trained(changed: Sequence[Piece]) -> bool:
 
 def state_reader(changed: Sequence[Piece]) -> StateReader:
     """What reads the variables that a call has changed."""
-    names = {f"the variable `{_name(variable)}`": variable for variable in _variables(changed)}
+    names = dict[str, Any]()
+    for variable in _variables(changed):
+        name = f"the variable `{_name(variable)}`"
+        alike = sum(other.removesuffix("`").partition(" (")[0] == name.removesuffix("`") for other in names)
+        names[f"{name[:-1]} ({alike + 1})`" if alike else name] = variable  # those without a name have one in common
     return StateReader(names, lambda: {name: variable.numpy() for name, variable in names.items()})
+
+
+@contextmanager
+def nudged(holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
+    """Inside, variables among these have other floats; their dtype is their own, so that none is in float64."""
+    import tensorflow as tf
+
+    variables = [value for value in holders if isinstance(value, tf.Variable) and value.dtype.is_floating]
+    nudge, before = change.function(), [(variable, variable.numpy()) for variable in variables]
+    try:
+        for variable, numbers in before:
+            variable.assign(nudge(numbers))
+        yield
+    finally:
+        for variable, numbers in before:
+            variable.assign(numbers)
 
 
 def _variables(pieces: Sequence[Piece]) -> list[Any]:

@@ -1,0 +1,82 @@
+"""Arrays that are zero but for rounding, where TensorFlow has no float64 that would tell: nudges of variables do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compare import engines
+from compare.engines.nudge import DOUBLE, FloatChange
+from compare.instruments.time.first import first_epoch, unlimited
+from tests.helpers import gates
+
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+RATE, KEPT, TINY = 1e-3, 0.999, 1e-7
+
+
+def attention():
+    """A training step whose bias of keys has no gradient in exact arithmetic; its variables have no names.
+
+    Its Adam divides what rounding leaves of that by its own size.
+    """
+    tf = pytest.importorskip("tensorflow")
+    rng = np.random.default_rng(0)
+    sizes = {"head": (32, 16), "key": (32, 32), "table": (50, 32)}
+    variables = {name: tf.Variable(rng.normal(size=size).astype(np.float32) / 6) for name, size in sizes.items()}
+    variables["bias"] = tf.Variable(np.zeros(32, np.float32))
+    squares = {name: tf.Variable(tf.zeros_like(value), trainable=False) for name, value in variables.items()}
+
+    def step(tokens):
+        with tf.GradientTape() as tape:
+            x = tf.gather(variables["table"], tokens)
+            scores = x @ tf.transpose(x @ variables["key"] + variables["bias"])
+            loss = tf.reduce_mean((tf.nn.softmax(scores) @ x @ variables["head"]) ** 2)
+        for name, gradient in tape.gradient(loss, variables).items():
+            gradient, square = tf.convert_to_tensor(gradient), squares[name]
+            square.assign(KEPT * square + (1 - KEPT) * gradient * gradient)
+            variables[name].assign_sub(RATE * gradient / (tf.sqrt(square / (1 - KEPT)) + TINY))
+        return loss
+
+    return variables, squares, step, [(tf.constant(rng.integers(0, 50, 20)),) for _ in range(2)]
+
+
+@pytest.fixture
+def trained():
+    engine = engines.named("tensorflow")
+    variables, squares, step, calls = attention()
+    engine.start(0)
+    runnable = gates.Mutated(engine, engine.arms[0], "step", step, calls, 0, checks=True)
+    assert first_epoch(runnable, engine.arms[0], unlimited).status == "ok"
+    return runnable, variables, squares
+
+
+def test_what_rounding_leaves_of_zero_may_be_other_rounding(trained):
+    runnable, _, _ = trained
+    compiled = first_epoch(runnable, "tf-function", unlimited)
+    assert (compiled.status, runnable.undoubled) == ("ok", "what it holds stays in float32")
+
+
+@pytest.mark.parametrize("name", ["head", "key", "table"])
+def test_each_variable_is_compared_though_none_has_a_name(trained, name):
+    runnable, variables, squares = trained
+    for kind in (variables, squares):
+
+        def one_percent(value, gradients, kind=kind):
+            kind[name].assign(kind[name] * 1.01)
+            return value, gradients
+
+        runnable.change = one_percent
+        assert first_epoch(runnable, gates.MUTANT, unlimited).status == "disagree"
+
+
+def test_variables_are_moved_as_rounding_moves_them_and_come_back():
+    tf = pytest.importorskip("tensorflow")
+    engine, count = engines.named("tensorflow"), tf.Variable(3)
+    numbers = np.array([1.5, 2.0], np.float32)
+    floats = tf.Variable(numbers)
+    for change in (FloatChange(1), DOUBLE):
+        with engine.meanwhile([floats, count], change):
+            now = floats.numpy()
+            assert (now[0] != 1.5, now[1], count.numpy()) == (change is not DOUBLE, 2.0, 3)
+            assert now.dtype == np.float32
+        assert np.array_equal(floats.numpy(), numbers)
