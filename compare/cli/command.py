@@ -307,9 +307,9 @@ def show(name: str) -> None:
     Of a FILE.py:FUNCTION it names the commands that take it.
     """
     from compare import claims, workloads
+    from compare.claims import verdict as own
     from compare.errors import UnknownNameError
     from compare.own import origin
-    from compare.own import verdict as own
 
     every = {**claims.CLAIMS, **own.OWN}
     if name.upper() in every:

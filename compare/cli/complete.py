@@ -16,7 +16,7 @@ from compare.errors import CompareError
 def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """Workloads and claims, for `show`."""
     from compare import claims, workloads
-    from compare.own import verdict as own
+    from compare.claims import verdict as own
 
     every = (*workloads.names(), *claims.CLAIMS, *own.OWN)
     return [name for name in every if name.lower().startswith(typed.lower())]

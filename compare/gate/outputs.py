@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from compare.gate.rules import Judgement
-from compare.own import show
 from compare.own.result import Result
+from compare.page import show
 from compare.records.cells import Parity, ParityArm
 from compare.records.record import Failure, of
 from graphs.plain import plain

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compare.claims.evidence import cells, joined, steady
+from compare.claims.verdict import ratio_of
 from compare.errors import InputsError
-from compare.own.verdict import ratio_of
 from compare.records.cells import Time
 from compare.records.record import Records
 from compare.stats import Interval

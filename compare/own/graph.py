@@ -15,8 +15,8 @@ from compare import steps
 from compare.engines.graphduel.functions import transformed
 from compare.own import origin
 from compare.own.case import case_of
-from compare.own.show import WIDTH
 from compare.own.workers import answered
+from compare.page.show import WIDTH
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
 from compare.words import text

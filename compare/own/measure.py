@@ -22,11 +22,11 @@ from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import within
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, described
-from compare.instruments import parity, rounding
+from compare.instruments import inspection, parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.first import Limited
-from compare.own import effects, exchange, inspection, journal, origin, plan, traffic
+from compare.own import effects, exchange, journal, origin, plan, traffic
 from compare.own.case import calls_in, case_of, checked, converting
 from compare.own.effects import SideEffect
 from compare.own.journal import Answers

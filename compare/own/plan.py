@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compare.claims.verdict import verdict
 from compare.engines import groups
 from compare.instruments.time.measure import COLD
 from compare.instruments.watch import ARMS as LEDGERS
 from compare.own.question import REPEATS, SIZE, Arms, Question
 from compare.own.result import merged
-from compare.own.verdict import verdict
 from compare.records import cells
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from compare.claims.verdict import Measured
 from compare.errors import CompareError, NothingMeasuredError
-from compare.own import show
-from compare.own.verdict import Measured
+from compare.page import show
 from compare.records import cells, journal, results
 from compare.records.cells import Compilations, Ledger, Memory, MemoryArm, Parity, SourceLines, Time
 from compare.records.own import FunctionLook
@@ -71,7 +71,7 @@ class Result(Measured):
         Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results,
         which stand until the new ones are whole.
         """
-        from compare.own.page import finish
+        from compare.page.function import finish
 
         folder = empty(Path(directory), overwrite=overwrite)
         with journal.locked(folder, results.silent):

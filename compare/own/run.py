@@ -17,8 +17,8 @@ from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan
 from compare.own.question import LIMIT, REPEATS, SECONDS, Question, asked_of
 from compare.own.result import Result, Stopped, merged
-from compare.own.show import ALONE, HERE, WORKERS
 from compare.own.workers import Workers
+from compare.page.show import ALONE, HERE, WORKERS
 from compare.records.cells import Compilations, Glimpse, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook

@@ -107,7 +107,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
     if any(run.is_own for run in of(records, Run)):
-        from compare.own import page as own
+        from compare.page import function as own
 
         return own.finish(directory, records)
     if run := next(reversed([run for run in of(records, Run) if run.is_of_models]), None):

@@ -17,7 +17,7 @@ from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
 from compare.own.plan import ComparisonPlan
 from compare.own.question import asked_of
-from compare.own.show import HERE
+from compare.page.show import HERE
 from compare.records import machines
 from compare.records.cells import Memory, Time
 from compare.records.record import Environment, of

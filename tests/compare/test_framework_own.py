@@ -13,15 +13,16 @@ import dynamic
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import conditions
+from compare.claims.verdict import verdict
 from compare.cli.command import graphduel
 from compare.engines import roles
 from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, compiled, exchange, origin, run, workers
+from compare.own import Result, exchange, origin, run, workers
 from compare.own.case import calls_in, checked
 from compare.own.question import Question, arms_of, asked_of
-from compare.own.verdict import verdict
+from compare.page import compiled
 from compare.records import results
 from compare.records.cells import (
     Call,

@@ -26,7 +26,7 @@ from compare.instruments.ladder import (
     measure_rungs,
 )
 from compare.instruments.time.rounds import paired_rounds
-from compare.own import show
+from compare.page import show
 from compare.page.figures import ladder as figure
 from compare.page.figures.ladder import waterfalls
 from compare.page.summary import summarise

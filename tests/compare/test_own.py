@@ -15,6 +15,7 @@ import compare
 import dynamic
 import graphs as g
 from compare import engines
+from compare.claims.verdict import OWN
 from compare.engines.graphduel import functions
 from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
@@ -22,7 +23,6 @@ from compare.own import exchange, measure, origin
 from compare.own.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
 from compare.own.question import REPEATS, SIZE, arms_of
 from compare.own.result import Result
-from compare.own.verdict import OWN
 from compare.records import results
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import MASKS, QUICK, STREAM

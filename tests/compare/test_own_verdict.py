@@ -10,14 +10,14 @@ from msgspec import structs
 
 import compare
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
+from compare.claims.verdict import judge, verdict
 from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
-from compare.own import measure, show
+from compare.own import measure
 from compare.own.case import case_of
 from compare.own.question import SIZE
 from compare.own.result import Result
-from compare.own.verdict import judge, verdict
-from compare.page import verdicts
+from compare.page import show, verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Run, of

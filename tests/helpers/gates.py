@@ -17,8 +17,8 @@ from compare.instruments import parity
 from compare.instruments.judge import Result
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.first import first_epoch, unlimited
-from compare.own import compiled
 from compare.own.case import case_of
+from compare.page import compiled
 from compare.records.cells import Compilations, Parity
 from tests.helpers.fake_workloads import job
 from tests.helpers.mutants import altered

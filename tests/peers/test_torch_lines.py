@@ -5,8 +5,9 @@ import pytest
 from compare import engines
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.watch import lines as measure
-from compare.own import run, show
+from compare.own import run
 from compare.own.question import asked_of
+from compare.page import show
 from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.record import of

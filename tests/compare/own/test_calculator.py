@@ -10,7 +10,7 @@ import pytest
 import compare
 from compare.claims.crossover import course
 from compare.claims.evidence import cells
-from compare.own.show import calculator
+from compare.page.show import calculator
 from compare.records.cells import Time
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK

@@ -8,8 +8,9 @@ import pytest
 
 import compare
 import graphs as g
-from compare.own import inspection
+from compare.instruments import inspection
 from compare.own.case import case_of
+from compare.page import function
 from compare.page.blocks import Inline
 from compare.page.figures import parity as figure
 from compare.page.summary import summarise
@@ -72,7 +73,7 @@ def test_control_flow_is_converted_for_static():
 
 def test_what_static_refuses_has_no_graphs():
     assert look(lambda x: g.sum(x) * len(str(x.tolist())), [(np.ones(2, np.float32),)]) is None
-    assert inspection.graph_section([]) is None
+    assert function.graph_section([]) is None
 
 
 def test_the_record_is_read_again_as_it_was_written():
@@ -82,7 +83,7 @@ def test_the_record_is_read_again_as_it_was_written():
 
 @pytest.mark.slow
 def test_the_page_has_one_picture_for_a_desktop_and_two_for_a_phone(found):
-    section = inspection.graph_section(found.records)
+    section = function.graph_section(found.records)
     (picture,) = (block for block in section.blocks if isinstance(block, Inline))
     assert re.findall(r'<div class="(wide|narrow)"', picture.svg) == ["wide", "narrow", "narrow"]
     assert len(set(re.findall(r'<marker id="([^"]+)"', picture.svg))) == 3
@@ -97,7 +98,7 @@ def test_labels_of_a_graph_add_no_markup():
     record = look(own.loss, own.inputs)
     item = replace(record.graphs["static"].items[0], label="<script>")
     record.graphs["static"] = replace(record.graphs["static"], items=(item, *record.graphs["static"].items[1:]))
-    (picture,) = (block for block in inspection.graph_section([record]).blocks if isinstance(block, Inline))
+    (picture,) = (block for block in function.graph_section([record]).blocks if isinstance(block, Inline))
     assert "<script>" not in picture.svg
     assert "&lt;script&gt;" in picture.svg
 

@@ -8,8 +8,10 @@ import pytest
 import compare
 import graphs as g
 from compare.engines.cases import signature
-from compare.own import inspection, page
+from compare.instruments import inspection
 from compare.own.case import case_of
+from compare.page import compiled
+from compare.page import function as page
 from compare.page.blocks import Table
 from compare.records import results
 from compare.records.cells import Time
@@ -45,13 +47,13 @@ def times(params, x, n):
     return g.mean(x @ params["w"]) * n
 
 
-def compiled(record):
+def compiles(record):
     return {name: len(row.compiles) if row.status == "ok" else None for name, row in record.policies.items()}
 
 
 def test_calls_of_four_lengths_compile_once_where_the_size_is_symbolic():
     record = look(own.loss, rows(3))
-    assert compiled(record) == {"exact": 4, "auto": 4, "symbolic": 1, "bucket": None, "pad": None}
+    assert compiles(record) == {"exact": 4, "auto": 4, "symbolic": 1, "bucket": None, "pad": None}
     assert [(one.call, one.reason) for one in record.policies["auto"].compiles] == [
         (1, "first call"),
         (2, "x: dim 0 was 3, now 4"),
@@ -59,24 +61,24 @@ def test_calls_of_four_lengths_compile_once_where_the_size_is_symbolic():
         (4, "x: dim 0 was 5, now 6"),
     ]
     assert "reaches it by mean" in record.policies["pad"].reason
-    assert inspection.policy_sentence([record]) == (
+    assert compiled.policy_sentence([record]) == (
         "Use shapes='symbolic', dims=(None, ('d0', None)): 1 compile instead of 4 for 4 shapes."
     )
 
 
 def test_a_mask_allows_padding_and_what_it_computes_more_is_counted():
     record = look(own.masked, MASKS)
-    assert compiled(record) == {"exact": 3, "auto": 3, "symbolic": 1, "bucket": 3, "pad": 1}
+    assert compiles(record) == {"exact": 3, "auto": 3, "symbolic": 1, "bucket": 3, "pad": 1}
     # lengths 3, 6 and 9, once in x and once in the mask: to 4, 8 and 16, and to 9 each
     assert record.policies["bucket"].padding == pytest.approx((4 + 8 + 16) / (3 + 6 + 9))
     assert record.policies["pad"].padding == pytest.approx(27 / 18)
-    assert inspection.cheapest_policy(record) == "symbolic"  # of two that compile once the one that pads less
+    assert compiled.cheapest_policy(record) == "symbolic"  # of two that compile once the one that pads less
 
 
 def test_a_loop_over_rows_has_one_graph_where_its_control_flow_is_converted():
     record = look(loop, rows(3))
-    assert compiled(record)["symbolic"] == 1
-    assert "convert=True: 1 compile instead of 4 for 4 shapes" in inspection.policy_sentence([record])
+    assert compiles(record)["symbolic"] == 1
+    assert "convert=True: 1 compile instead of 4 for 4 shapes" in compiled.policy_sentence([record])
     assert "convert" not in record.policies["auto"].options
 
 
@@ -87,9 +89,9 @@ def test_a_branch_on_a_value_is_converted_under_every_policy():
 
 def test_static_values_are_compiled_for_under_every_policy():
     record = look(times, [(*call, n) for n, call in enumerate(rows(3, 2) * 2)])
-    assert compiled(record)["symbolic"] == 4
-    assert inspection.policy_sentence([record]) == "No shape policy saves a compile: 4 shapes of calls need 4 compiles."
-    assert inspection.policy_reasons(record.policies["symbolic"]) == "a static value: 0, 1, 2, 3"
+    assert compiles(record)["symbolic"] == 4
+    assert compiled.policy_sentence([record]) == "No shape policy saves a compile: 4 shapes of calls need 4 compiles."
+    assert compiled.policy_reasons(record.policies["symbolic"]) == "a static value: 0, 1, 2, 3"
 
 
 @pytest.mark.parametrize(
@@ -102,18 +104,18 @@ def test_calls_that_differ_only_in_a_value_of_pythons_compile_once_for_each(valu
 
     record = look(f, [(*own.inputs[0], value) for value in values])
     kinds = len(dict.fromkeys(values))
-    assert compiled(record) == dict.fromkeys(("exact", "auto", "symbolic"), kinds)
+    assert compiles(record) == dict.fromkeys(("exact", "auto", "symbolic"), kinds)
     assert (
-        inspection.policy_sentence([record])
+        compiled.policy_sentence([record])
         == f"No shape policy saves a compile: {kinds} kinds of calls need {kinds} compiles."
     )
     if why:
-        assert inspection.policy_reasons(record.policies["auto"]) == f"a static value: {why}"
+        assert compiled.policy_reasons(record.policies["auto"]) == f"a static value: {why}"
 
 
 def test_calls_of_one_shape_ask_no_question():
     assert look(own.loss, own.inputs * 3) is None
-    assert inspection.policy_sentence([]) == ""
+    assert compiled.policy_sentence([]) == ""
     assert page.sections([]) == ()
 
 
@@ -131,24 +133,24 @@ def product(w, x):
 def test_more_shapes_than_are_kept_are_not_looked_at():
     record = look(g.sum, [(np.ones(n + 1, np.float32),) for n in range(LIMIT + 3)])
     assert (record.shapes, record.left_out) == (LIMIT, 3)
-    assert compiled(record)["exact"] == LIMIT
-    assert "for the first 64 shapes" in inspection.policy_sentence([record])
+    assert compiles(record)["exact"] == LIMIT
+    assert "for the first 64 shapes" in compiled.policy_sentence([record])
 
 
 def test_where_no_graph_holds_the_function_nothing_is_advised():
     refused = PolicyCount("unsupported", "ControlFlowError: no", "shapes='auto'", [])
     record = ShapePolicies("f", "given", shapes=2, left_out=0, policies={"auto": refused})
-    assert inspection.policy_sentence([record]) == ""
-    assert inspection.policy_reasons(refused) == "ControlFlowError: no"
+    assert compiled.policy_sentence([record]) == ""
+    assert compiled.policy_reasons(refused) == "ControlFlowError: no"
 
 
 def test_the_sizes_of_a_row_are_cut_and_reasons_without_sizes_stay():
     changes = [PolicyCompile(n, f"x: dim 0 was {n}, now {n + 1}") for n in range(20)]
     row = PolicyCount("ok", None, "shapes='auto'", [PolicyCompile(1, "first call"), *changes])
-    assert inspection.policy_reasons(row) == f"x, dim 0: {', '.join(map(str, range(inspection.MOST_SIZES)))}, …"
+    assert compiled.policy_reasons(row) == f"x, dim 0: {', '.join(map(str, range(compiled.MOST_SIZES)))}, …"
     nested = PolicyCompile(2, "the arguments are nested differently")
     row = PolicyCount("ok", None, "shapes='auto'", [PolicyCompile(1, "first call"), nested])
-    assert inspection.policy_reasons(row) == nested.reason
+    assert compiled.policy_reasons(row) == nested.reason
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_the_time_of_a_call_stands_beside_the_count_where_it_was_measured(symbol
     seconds = {"dynamic": 3.0, "static-exact": 1.0, "static-symbolic": symbolic}
     timings = typed(cell("f", {arm: {"seconds": of_one * BASE} for arm, of_one in seconds.items()}, "given"))
     assert of(timings, Time)
-    assert inspection.policy_sentence([*timings, look(own.loss, rows(3))]).startswith(said)
+    assert compiled.policy_sentence([*timings, look(own.loss, rows(3))]).startswith(said)
 
 
 def test_the_record_is_read_again_as_it_was_written():

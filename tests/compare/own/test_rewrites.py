@@ -8,8 +8,10 @@ import pytest
 
 import compare
 import graphs as g
-from compare.own import inspection, page
+from compare.instruments import inspection
 from compare.own.case import case_of
+from compare.page import compiled
+from compare.page import function as page
 from compare.records import results
 from compare.records.job import Job
 from compare.records.own import RewriteHints
@@ -119,7 +121,7 @@ def test_a_static_value_that_changes_is_named_with_its_values():
 
 
 def test_a_sentence_has_lines_counts_and_remedy():
-    (words,) = inspection.hint_sentences(look(repeated))
+    (words,) = compiled.hint_sentences(look(repeated))
     assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {inspection.SCAN}"
 
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from compare.claims import conditions
-from compare.own import page, show
-from compare.own.verdict import Measured, judge
-from compare.page import markdown
+from compare.claims.verdict import Measured, judge
+from compare.page import function as page
+from compare.page import markdown, show
 from compare.records.cells import (
     Call,
     Ladder,

@@ -20,9 +20,9 @@ from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.time.first import FirstEpoch
 from compare.own import comparison, journal, run, workers
-from compare.own import page as own_page
 from compare.own.question import asked_of
 from compare.own.result import Result, Stopped
+from compare.page import function as own_page
 from compare.records import results
 from compare.records.cells import Glimpse, GlimpseArm, Time
 from compare.records.record import Bare, Environment, of

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines, page
-from compare.own import compiled, inspection, show, verdict
-from compare.own.verdict import Measured
+from compare.claims import verdict
+from compare.claims.verdict import Measured
+from compare.instruments import inspection
+from compare.instruments.inspection import MOST, TITLES
 from compare.page import answer as suite
-from compare.page.blocks import Bullets, Section, Table, section
+from compare.page import compiled, show
+from compare.page.blocks import Bullets, Inline, Section, Table, section
 from compare.records.cells import Parity
-from compare.records.own import PolicyCount, RewriteHints, ShapePolicies
+from compare.records.own import EngineGraphs, PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Record, Records, Run, of
 from compare.words import text
+from graphs.drawing import Diagram, beside
+from graphs.drawing.groups import folded
+from graphs.drawing.pictures import svg
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
@@ -71,7 +79,7 @@ def sections(records: Records) -> tuple[Section, ...]:
         rewrites(records),
         recompiles(records),
         compiled.reasons(records),
-        inspection.graph_section(records),
+        graph_section(records),
     )
     return tuple(filter(None, parts))
 
@@ -115,11 +123,66 @@ def _table(records: Records, record: ShapePolicies) -> Table | None:
 
 
 def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
-    ratio = inspection.beside_exact(records, name)
+    ratio = compiled.beside_exact(records, name)
     return {
         "policy": row.options,
         "compiles": f"{len(row.compiles):,}" if row.status == "ok" else "not possible",
         "elements": text.ratio(row.padding) if row.padding > 1 else "",
         "a call ÷ exact": text.ratio(ratio.estimate) if ratio and name != inspection.EXACT else "",
-        "why": inspection.policy_reasons(row),
+        "why": compiled.policy_reasons(row),
     }
+
+
+# Both graphs in one picture -------------------------------------------------------------------------------------------
+
+
+FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
+"""For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
+LEGIBLE = 0.6
+"""The share of its own width below which the words of a picture are too small to read."""
+_WIDTH = re.compile(r' width="(\d+)"')
+_CAPTION = (
+    "The step over the input of median length: dynamic records its tape on every run, static traces a graph once and "
+    "rewrites it. − marks what the passes removed, + what they added, ~ what reads other nodes than before. Data flows "
+    "downwards. A large graph is folded to groups; an item says more when you point at it. The command graphduel graph "
+    "--engine both --out graph.html makes a page in which the groups open."
+)
+
+
+def graph_section(records: Records) -> Section | None:
+    """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
+    for record in of(records, EngineGraphs):
+        dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
+        said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
+        titled = [replace(diagram, title=f"{engine}: {TITLES[engine]}") for engine, diagram in record.graphs.items()]
+        sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
+        pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
+        return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
+    return None
+
+
+def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
+    """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
+    room, folds = FOLDS[which]
+    for most in folds:
+        less = [folded(diagram, most) for diagram in diagrams]
+        together = [svg(beside(*less))] if which == "wide" else []
+        for pictures in filter(None, (together, [svg(beside(diagram)) for diagram in less])):
+            if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:
+                yield from (_sheet(which, picture) for picture in pictures)
+                return
+
+
+def _width(picture: str) -> int:
+    return int(_WIDTH.findall(picture)[0])
+
+
+def _sheet(which: str, picture: str) -> str:
+    """The picture as wide as the page, and no wider than it is."""
+    sized = picture.replace("max-width:100%", f"max-width:min(100%,{_width(picture)}px)", 1)
+    return f'<div class="{which}">{sized}</div>'
+
+
+def _apart(sheet: str, number: int) -> str:
+    """The sheet with a name of its own for its arrow, as names of a page are."""
+    return sheet.replace("gd-a", f"gd-{number}")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
+from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import cells, steady
+from compare.claims.verdict import ratio_of
+from compare.engines.graphduel.steps import STATIC
+from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.judge import TOLERANCES
 from compare.page.blocks import Section, Table, section
-from compare.records.cells import Compilations, Parity, ParityArm
+from compare.records.cells import Compilations, Parity, ParityArm, Time
+from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.records.record import Records, of
+from compare.stats import Interval
 from compare.words import text
 
 MOST_REASONS = 4
@@ -193,3 +201,85 @@ def _alike(reason: str) -> str:
 def _by(by: Mapping[str, int]) -> str:
     """`compile, compile-dynamic (2 ×)`."""
     return ", ".join(mode + (f" ({count} ×)" if count > 1 else "") for mode, count in by.items())
+
+
+# Shape policies, and hints -------------------------------------------------------------------------------------------
+
+
+FIRST = "first call"
+"""The reason of `static.jit` for the compile that every function needs."""
+MOST_SIZES = 12
+"""Sizes of one axis that a row names."""
+
+
+def cheapest_policy(record: ShapePolicies) -> str | None:
+    """The policy that compiles least; of equals the one that pads less, then the one that needs least to be said."""
+    ranks = {name: (len(row.compiles), row.padding) for name, row in record.policies.items() if row.status == "ok"}
+    return min((DEFAULT, *ranks), key=lambda name: ranks.get(name, (inf, inf))) if ranks else None
+
+
+def policy_sentence(records: Records) -> str:
+    """Which policy compiles least over these inputs; "" where all calls are alike or no graph holds the function."""
+    for record in of(records, ShapePolicies):
+        best = cheapest_policy(record)
+        if best is not None:
+            return _advice(records, record, best)
+    return ""
+
+
+def _advice(records: Records, record: ShapePolicies, best: str) -> str:
+    row, usual = record.policies[best], record.policies[DEFAULT]
+    shapes = f"{'the first ' if record.left_out else ''}{text.counted(record.shapes, 'shape')}"
+    needs = text.counted(len(row.compiles), "compile")
+    if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
+        kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
+        return f"No shape policy saves a compile: {kinds} of calls need {needs}."
+    instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
+    padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
+    side, timed = _timed(records, best)
+    use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
+    return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
+
+
+def policy_reasons(row: PolicyCount) -> str:
+    """Why a policy compiles: `x, dim 0: 3, 5, 4`, all sizes of an axis in their order; or why it is not possible."""
+    if row.status != "ok":
+        return row.reason or row.status
+    seen: dict[str, list[str]] = {}
+    for compilation in row.compiles[1:]:
+        label, _, change = compilation.reason.partition(" was ")
+        values = seen.setdefault(label.replace(": ", ", "), [])
+        values += [value for value in change.split(", now ") if value not in values]
+    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
+
+
+def _few(values: Sequence[str]) -> str:
+    return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
+
+
+def _timed(records: Records, best: str) -> tuple[str, str]:
+    """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
+    ratio_to_exact = beside_exact(records, best)
+    if ratio_to_exact is None:
+        return "", ""
+    side, ratio = (
+        ratio_to_exact.side(SMALLEST_EFFECT),
+        f"a call takes {text.ratio(ratio_to_exact.estimate)} as long as with exact shapes",
+    )
+    words = {"tie": "a call is as fast", "above": f"but {ratio}", "below": ratio}
+    return side, f"; {words.get(side, 'this run leaves open whether a call is as fast')}"
+
+
+def beside_exact(records: Records, policy: str) -> Interval | None:
+    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed."""
+    timed = cells(records, Time)
+    return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None
+
+
+def hint_sentences(record: RewriteHints) -> list[str]:
+    """`model.py:12 (20), 13 (5): a Python loop ...; remedy`, one for each hint."""
+    return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
+
+
+def _places(hint: RewriteHint) -> str:
+    return f"{', '.join(f'{line} ({count:,})' for line, count in hint.lines.items())}: " if hint.lines else ""

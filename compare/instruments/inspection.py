@@ -1,7 +1,6 @@
 """What is read of a function without a clock: shape policies over its calls, rewrites that would help, its graphs.
 
-Each is a record, and what a user is told of it. Hints are read off a trace of the function over one call, and off the
-calls themselves.
+Hints are read off a trace of the function over one call, and off the calls themselves; one stands for what was found.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +17,19 @@ from msgspec import structs
 
 import dynamic
 import static
-from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.evidence import cells, steady
 from compare.engines import cases
 from compare.engines.cases import signature
 from compare.engines.graphduel import functions
 from compare.engines.graphduel.functions import transformed
-from compare.engines.graphduel.steps import STATIC
 from compare.errors import is_users
 from compare.instruments.watch.lines import texts
-from compare.own.verdict import ratio_of
-from compare.page.blocks import Inline, Section, section
-from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import EngineGraphs, PolicyCompile, PolicyCount, RewriteHint, RewriteHints, ShapePolicies
-from compare.records.record import Records, of
-from compare.stats import Interval
 from compare.words import text
 from compare.workloads.base import Case
 from graphs import tree
-from graphs.drawing import Diagram, beside, marked, of_graph
+from graphs.drawing import marked, of_graph
 from graphs.drawing.groups import folded
-from graphs.drawing.pictures import svg
 from graphs.errors import ControlFlowError, GraphError
 from graphs.ir import Graph, Node
 from graphs.ops.slicing import getitem
@@ -54,11 +42,6 @@ from static.trace.tracing import is_traced
 DEFAULT = "auto"
 EXACT = "exact"
 """`auto` is exact for as many shapes as it keeps, and no more are looked at: its row is that of both."""
-
-FIRST = "first call"
-"""The reason of `static.jit` for the compile that every function needs."""
-MOST_SIZES = 12
-"""Sizes of one axis that a row names."""
 
 
 def shape_policies(what: Job, case: Case) -> ShapePolicies | None:
@@ -127,70 +110,6 @@ def _written(case: Case, options: Mapping[str, Any]) -> str:
         if not is_users(getattr(inspect.unwrap(case.loss), "__code__", shape_policies.__code__).co_filename):
             del shown["dims"]
     return ", ".join(f"{name}={value!r}" for name, value in shown.items())
-
-
-def cheapest_policy(record: ShapePolicies) -> str | None:
-    """The policy that compiles least; of equals the one that pads less, then the one that needs least to be said."""
-    ranks = {name: (len(row.compiles), row.padding) for name, row in record.policies.items() if row.status == "ok"}
-    return min((DEFAULT, *ranks), key=lambda name: ranks.get(name, (inf, inf))) if ranks else None
-
-
-def policy_sentence(records: Records) -> str:
-    """Which policy compiles least over these inputs; "" where all calls are alike or no graph holds the function."""
-    for record in of(records, ShapePolicies):
-        best = cheapest_policy(record)
-        if best is not None:
-            return _advice(records, record, best)
-    return ""
-
-
-def _advice(records: Records, record: ShapePolicies, best: str) -> str:
-    row, usual = record.policies[best], record.policies[DEFAULT]
-    shapes = f"{'the first ' if record.left_out else ''}{text.counted(record.shapes, 'shape')}"
-    needs = text.counted(len(row.compiles), "compile")
-    if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
-        kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
-        return f"No shape policy saves a compile: {kinds} of calls need {needs}."
-    instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
-    padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
-    side, timed = _timed(records, best)
-    use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
-    return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
-
-
-def policy_reasons(row: PolicyCount) -> str:
-    """Why a policy compiles: `x, dim 0: 3, 5, 4`, all sizes of an axis in their order; or why it is not possible."""
-    if row.status != "ok":
-        return row.reason or row.status
-    seen: dict[str, list[str]] = {}
-    for compilation in row.compiles[1:]:
-        label, _, change = compilation.reason.partition(" was ")
-        values = seen.setdefault(label.replace(": ", ", "), [])
-        values += [value for value in change.split(", now ") if value not in values]
-    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
-
-
-def _few(values: Sequence[str]) -> str:
-    return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
-
-
-def _timed(records: Records, best: str) -> tuple[str, str]:
-    """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
-    ratio_to_exact = beside_exact(records, best)
-    if ratio_to_exact is None:
-        return "", ""
-    side, ratio = (
-        ratio_to_exact.side(SMALLEST_EFFECT),
-        f"a call takes {text.ratio(ratio_to_exact.estimate)} as long as with exact shapes",
-    )
-    words = {"tie": "a call is as fast", "above": f"but {ratio}", "below": ratio}
-    return side, f"; {words.get(side, 'this run leaves open whether a call is as fast')}"
-
-
-def beside_exact(records: Records, policy: str) -> Interval | None:
-    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed."""
-    timed = cells(records, Time)
-    return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None
 
 
 # Rewrites that would help a fixed graph ------------------------------------------------------------------------------
@@ -305,32 +224,12 @@ def _definition(case: Case) -> Iterator[str]:
         yield f"{Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
-def hint_sentences(record: RewriteHints) -> list[str]:
-    """`model.py:12 (20), 13 (5): a Python loop ...; remedy`, one for each hint."""
-    return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
-
-
-def _places(hint: RewriteHint) -> str:
-    return f"{', '.join(f'{line} ({count:,})' for line, count in hint.lines.items())}: " if hint.lines else ""
-
-
 # The graph of a step as each engine has it ---------------------------------------------------------------------------
 
 
 MOST = 60
 """Items of one graph that are kept; more are folded to groups."""
-FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
-"""For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
-LEGIBLE = 0.6
-"""The share of its own width below which the words of a picture are too small to read."""
 TITLES = {"dynamic": "the tape of one run", "static": "the optimised graph"}
-_WIDTH = re.compile(r' width="(\d+)"')
-_CAPTION = (
-    "The step over the input of median length: dynamic records its tape on every run, static traces a graph once and "
-    "rewrites it. − marks what the passes removed, + what they added, ~ what reads other nodes than before. Data flows "
-    "downwards. A large graph is folded to groups; an item says more when you point at it. The command graphduel graph "
-    "--engine both --out graph.html makes a page in which the groups open."
-)
 
 
 def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
@@ -347,42 +246,3 @@ def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
     nodes = {engine: len(diagram.items) for engine, diagram in diagrams.items()}
     graphs = {engine: folded(diagram, MOST) for engine, diagram in diagrams.items()}
     return EngineGraphs(**what.head, graphs=graphs, nodes=nodes)
-
-
-def graph_section(records: Records) -> Section | None:
-    """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
-    for record in of(records, EngineGraphs):
-        dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
-        said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
-        titled = [replace(diagram, title=f"{engine}: {TITLES[engine]}") for engine, diagram in record.graphs.items()]
-        sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
-        pictures = Inline("".join(map(_apart, sheets, range(len(sheets)))), "The picture is in report.html.")
-        return section("The graph in both engines", f"Here {said}.", _CAPTION, pictures)
-    return None
-
-
-def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
-    """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
-    room, folds = FOLDS[which]
-    for most in folds:
-        less = [folded(diagram, most) for diagram in diagrams]
-        together = [svg(beside(*less))] if which == "wide" else []
-        for pictures in filter(None, (together, [svg(beside(diagram)) for diagram in less])):
-            if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:
-                yield from (_sheet(which, picture) for picture in pictures)
-                return
-
-
-def _width(picture: str) -> int:
-    return int(_WIDTH.findall(picture)[0])
-
-
-def _sheet(which: str, picture: str) -> str:
-    """The picture as wide as the page, and no wider than it is."""
-    sized = picture.replace("max-width:100%", f"max-width:min(100%,{_width(picture)}px)", 1)
-    return f'<div class="{which}">{sized}</div>'
-
-
-def _apart(sheet: str, number: int) -> str:
-    """The sheet with a name of its own for its arrow, as names of a page are."""
-    return sheet.replace("gd-a", f"gd-{number}")

@@ -9,13 +9,13 @@ from math import exp, inf
 from typing import Any
 
 from compare import engines
-from compare.claims import base
+from compare.claims import base, verdict
 from compare.claims.crossover import course
 from compare.claims.evidence import cells, joined
+from compare.claims.verdict import Measured
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.time.rounds import half_width
-from compare.own import compiled, inspection, verdict
-from compare.own.verdict import Measured
+from compare.page import compiled
 from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesArm, Threads, Time, ranked
 from compare.records.own import RewriteHints
 from compare.records.record import DYNAMIC, Failure, Records, Run, grouped, of
@@ -70,7 +70,7 @@ def answer(result: Measured) -> list[str]:
     """How far it came that was stopped, the verdict, and which shape policy compiles least where that is a question."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
-    return list(filter(None, (so_far, result.verdict.sentence, inspection.policy_sentence(result.records))))
+    return list(filter(None, (so_far, result.verdict.sentence, compiled.policy_sentence(result.records))))
 
 
 def _wrapped(words: str, indent: str = "") -> list[str]:
@@ -159,7 +159,7 @@ def _ladder(result: Measured) -> list[str]:
 
 def hints_of(result: Measured) -> list[str]:
     """The rewrites that would help a fixed graph, each with its lines."""
-    return [words for record in of(result.records, RewriteHints) for words in inspection.hint_sentences(record)]
+    return [words for record in of(result.records, RewriteHints) for words in compiled.hint_sentences(record)]
 
 
 def notes_of(result: Measured) -> list[str]:
