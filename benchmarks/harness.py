@@ -25,6 +25,7 @@ from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import paired_rounds
 from compare.page import tables
 from compare.records.job import Budget
+from compare.run.environment import pin
 
 SHORT = 20e-6
 """The seconds of a step that the bar is set for."""
@@ -147,6 +148,7 @@ def _quickest(seconds: Sequence[float]) -> float:
 @click.option("--block", default=0.002, show_default=True, help="Seconds of a block.")
 def main(frameworks: tuple[str, ...], rounds: int, block: float) -> None:
     """Show what the harness adds to a call, in each adapter that is installed."""
+    pin()  # before a framework counts the cores: on two of them TensorFlow's threads move a step by a tenth
     rows = []
     for name in frameworks or STEPS:
         engine = engines.named(name)

@@ -123,7 +123,8 @@ def verdict(records: Records) -> OwnVerdict:
     warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
     seen = glimpsed(records, [*rows])
     early = glimpse_sentence(seen, _base(records))
-    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, stream=stream)
+    nothing = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
+    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, nothing, stream=stream)
     sentence = " ".join([*warnings, sentence])
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
@@ -207,6 +208,7 @@ def _sentence(
     idle: Sequence[str],
     waiting: Sequence[str],
     early: str,
+    nothing: str,
     *,
     stream: bool,
 ) -> str:
@@ -219,7 +221,6 @@ def _sentence(
         _outcome(memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
     ]
     if warm.outcome in ("alone", "not measured"):
-        nothing = early or "nothing was measured"
         parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else nothing]
     if early not in parts:
         parts.append(early)

@@ -203,6 +203,17 @@ def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_n
     assert " agree " not in flat(found)
 
 
+def test_where_each_mode_is_wrong_nothing_denies_the_times_that_are_shown():
+    found = here("wrong")
+    for record in (*of(found.records, Parity), *of(found.records, Time)):
+        for row in record.arms.values():
+            row.status = "disagree"
+    judged = verdict(found.records)
+    assert set(judged.wrong) == {"eager", "wrong"}
+    assert "No mode was measured that agrees." in judged.sentence
+    assert "Nothing was measured" not in judged.sentence
+
+
 def test_the_gradient_may_be_left_out():
     def build(self, arm, loss, argnum):
         assert argnum is None

@@ -122,6 +122,14 @@ def batches():
 """
 WRONG = Right(codes=(4,), refused={"aot-eager": "disagree"}, timed=1)
 
+
+# Second moments of AdamW in pure float16 are 0.001 of a square, and become 0: by hand a weight moves by 0.5 in a call where
+# the learning rate of 0.01 bounds it, eager too. Nothing can be compared, and each mode is timed with the warning first.
+def _underflow(*modes: str) -> Right:
+    says = ("Eager disagrees: the parameter", "ill-conditioned", "No mode was measured that agrees.")
+    return Right(codes=(4,), says=says, refused=dict.fromkeys(modes, "disagree"))
+
+
 # fmt: off
 ROWS = [
     special("torch-counter-that-is-divided-by", "torch", COUNTER, "f.py:loss", WRONG),
@@ -152,8 +160,8 @@ ROWS = [
     row("step", "torch", "float16", "none", "clipping", "dataclass", "dict", "regionally compiled", "package"),
     row("step", "torch", "float16", "buffer in place", "clipping", "DataLoader", "ModelOutput", "regionally compiled", "installed"),
     row("step", "torch", "float16", "running statistics", "AdamW", "dict", "None", "regionally compiled", "notebook"),
-    row("step", "torch", "float16", "counter", "accumulation", "keywords", "None", "compiled already", "package", waits="AdamW in float16 is far from float64 by itself, and eager is refused for it"),
-    row("step", "torch", "float16", "EMA", "AdamW", "DataLoader", "dict", "compile disabled", "file", waits="AdamW in float16 is far from float64 by itself, and eager is refused for it"),
+    row("step", "torch", "float16", "counter", "accumulation", "keywords", "None", "compiled already", "package", right=_underflow("eager", "aot-eager", "as-written")),
+    row("step", "torch", "float16", "EMA", "AdamW", "DataLoader", "dict", "compile disabled", "file", right=_underflow("eager", "aot-eager")),
     row("inference", "torch", "float64", "buffer in place", "none", "dict", "ModelOutput", "compile disabled", "notebook"),
     row("inference", "torch", "float64", "counter", "none", "DataLoader", "dict", "compiled already", "method"),
     row("inference", "torch", "float64", "counter", "none", "DataLoader", "dict", "compiled already", "closure"),

@@ -9,6 +9,8 @@ JAX = "import jax\nimport jax.numpy as jnp\n"
 TENSORFLOW = "import tensorflow as tf\n"
 COMPILED = {"timed": 3}
 """What is right where a file compiles by itself: as it is written it is timed too, and eager compiles nothing."""
+EAGER_ALONE = {"timed": 1, "codes": (5,)}
+"""What is right where the mode that compiles is refused: nothing was measured beside the first mode."""
 
 
 class Case(NamedTuple):
@@ -172,7 +174,7 @@ def step(w, batch):
 inputs = [(jnp.ones((8, 1)), Batch(jnp.ones((4, 8))))] * 2
 """,
         {
-            "timed": 1,
+            **EAGER_ALONE,
             "refused": {"jit": "`batch` is a Batch, not an array, a container or a plain value; register its class"},
         },
     ),
@@ -192,7 +194,7 @@ def step(params, tokens):
     return -(tokens @ params)
 inputs = [(jnp.ones((8, 2)), jnp.ones((4, 8)))] * 2
 """,
-        {"timed": 1, "refused": {"jit": "depends on tokens; choose by jnp.where"}, "says": ("(f.py:12)",)},
+        {**EAGER_ALONE, "refused": {"jit": "depends on tokens; choose by jnp.where"}, "says": ("(f.py:12)",)},
     ),
 }
 TENSORFLOW_FILES = {
@@ -264,7 +266,7 @@ def step(w, x):
     return tf.reduce_mean((tf.constant(np.tanh(x.numpy())) @ w) ** 2)
 inputs = [(tf.ones((8, 1)), tf.ones((4, 8)))] * 2
 """,
-        {"timed": 1, "refused": {"function": "call NumPy by tf.numpy_function (f.py:5)"}},
+        {**EAGER_ALONE, "refused": {"function": "call NumPy by tf.numpy_function (f.py:5)"}},
     ),
 }
 FILES = {"jax": JAX_FILES, "tensorflow": TENSORFLOW_FILES}
