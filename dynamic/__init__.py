@@ -47,11 +47,10 @@ from dynamic.grad_mode import (
     set_grad_enabled,
 )
 from dynamic.gradients import backward, grad_of
-from dynamic.inspect import Tape, TapeStats, tape_of, tape_stats
+from dynamic.inspect import Tape, TapeStats, record, tape_of, tape_stats
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.pytorch.saving import load, save
-from dynamic.recorder import record
 from dynamic.tensor import Tensor
 from graphs.frontends.torch.printing import set_printoptions
 from graphs.frontends.torch.words import device

@@ -41,7 +41,7 @@ from dynamic.gradients import (
     backward as backward, grad_of as grad_of,
 )
 from dynamic.inspect import (
-    Tape as Tape, TapeStats as TapeStats, tape_of as tape_of, tape_stats as tape_stats,
+    Tape as Tape, TapeStats as TapeStats, record as record, tape_of as tape_of, tape_stats as tape_stats,
 )
 from dynamic.node import (
     Node as Node,
@@ -83,9 +83,6 @@ from dynamic.random import (
     multinomial as multinomial, normal as normal, poisson as poisson, rand as rand, rand_like as rand_like,
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
     seed as seed, set_rng_state as set_rng_state,
-)
-from dynamic.recorder import (
-    record as record,
 )
 from dynamic.tensor import (
     Tensor as Tensor,

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from numpy import ndarray, ufunc
 
 from graphs import dispatch, wrong_calls
-from graphs.dims import Dim, Size, same
+from graphs.dims import Dim, Shape, Size, same
 from graphs.dispatch import interpreters
 from graphs.errors import ArgumentError, GraphError, OptionError, located
 from graphs.promotion import HELD, SCALARS, held
@@ -455,3 +455,18 @@ class RuleTable(dict[Op, R]):
     def answer(self, op: Op) -> Literal["own", "family", "otherwise"]:
         """By what an op is treated."""
         return "own" if op in self else "family" if op.family in self.families else "otherwise"
+
+
+# Cotangents that are not one array ------------------------------------------------------------------------------------
+
+
+class PartCotangents(dict[int, Any]):
+    """The cotangent of several tensors at once, by number; those that are missing are zero."""
+
+
+class SliceCotangent(NamedTuple):
+    """The cotangent of a value of this shape that is `g` where a basic index selects it, and zero elsewhere."""
+
+    g: Any
+    shape: Shape
+    key: tuple[Any, ...]

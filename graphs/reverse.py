@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from graphs import dims, dispatch
-from graphs.cotangents import PartCotangents, SliceCotangent
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, located
-from graphs.op import OUTPUT, Attrs, Op, Rule
+from graphs.op import OUTPUT, Attrs, Op, PartCotangents, Rule, SliceCotangent
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, reshape
 from graphs.ops.reductions import sum

@@ -21,10 +21,9 @@ from dynamic.node import Leaf, Node
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dims, dispatch, reverse
-from graphs.cotangents import PartCotangents
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, ShapeError, located
-from graphs.op import Op
+from graphs.op import Op, PartCotangents
 from graphs.ops.movement import identity, stop_gradient
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 from graphs.surface import Surface

@@ -19,7 +19,7 @@ from dynamic import grad_mode
 from dynamic.batching import groups
 from dynamic.batching.deferred import Deferred, become, deferred, install, redirected, running
 from dynamic.batching.groups import arrange, separate
-from dynamic.batching.memory import part
+from dynamic.batching.moves import part
 from dynamic.batching.nodes import (
     NEVER,
     Bundle,

@@ -16,8 +16,7 @@ from dynamic import grad_mode
 from dynamic.batching.batch import Batch
 from dynamic.batching.deferred import Deferred, deferred
 from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.memory import Indices, gathered, located, part, reshaped
-from dynamic.batching.moves import Segments, repeat, segment_sum
+from dynamic.batching.moves import IntArray, Segments, gathered, located, part, repeat, reshaped, segment_sum
 from dynamic.batching.nodes import (
     Bundle,
     DeferredNode,
@@ -202,7 +201,7 @@ def _run(group: list[DeferredNode]) -> None:
         cast("Several", node).blocks, node.start = blocks, i
 
 
-def _segments(lengths: Indices) -> Segments:
+def _segments(lengths: IntArray) -> Segments:
     return Segments(np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths)
 
 

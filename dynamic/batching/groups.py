@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dynamic import grad_mode
-from dynamic.batching.memory import are_one, gathered, located, part
+from dynamic.batching.moves import are_one, gathered, located, part
 from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, How, OpSignature, ValueKind
 from dynamic.tensor import Tensor
 from graphs import dispatch

@@ -20,9 +20,8 @@ from dynamic.fast import loops
 from dynamic.node import Node
 from dynamic.tape import Way, carry
 from graphs import dispatch, promotion, reverse
-from graphs.cotangents import SliceCotangent
 from graphs.errors import GraphError
-from graphs.op import OUTPUT, Attrs, Op, RuleTable
+from graphs.op import OUTPUT, Attrs, Op, RuleTable, SliceCotangent
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import permute_dims
 from graphs.ops.slicing import getitem

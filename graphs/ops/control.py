@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from graphs import dims, dispatch, tree
-from graphs.cotangents import PartCotangents
 from graphs.dims import Dim, Size
 from graphs.errors import ShapeError, located
 from graphs.ir import Graph, graph_cost
-from graphs.op import Array, Op
+from graphs.op import Array, Op, PartCotangents
 from graphs.ops.movement import astype, stack
 from graphs.ops.shapes import shape_of
 from graphs.spec import TensorSpec, TupleSpec

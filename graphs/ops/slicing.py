@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphs import dims
-from graphs.cotangents import SliceCotangent
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
-from graphs.op import Array, Op, Prepared
+from graphs.op import Array, Op, Prepared, SliceCotangent
 from graphs.ops.families import checked, movement
 from graphs.ops.shapes import as_operand, new_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes

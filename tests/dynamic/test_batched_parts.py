@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dynamic
 import graphs as g
-from dynamic.batching import memory
+from dynamic.batching import moves
 from dynamic.batching.nodes import DeferredNode, GroupValues, View
 from graphs import GraphError
 from tests.helpers.tree_cells import leaf, numbers
@@ -94,13 +94,13 @@ def test_what_is_gathered_of_runs_is_what_they_hold(drawn, in_a_row, with_views)
         runs.append(View(node, 0) if with_views else node)
         sizes.append(1 if in_a_row else size)
     values = np.concatenate([run.block.tensor.numpy()[run.start :][:n] for run, n in zip(runs, sizes, strict=True)])
-    got = memory.gathered(memory.located(runs, sizes), (len(values),))
+    got = moves.gathered(moves.located(runs, sizes), (len(values),))
     np.testing.assert_array_equal(got.numpy(), values)
-    assert memory.are_one(runs) == (len({(run.block, run.start) for run in runs}) == 1)
+    assert moves.are_one(runs) == (len({(run.block, run.start) for run in runs}) == 1)
 
 
 def stretches(runs, sizes):
-    blocks, *numbers = memory.located(runs, sizes)
+    blocks, *numbers = moves.located(runs, sizes)
     return blocks, list(zip(*[each.tolist() for each in numbers], strict=True))
 
 
@@ -111,8 +111,8 @@ def test_runs_that_follow_each_other_are_one_stretch():
     assert stretches([memory_of(1, start, third) for start in (5, 8, 11)], 3) == ([third], [(0, 5, 9)])
     assert stretches([memory_of(1, start, third) for start in (5, 8, 9)], [3, 1, 2]) == ([third], [(0, 5, 6)])
     assert stretches([memory_of(1, start, third) for start in (5, 5)], 3) == ([third], [(0, 5, 3), (0, 5, 3)])
-    assert memory.are_one([memory_of(1, 4, first), memory_of(1, 4, first)])
-    assert not memory.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
+    assert moves.are_one([memory_of(1, 4, first), memory_of(1, 4, first)])
+    assert not moves.are_one([memory_of(1, 4, first), memory_of(1, 4, second)])
 
 
 def test_only_values_that_somebody_holds_are_kept():
