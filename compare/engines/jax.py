@@ -16,14 +16,13 @@ import numpy as np
 import optree
 
 from compare.engines import nnx, pytrees
-from compare.engines.base import Engine, Mode
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Ops, Process
 from compare.engines.composites import composed
 from compare.engines.donation import DonatingStep, Donations, copied
 from compare.engines.framework import Framework
 from compare.engines.leaves import Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.pytrees import Pytrees
-from compare.engines.roles import Compiler, Devices, Errors, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
@@ -265,7 +264,7 @@ class JaxOps(Ops):
         return [_ran(equation) for equation in jaxpr_of(step, call).eqns]
 
 
-class JaxState(State):
+class JaxState(CallState):
     """See the base; `donations` are the copies that calls were bound with."""
 
     def __init__(self, engine: Engine, donations: Donations) -> None:

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from compare.engines.containers import named_parts
+from compare.engines.heap import ByteCounter
 from compare.workloads.base import Example
-
-if TYPE_CHECKING:
-    from compare.engines.base import Engine
 
 Function = Callable[..., Any]
 Context = Callable[[], AbstractContextManager[object]]
@@ -174,6 +172,32 @@ def bound(built: Function, args: tuple[Any, ...]) -> BoundCall:
     return built.bind(*args) if isinstance(built, Bindable) else BoundCall(partial(built, *args))
 
 
+class StepDevices(Protocol):
+    """What a step, and who times it, asks of where its arrays lie."""
+
+    @property
+    def counter(self) -> ByteCounter:
+        """What counts the bytes of a step."""
+
+    @property
+    def waits(self) -> Function | None:
+        """What returns when a result is computed; None where every call does."""
+
+
+class StepEngine(Protocol):
+    """What they ask of its engine."""
+
+    @property
+    def devices(self) -> StepDevices:
+        """Where its arrays lie."""
+
+    def observed(self, step: Function) -> Observed:
+        """What compiling a step has meant so far."""
+
+    def numpy(self, tree: Any) -> Any:
+        """A container of the engine's arrays as one of NumPy's."""
+
+
 class Step:
     """A step, and the calls it is made for, as the engine takes them. A call returns when the result is computed.
 
@@ -182,7 +206,7 @@ class Step:
     """
 
     def __init__(
-        self, engine: Engine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
+        self, engine: StepEngine, built: Function, examples: Sequence[Example], params: tuple[Any, ...] = ()
     ) -> None:
         self.engine, self.built, self.examples, self.params = engine, built, examples, params
         self.before = engine.observed(built)

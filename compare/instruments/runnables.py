@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Engine
+from compare.engines.base import DRAWS, Engine
 from compare.engines.cases import signature
 from compare.engines.nudge import DOUBLE, FloatChange
-from compare.engines.roles import DRAWS
 from compare.engines.state import turns_of
 from compare.engines.step import Context, StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError, NoGradientsError, UnsupportedError, described, place_of

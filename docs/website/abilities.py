@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compare import engines
 from compare.cli.own import compare
-from compare.engines import Engine, roles
+from compare.engines import Engine
 from compare.words.text import echo
 
 Able = Callable[[Engine], bool]
@@ -23,7 +23,7 @@ def _has_its_own(place: str) -> Able:
 
     def able(engine: Engine) -> bool:
         kind = type(getattr(engine, role))
-        return getattr(kind, method) is not getattr(getattr(roles, role.capitalize()), method)
+        return getattr(kind, method) is not getattr(kind.__mro__[-3], method)  # the last before Role
 
     return able
 

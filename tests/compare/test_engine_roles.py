@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from compare import engines
-from compare.engines.base import Engine
+from compare.engines.base import Engine, Role
 from compare.engines.framework import Framework
-from compare.engines.roles import Role
 
 ROLES = [kind for kind in Role.__subclasses__() if kind.__module__ == Role.__module__]
 

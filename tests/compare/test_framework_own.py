@@ -15,7 +15,7 @@ from compare import steps
 from compare.claims import conditions
 from compare.claims.verdict import verdict
 from compare.cli.command import graphduel
-from compare.engines import roles
+from compare.engines.base import CallState
 from compare.engines.source import Loader, namespace
 from compare.engines.step import Compilation, Observed, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
@@ -157,7 +157,7 @@ class Descent(TrainingFunction):
 @pytest.mark.parametrize(("factor", "status"), [(1.0, "ok"), (1.5, "disagree")])
 def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch, factor, status):
     w = np.ones(3)
-    monkeypatch.setattr(roles.State, "training", lambda *_: Descent(w, factor))
+    monkeypatch.setattr(CallState, "training", lambda *_: Descent(w, factor))
     found = run.here(asked("jit", gradient=None), lambda x: w @ x, [(np.full(3, x),) for x in (1.0, 2.0, 0.5)])
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
     assert {mode: row.status for mode, row in parity.arms.items()} == {"eager": "ok", "jit": status}

@@ -11,9 +11,8 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.engines.base import Mode
+from compare.engines.base import Compiler, Devices, Errors, Mode, Ops
 from compare.engines.framework import Framework
-from compare.engines.roles import Compiler, Devices, Errors, Ops
 from compare.engines.step import Compilation, Observed
 from compare.records.own import RanOp
 from graphs.errors import ControlFlowError

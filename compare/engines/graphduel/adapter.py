@@ -17,7 +17,7 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import Engine, Mode
+from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Ops, Process
 from compare.engines.cases import signature, traced
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
@@ -26,7 +26,6 @@ from compare.engines.graphduel.functions import InDoubles, transformed
 from compare.engines.graphduel.tensors import kept_tensor
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, double
-from compare.engines.roles import Compiler, Errors, Library, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observed
 from compare.engines.switches import Switch
@@ -207,7 +206,7 @@ class OwnCompiler(Compiler):
         return static.jit(transformed(static, loss, 0), shapes="symbolic", dims=dims)
 
 
-class OwnState(State):
+class OwnState(CallState):
     """See the base."""
 
     def kinds(self) -> Kinds:

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Engine, Mode
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Process
 from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.reach import ReachedCode
-from compare.engines.roles import Compiler, Devices, Errors, Numbers, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,
@@ -208,7 +207,7 @@ class TensorFlowCompiler(Compiler):
         return specialised(self.engine.mode(arm), function, function)
 
 
-class TensorFlowState(State):
+class TensorFlowState(CallState):
     """See the base."""
 
     def training(

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.base import Engine, Mode
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
 from compare.engines.composites import composed
 from compare.engines.containers import opened
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange
-from compare.engines.roles import Compiler, Devices, Errors, Library, Numbers, Ops, Process, State
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.switches import Switch
@@ -219,7 +218,7 @@ class TorchOps(Ops):
         return lines.ops(step, call, self.engine.wait)
 
 
-class TorchState(State):
+class TorchState(CallState):
     """See the base."""
 
     def training(
