@@ -153,13 +153,25 @@ class Standard:
         In such an array the plain mode has no digit right. Of numbers that are wide themselves nothing tells it.
         """
         alone = self._other is None and self.dtype != "float64"
-        shares = []
-        for k, (leaf, right, scale) in enumerate(zip(self.leaves, self._right, self._scales, strict=True)):
-            own = largest(right) / scale if scale and not is_exact(leaf.array) else 0.0
+        zero, shares = self.zero(), []
+        for k, (leaf, size) in enumerate(zip(self.leaves, self.sizes, strict=True)):
             unknown = alone and np.asarray(leaf.array).dtype in (np.float64, np.complex128)
-            has_digits = not self._distances or self._distances[k] <= DIGIT * own
-            shares.append(own if own and has_digits and not unknown else 1.0)
+            shares.append(1.0 if not size or unknown or k in zero else size)
         return shares
+
+    def zero(self, moved: Sequence[float] = ()) -> set[int]:
+        """The arrays that are zero but for rounding: of wider numbers, or of what nudges do, the plain mode has no digit.
+
+        `moved` is how far nudges move each array.
+        """
+        off = worst([self._distances, moved])
+        return {k for k, (by, size) in enumerate(zip(off, self.sizes, strict=False)) if by > DIGIT * size}
+
+    @cached_property
+    def sizes(self) -> list[float]:
+        """The size of each array as a part of what it is scaled by; 0 of one that holds no floats."""
+        each = zip(self.leaves, self._right, self._scales, strict=True)
+        return [largest(right) / scale if scale and not is_exact(leaf.array) else 0.0 for leaf, right, scale in each]
 
     @cached_property
     def limits(self) -> list[float]:
@@ -450,8 +462,9 @@ def _call(
         return fault(rest, noise, " in directions in which rounding does not move it")
 
     warning = _warning(rounding.sizes, max(noise), reference.tolerance, multiple)
-    row = row._replace(allowed=max(row.allowed, _reported(errors, allowed, reference)[1]))
-    ill = row._replace(warning=_joined(row.warning, warning))
+    reported, most = _reported(errors, allowed, reference, rounding.sizes)
+    row = row._replace(errors=reported, allowed=most)
+    ill = row._replace(warning=_joined(row.warning, warning, _unseen(reference, rounding.sizes, index)))
     said = fault(sized, allowed) or beside(NUDGES)
     if said is None:
         return ill
@@ -471,18 +484,30 @@ def right_nearby(is_right: Callable[[int], bool]) -> bool:
 
 
 def _reported(
-    errors: Sequence[float], limits: Sequence[float], reference: Standard
+    errors: Sequence[float], limits: Sequence[float], reference: Standard, moved: Sequence[float] = ()
 ) -> tuple[tuple[float | None, float | None, float | None], float]:
     """The largest error of each part of a result, and the largest limit, as parts of each array's own size.
 
-    Null is the error of a part of which no element is finite.
+    Null is the error of a part of which no element is finite. An array that is zero but for rounding has no size of its
+    own: neither its error nor its limit says anything of others.
     """
-    sizes = {id(leaf): np.size(leaf.array) for leaf in reference.leaves}
+    zero, sizes = reference.zero(moved), {id(leaf): np.size(leaf.array) for leaf in reference.leaves}
     blank = {id(leaf) for leaf, count in reference.lost if count == sizes[id(leaf)]}
+    blank |= {id(reference.leaves[k]) for k in zero}
     own = [(leaf, e / share) for leaf, e, share in zip(reference.leaves, errors, reference.shares, strict=False)]
     most = [max((e for leaf, e in own if leaf.part == k and id(leaf) not in blank), default=None) for k in range(3)]
-    allowed = [limit / share for limit, share in zip(limits, reference.shares, strict=True)]
+    pairs = enumerate(zip(limits, reference.shares, strict=True))
+    allowed = [limit / share for k, (limit, share) in pairs if k not in zero]
     return (most[0], most[1], most[2]), max(allowed, default=reference.tolerance)
+
+
+def _unseen(reference: Standard, moved: Sequence[float], call: int) -> str | None:
+    """What is said of arrays that are zero but for rounding, which may be as far off as rounding puts them."""
+    zero = sorted(reference.zero(moved))
+    if not zero:
+        return None
+    others = f", and so are {len(zero) - 1} more arrays" if len(zero) > 1 else ""
+    return f"{reference.leaves[zero[0]].named(call)} is zero but for rounding{others}: errors there are not seen"
 
 
 def _excused(place: int, error: float, call: Sequence[Difference], reference: Standard, moves: Moves) -> float:

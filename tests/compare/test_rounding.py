@@ -358,3 +358,26 @@ def test_a_nudge_moves_floats_that_are_no_whole_numbers():
     np.testing.assert_allclose(np.abs(moved[:2] / x[:2] - 1), ULPS * 2.0**-23, rtol=0.2)
     np.testing.assert_array_equal(nudging(1)(x), moved)
     np.testing.assert_array_equal(nudging(1)(np.arange(3)), np.arange(3))
+
+
+# Arrays that are zero but for rounding
+
+
+def of_noise(size, seed, one=1.0):
+    """A gradient of ones, times `one`, and one that rounding alone makes."""
+    noise = size * np.random.default_rng(seed).uniform(-1, 1, 40)
+    return np.float32(1), [np.full(40, one, np.float32), noise.astype(np.float32)]
+
+
+@pytest.mark.parametrize("exact", [None, (np.float64(1), [np.ones(40), np.zeros(40)])], ids=["alone", "float64"])
+def test_an_array_that_is_zero_but_for_rounding_hides_no_error_in_others(exact):
+    """Its limit is many times its own size, and so says nothing of what is seen elsewhere."""
+    reference = Standard(of_noise(1e-3, 0), exact)
+    measured = Moves([reference.less_plain(of_noise(1e-3, seed)) for seed in range(1, 9)])
+    row = verdict(of_noise(1e-3, 20, one=1 + 5e-5), lambda *_: measured, reference)
+    assert row.fault is None
+    assert row.allowed <= 2e-4
+    assert row.errors[1] < 2e-3
+    assert "[1]` in call 1 is zero but for rounding: errors there are not seen" in row.warning
+    wrong = verdict(of_noise(1e-3, 20, one=1.001), lambda *_: measured, reference)
+    assert "gradient of `[0]` in call 1 is off by 0.001" in wrong.fault
