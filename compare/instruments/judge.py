@@ -160,7 +160,7 @@ class Standard:
         return shares
 
     def zero(self, moved: Sequence[float] = ()) -> set[int]:
-        """The arrays that are zero but for rounding: of wider numbers, or of what nudges do, the plain mode has no digit.
+        """The arrays that are zero but for rounding: beside wider numbers, or nudges, the plain mode has no digit right.
 
         `moved` is how far nudges move each array.
         """
