@@ -16,7 +16,7 @@ from compare.workloads import nearest
 
 __all__ = ["CLAIMS", "Claim", "Effect", "Finding", "Label", "Record", "Regime", "Verdict", "get", "judge"]
 
-FOLDERS = (
+MODULES = (
     "c1_control_flow",
     "c2_gradients",
     "c3_debugging",
@@ -26,15 +26,15 @@ FOLDERS = (
     "c7_prototyping",
     "c8_structure",
 )
-"""The folders beside this file that each have a `CLAIM` in `rule.py`, in the order reports use."""
+"""The modules beside this file that each have a `CLAIM`, in the order reports use."""
 
 
-def _in_folder(name: str) -> Claim:
-    claim: Claim = import_module(f"{__name__}.{name}.rule").CLAIM
+def _in_module(name: str) -> Claim:
+    claim: Claim = import_module(f"{__name__}.{name}").CLAIM
     return claim
 
 
-_OURS = {claim.id: claim for claim in map(_in_folder, FOLDERS)}
+_OURS = {claim.id: claim for claim in map(_in_module, MODULES)}
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {**_OURS, **{id: extension.value for id, extension in added("claims", Claim, _OURS).items()}}
 )

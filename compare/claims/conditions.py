@@ -7,7 +7,7 @@ from math import expm1, log
 from statistics import median, stdev
 
 from compare.claims import base
-from compare.claims.c6_speed.rule import CONTROL
+from compare.claims.c6_speed import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
 from compare.records.record import Environment, Records, Run, of

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
-from compare.claims.c5_memory.rule import held
+from compare.claims.c5_memory import held
 from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, Read, cells, first_run, joined, left_out, steady
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeArm

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import baseline, complete, options
+from compare.cli import complete, options
 from compare.cli.advise import advise
-from compare.cli.diff import diff, trend
-from compare.cli.export import export, schema
-from compare.cli.graph import graph
+from compare.cli.graph import graph, plan
 from compare.cli.own import compare
-from compare.cli.plan import plan
+from compare.cli.runs import baselines, changed_since, diff, export, schema, trend
 from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
@@ -134,7 +132,7 @@ DEVICE = options.default(
     help="With --suite models, a run of the workloads in PyTorch, with whose verdicts the page compares.",
 )
 @options.executor
-@baseline.both
+@baselines
 @click.pass_context
 def run(
     ctx: click.Context, /, *, quick: bool, suite: str, out: Path | None, resume: bool, overwrite: bool, **asked: Any
@@ -182,7 +180,7 @@ def run(
     _list_problems("missing, though no verdict needs it", outcome.overruns)
     if not outcome.measured:
         echo("Nothing was measured.", err=True)
-    baseline.ended(outcome.records, *kept)
+    changed_since(outcome.records, *kept)
     ctx.exit(outcome.exit_code)
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import baseline, complete, options
+from compare.cli import complete, options
 from compare.cli.options import Seconds
+from compare.cli.runs import baselines, changed_since
 from compare.records.machines import DEVICES
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.gate.outcome import Gate
+    from compare.gate.rules import Gate
     from compare.own import Result
     from compare.own.question import Question
 
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 @click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a Markdown summary here.")
 @options.JSON_ALONE
-@baseline.both
+@baselines
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -118,7 +119,7 @@ def compare(
         if stop:
             raise stop
         if any(kept):
-            baseline.ended(result.records, *kept)
+            changed_since(result.records, *kept)
         code = result.exit_code if gate is None else _gated(gate, result)
     ctx.exit(code)
 
@@ -139,7 +140,7 @@ def _measured(questions: Sequence[Question], folder: Path) -> tuple[Result, Keyb
 
 
 def _gate(*asked: Any) -> Gate:
-    from compare.gate.outcome import gate
+    from compare.gate.rules import gate
 
     return gate(*asked)
 
@@ -159,7 +160,7 @@ def _failing(gate: Gate | None, function: str) -> Iterator[None]:
 
 def _gated(gate: Gate, result: Result) -> int:
     """The exit code, after the rules were judged and the files written."""
-    from compare.gate.outcome import exit_code
+    from compare.gate.rules import exit_code
 
     judgements = gate.judge(result)
     for judgement in judgements:

@@ -65,9 +65,10 @@ def selftest(
 
 def _show(rates: Selftest) -> None:
     from compare.page import tables
-    from compare.selftest import Trials, page
+    from compare.selftest import Trials
+    from compare.selftest.rates import coverage_table, rates_table
 
-    for table in (page.rates_table(rates), page.coverage_table(rates)):
+    for table in (rates_table(rates), coverage_table(rates)):
         if table:
             tables.show(table.headers, table.rows, whole=WHOLE)
             echo()

@@ -14,8 +14,7 @@ from compare.instruments.lengths import DISTRIBUTIONS, MODELS
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.instruments.lengths.probe import TraceSample
-    from compare.instruments.lengths.trace import LengthTrace
+    from compare.instruments.lengths.trace import LengthTrace, TraceSample
     from compare.records.job import Budget
     from compare.records.record import Record
     from compare.suite.settings import Settings
@@ -86,7 +85,7 @@ def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
 
 def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
-    from compare.claims.c4_shapes import length_table
+    from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
     from compare.page import lengths as screen
     from compare.page import tables
@@ -98,7 +97,7 @@ def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: 
     echo()
     say(screen.chosen(sample, trace, settings.seed))
     say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
-    cells = length_table.tables(good)
+    cells = c4_shapes.tables(good)
     if not any(process for table in cells for process in table.processes):
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
     (cell,) = cells
@@ -106,11 +105,11 @@ def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: 
     tables.show(screen.TIMED, screen.timed(cell, laid))
     say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
     echo()
-    rows = screen.contests(cell, len(length_table.CONTESTS) * len(length_table.PHASES))
+    rows = screen.contests(cell, len(c4_shapes.CONTESTS) * len(c4_shapes.PHASES))
     tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:])
     if any(row[-1] == screen.UNCLEAR for row in rows):
         say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
-    say("\n".join(length_table.refused(good)))
+    say("\n".join(c4_shapes.refused(good)))
     return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
@@ -135,16 +134,15 @@ def _measured(settings: Settings, model: str, name: str, trace: LengthTrace) -> 
 
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
-    from compare.instruments.lengths import probe
-    from compare.instruments.lengths.probe import quantiles
+    from compare.instruments.lengths.trace import fitted, paces, quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 
     limit, wanted = settings.limits.timeout, COUNTS[settings.preset]
     job = lengths_job(model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
-    paces = probe.paces(run_job(asked, limit))
-    sample = probe.fitted(trace.lengths, paces, job.budget.least, limit / 2, wanted, settings.seed)
+    probed = paces(run_job(asked, limit))
+    sample = fitted(trace.lengths, probed, job.budget.least, limit / 2, wanted, settings.seed)
     left = limit / 2 - paces.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)

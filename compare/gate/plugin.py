@@ -29,6 +29,6 @@ def assert_parity() -> Check:
 @pytest.fixture
 def assert_not_slower() -> Check:
     """`assert_not_slower(a, b, inputs, by=1.05)`: kernel calls, compiles and planned bytes; time if asked."""
-    from compare.gate.slower import not_slower
+    from compare.gate.checks import not_slower
 
     return not_slower

@@ -4,23 +4,33 @@
 
 The ratio is that of the steady times of two modes; the second is dynamic if it is not named. A rule holds only where
 the whole 95% interval of the ratio lies on its side, so that noise alone fails no build.
+
+How `graphduel compare` ends as a gate: its rules judged, its exit code, and its files: JUnit's XML, which CI systems
+show as tests, and a Markdown summary.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+from xml.etree import ElementTree as ET
 
 from compare.claims.evidence import cells, joined, steady
 from compare.claims.verdict import ratio_of
-from compare.errors import InputsError
-from compare.records.cells import Time
-from compare.records.record import Records
-from compare.stats import Interval
+from compare.errors import InputsError, NothingMeasuredError
+from compare.own.question import Question
+from compare.own.result import Result
+from compare.page import show
+from compare.records.cells import Parity, ParityArm, Time
+from compare.records.record import Failure, Records, of
+from compare.stats import LEAST, Interval
 from compare.words import text
+from graphs.files import write_file
+from graphs.plain import plain
 
 ALLOWED = "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05'"
 
@@ -96,3 +106,154 @@ def parsed(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> Fa
     if not number:
         raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
     return FailRule(written.strip(), top, bottom, parts[3], number)
+
+
+RULE_HOLDS = 6
+"""The exit code where a rule holds."""
+_INCONCLUSIVE = 3
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The rules of a comparison, and the files to write: JUnit's XML, and Markdown."""
+
+    rules: tuple[FailRule, ...] = ()
+    junit: Path | None = None
+    summary: Path | None = None
+
+    def judge(self, result: Result) -> tuple[Judgement, ...]:
+        """The judgement of each rule, after the files were written, each in one step."""
+        judgements = tuple(rule.judge(result.records) for rule in self.rules)
+        if self.junit is not None:
+            write_file(self.junit, junit(result, judgements))
+        if self.summary is not None:
+            write_file(self.summary, markdown(result, judgements).encode())
+        return judgements
+
+    def fail(self, name: str, error: str) -> None:
+        """Write the files of a comparison of this function that has ended in an error."""
+        if self.junit is not None:
+            write_file(self.junit, junit_of_error(name, error))
+        if self.summary is not None:
+            write_file(self.summary, markdown_of_error(name, error).encode())
+
+
+def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:
+    """The gate that was asked for, over the modes of all questions.
+
+    Raises InputsError for a rule that cannot be read, or never could be judged.
+    """
+    modes = tuple(mode for question in questions for mode in question.modes)
+    aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
+    processes = questions[0].processes
+    read = tuple(parsed(rule, modes, aliases) for rule in rules)
+    if rules and 0 < processes < LEAST:
+        asked = f"--processes 0 or at least {LEAST}, not {processes}"
+        raise InputsError(f"--fail-if needs an interval, and so {asked}")
+    return Gate(read, junit, summary)
+
+
+def exit_code(measured: int, judgements: Sequence[Judgement]) -> int:
+    """The exit code of a comparison that alone would end with `measured`.
+
+    What went wrong in measuring comes first, then 5 for a rule whose modes were not measured, then `RULE_HOLDS`. That
+    times cannot be told apart, which is 3, fails no gate that has rules.
+    """
+    if not judgements or measured not in (0, _INCONCLUSIVE):
+        return measured
+    outcomes = {judgement.outcome for judgement in judgements}
+    if "not measured" in outcomes:
+        return NothingMeasuredError.exit_code
+    return RULE_HOLDS if "holds" in outcomes else 0
+
+
+SUITE = "graphduel compare"
+_KINDS = {"disagree": "failure", "failed": "error", "unsupported": "skipped"}
+_RULES = {"holds": "failure", "not measured": "error"}
+
+Entry = tuple[str, str, str]
+"""The name of a test, the element that says how it ended ("" if it passed), and the words."""
+
+
+def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
+    """A test for the parity of each mode, for each failed measurement and for each rule."""
+    return _suite(result.name, [*_parity(result), *_failures(result), *_rules(judgements)])
+
+
+def junit_of_error(name: str, error: str) -> bytes:
+    """One test, which is an error: the comparison of that function came to no result."""
+    return _suite(name, [("comparison", "error", error)])
+
+
+def _suite(name: str, entries: Sequence[Entry]) -> bytes:
+    kinds = [kind for _, kind, _ in entries]
+    suite = ET.Element("testsuite", name=SUITE, tests=str(len(entries)))
+    for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(kinds.count(kind)))
+    for test_name, kind, words in entries:
+        test = ET.SubElement(suite, "testcase", classname=plain(name), name=plain(test_name))
+        if kind:
+            ET.SubElement(test, kind, message=plain(words))
+        elif words:
+            ET.SubElement(test, "system-out").text = plain(words)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
+    """The verdict in a sentence, the table of modes, the rules, and what was refused or failed."""
+    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(*_split(show.table(result)))]
+    if judgements:
+        rows = [(f"`{judgement.rule.written}`", judgement.outcome, judgement.measured) for judgement in judgements]
+        parts.append(_table(("fails if", "outcome", "measured"), rows))
+    notes = [f"* {_text(note)}" for note in show.notes_of(result)]
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
+
+
+def markdown_of_error(name: str, error: str) -> str:
+    """That the comparison of that function came to no result, and why."""
+    return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
+
+
+def _split(table: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    return table[0], table[1:]
+
+
+def _parity(result: Result) -> list[Entry]:
+    rows = [item for record in of(result.records, Parity) for item in record.arms.items()]
+    return [(f"parity of {mode}", _KINDS.get(row.status, ""), _said(row)) for mode, row in rows]
+
+
+def _said(row: ParityArm) -> str:
+    if row.reason is not None:
+        return row.reason
+    return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"
+
+
+def _failures(result: Result) -> list[Entry]:
+    return [("measurement", "error", str(failure.error)) for failure in of(result.records, Failure)]
+
+
+def _rules(judgements: Iterable[Judgement]) -> list[Entry]:
+    return [
+        (
+            f"--fail-if {judgement.rule.written}",
+            _RULES.get(judgement.outcome, ""),
+            f"{judgement.outcome}: {judgement.measured}",
+        )
+        for judgement in judgements
+    ]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(words: str) -> str:
+    return words if words.startswith(("`", "---")) else _text(words)
+
+
+def _text(words: str) -> str:
+    """Words in one line that Markdown shows as they are."""
+    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(plain(words).split()))

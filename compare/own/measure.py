@@ -25,7 +25,7 @@ from compare.errors import CompareError, EffectsError, FunctionError, InputsErro
 from compare.instruments import inspection, parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
-from compare.instruments.time.first import Limited
+from compare.instruments.time.measure import Limited
 from compare.own import effects, exchange, journal, origin, plan, traffic
 from compare.own.case import calls_in, case_of, checked, converting
 from compare.own.effects import SideEffect

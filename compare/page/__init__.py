@@ -31,11 +31,11 @@ def write(
     `outside` is what the run says of frameworks, and `records` are those of our engines. `answer` takes the place of
     the section that opens the page, and `sections` follow it. What a run did not measure is listed under the limits.
     """
-    from compare.page import assemble, html, markdown, plots, summary
+    from compare.page import assemble, figures, html, markdown, summary
     from graphs.files import write_file
 
     summarised = summary.summarise(records)
-    drawn = plots.draw(summarised, directory / "plots")
+    drawn = figures.draw(summarised, directory / "plots")
     page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
         write_file(directory / "report.html", html.render(page).encode()),

@@ -13,8 +13,8 @@ from compare.claims import verdict
 from compare.claims.verdict import Measured
 from compare.instruments import inspection
 from compare.instruments.inspection import MOST, TITLES
-from compare.page import answer as suite
 from compare.page import compiled, show
+from compare.page import verdicts as suite
 from compare.page.blocks import Bullets, Inline, Section, Table, section
 from compare.records.cells import Parity
 from compare.records.own import EngineGraphs, PolicyCount, RewriteHints, ShapePolicies

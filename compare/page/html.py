@@ -10,8 +10,8 @@ from msgspec import to_builtins
 
 from compare.page import terms
 from compare.page.blocks import Folded, Page, Picture, Section, Terms
-from compare.page.plots import style
-from compare.page.plots.style import with_classes
+from compare.page.figures import style
+from compare.page.figures.style import with_classes
 from graphs.plain import plain
 
 _LONG = 8  # rows of a table or lines of a list beyond which it starts folded

@@ -10,11 +10,10 @@ from statistics import geometric_mean, mean, median
 import numpy as np
 
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.c4_shapes.length_table import CONTESTS, PHASES, best
+from compare.claims.c4_shapes import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, first_run, steady
-from compare.instruments.lengths.probe import TraceSample
 from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combined
-from compare.instruments.lengths.trace import LengthTrace
+from compare.instruments.lengths.trace import LengthTrace, TraceSample
 from compare.page.blocks import Table
 from compare.records.cells import StrategyArm
 from compare.records.record import DYNAMIC

@@ -10,7 +10,6 @@ from compare.claims import regimes
 from compare.claims.base import agreement
 from compare.claims.crossover import BreakEven
 from compare.claims.models import ModelCosts
-from compare.page import answer as suite
 from compare.page import verdicts
 from compare.page.blocks import Section, Table, section
 from compare.stats import geometric_mean
@@ -41,13 +40,13 @@ def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) ->
     blocks = (
         *_sentences(rows),
         verdicts.headline(judged),
-        suite.claims(judged),
+        verdicts.claims(judged),
         table(rows),
         _COSTS,
-        suite.EXPLAINED,
+        verdicts.EXPLAINED,
         _ROLES.format(title=title, eager=eager),
     )
-    return Section("The answer", tuple(filter(None, blocks)), suite.NAME)
+    return Section("The answer", tuple(filter(None, blocks)), verdicts.NAME)
 
 
 def table(rows: Sequence[ModelCosts]) -> Table | None:

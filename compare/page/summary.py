@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.claims import crossover
+from compare.claims import c4_shapes, crossover
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.c4_shapes import length_table
-from compare.claims.c5_memory.rule import held
+from compare.claims.c5_memory import held
 from compare.claims.crossover import CostPlace, Course, course
 from compare.claims.evidence import SIZES, Evidence, cells, steady
 from compare.records.cells import Call, Memory, MemoryArm, Time
@@ -75,7 +74,7 @@ def summarise(records: Records) -> Summary:
         courses={(cell.cell, arm): course(cell, arm) for cell, arm in timed},
         streams=_streams(timed),
         cold=_streams([(cell.start, arm) for cell, arm in timed if cell.cold and cell.start.of(arm)]),
-        strategies=tuple(length_table.tables(records)),
+        strategies=tuple(c4_shapes.tables(records)),
         places=tuple(crossover.places(records)),
         times=tuple(crossover.times(records)),
         sizes=tuple(crossover.sizes(records, held)),

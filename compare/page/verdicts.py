@@ -1,13 +1,35 @@
-"""The verdicts on the claims, ready to print."""
+"""How verdicts read: in a row, beside other runs, in a section a claim; and the first screen.
+
+That says what to do, in sentences that this run supports, and has the claims as rows, and the calculator.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compare.claims.base import Finding, Label, Regime, Verdict, strongest
-from compare.page.blocks import Block, Bullets, Folded, Picture, Section, Table, Terms, VerdictMark
-from compare.stats import Interval
+from compare.claims import regimes
+from compare.claims.base import SMALLEST_EFFECT, Finding, Label, Regime, Verdict, strongest
+from compare.claims.crossover import CostPlace
+from compare.page import sparkline
+from compare.page import summary as model
+from compare.page.blocks import (
+    Block,
+    Bullets,
+    Calculator,
+    ClaimRow,
+    Claims,
+    Folded,
+    Picture,
+    Section,
+    Table,
+    Terms,
+    VerdictMark,
+    section,
+)
+from compare.page.summary import Ratio, Summary
+from compare.records.record import Cell, grouped
+from compare.stats import Interval, geometric_mean
 from compare.words import text
 
 # A word and a shape for each verdict, so that colour is never the only cue, and what is said of several.
@@ -31,7 +53,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
 
 
-def section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
+def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
     """All that a run says about one claim, with the figures that show it."""
     claim, finding = judged.claim, judged.finding
     unit = finding.effect.unit if finding.effect else ""
@@ -128,3 +150,157 @@ def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
 
 def _marked(word: Label) -> str:
     return f"{_MARKS[word][0]}\N{NO-BREAK SPACE}{word}"
+
+
+NAME = "answer"
+EXPLAINED = (
+    "Every ratio on this page is static ÷ dynamic: 0.8× means that static takes 0.8 of what dynamic takes. "
+    "Below 1× static is faster or smaller, above 1× dynamic is. Square brackets hold the 95% interval: the range that "
+    "the noise of this run leaves open."
+)
+FLOAT = 4
+"""Bytes of a number of the map, float32."""
+PAGE = 4096
+"""Bytes of a page of memory."""
+_RUNS = 10_000
+"""The runs of the example that says how many shapes are paid for."""
+_WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "unclear"}
+_CALCULATOR = (
+    "The formula was fitted to the chains of equal ops that this run timed. Ops are those of the forward pass; the "
+    "costs include the backward pass. Each new shape costs one compilation."
+)
+
+
+def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Picture]) -> Section:
+    """The section that opens the page."""
+    first, *further = (*advice(summary.places), "")
+    blocks: tuple[Block, ...] = (
+        first,
+        headline(judged),
+        claims(judged),
+        EXPLAINED,
+        *further,
+        *pictures,
+        speed(summary.ratios, regimes.places(summary.records)),
+    )
+    return Section("The answer", tuple(filter(None, blocks)), NAME)
+
+
+def advice(places: Sequence[CostPlace]) -> Iterator[str]:
+    """When to compile, by the crossover map: sentences for what it shows, and none for what it does not."""
+    reach = _reach(places)
+    if reach is None:
+        return
+    inside = [place for place in places if place.at.elements <= reach]
+    paid = max(place.pays_after or 1 for place in inside)
+    low, mean, high = _spread(inside)
+    yield (
+        f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its arrays "
+        f"{_arrays(reach)}: once compiled, it is {_speedup(mean)} faster than dynamic ({_speedup(high)} to "
+        f"{_speedup(low)})."
+    )
+    yield f"If the step runs {_RUNS:,} times, compiling pays with up to {text.counted(max(1, _RUNS // paid), 'shape')}."
+    yield from _beyond([place for place in places if place.at.elements > reach])
+
+
+def _reach(places: Sequence[CostPlace]) -> int | None:
+    """The largest tensor up to which static is shown to be faster at every place of the map; None where at none."""
+    reach = None
+    for size in sorted({place.at.elements for place in places}):
+        if not all(_leads(place) for place in places if place.at.elements == size):
+            break
+        reach = size
+    return reach
+
+
+def _leads(place: CostPlace) -> bool:
+    return place.steady.side(SMALLEST_EFFECT) == "below"
+
+
+def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
+    if places:
+        largest = max(place.at.elements for place in places)
+        groups = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
+        kinds = {ops: map(_ratio, _spread(of)) for ops, of in groups.items()}
+        said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
+        size = text.size(largest * FLOAT)
+        yield f"With larger arrays the op decides: at {size} static ÷ dynamic is {text.listed(said)}."
+
+
+def _arrays(floats: int) -> str:
+    """`hold up to 32 KiB each`; what is smaller than a page of memory has no size that a reader would know."""
+    return f"hold up to {text.size(floats * FLOAT)} each" if floats * FLOAT >= PAGE else "are tiny"
+
+
+def _spread(places: Sequence[CostPlace]) -> tuple[float, float, float]:
+    """The least, the mean and the largest of static ÷ dynamic."""
+    ratios = [place.steady.estimate for place in places]
+    return min(ratios), geometric_mean(ratios), max(ratios)
+
+
+def _ratio(value: float) -> str:
+    return text.ratio(float(f"{value:.2g}"))
+
+
+def _speedup(ratio: float) -> str:
+    """How many times faster a share of the time is."""
+    return _ratio(1 / ratio)
+
+
+def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
+    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
+    best: dict[Cell, Ratio] = {}
+    for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
+        best.setdefault(ratio.cell, ratio)
+    if not best:
+        return "No time of dynamic and of static once warm can be compared in this run."
+    large = regimes.by_size(best.values(), where).get(regimes.REALISTIC, [])
+    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
+    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
+    return f"Once warm, static with its fastest shape policy is, compared with dynamic, {of_large}{of_all}."
+
+
+def _won(ratios: Iterable[Ratio]) -> str:
+    counts = Counter(ratio.words for ratio in ratios)
+    return text.listed([f"{said} in {counts[words]}" for words, said in _WORDS.items() if counts[words]])
+
+
+def claims(judged: Sequence[Verdict]) -> Claims:
+    """The claims, a row each."""
+    return Claims(tuple(map(_row, judged)))
+
+
+def _row(judged: Verdict) -> ClaimRow:
+    finding = judged.finding
+    svg, words = sparkline.drawn(judged.claim.id, finding)
+    claim, why = judged.claim, _sentence("".join(finding.reasons[:1]))
+    there = measured(judged)
+    return ClaimRow(claim.id, claim.title, anchor(claim.id) if there else "", mark(judged), why, svg, words)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
+def calculator(summary: Summary) -> Section | None:
+    """The costs of a step of one's own by the model of this run; None where no map was measured."""
+    models = model.fitted(summary.places)
+    if not models:
+        return None
+    errors = (
+        f"For {fit.ops} ops it gives static ÷ dynamic of this run's own cells within a factor of {fit.error:.3g} in "
+        f"the median cell and {fit.worst:.3g} in the worst."
+        for fit in models
+    )
+    return section(
+        "Calculator", _CALCULATOR, f"{model.FORMULA}.", *errors, Calculator(tuple(models)), _coefficients(models)
+    )
+
+
+def _coefficients(models: Sequence[model.CostModel]) -> Table:
+    rows = tuple(
+        (fit.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
+        for fit in models
+        for engine, line, build in (("dynamic", fit.dynamic, ()), ("static", fit.static, fit.build))
+    )
+    return Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")

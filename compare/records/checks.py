@@ -81,7 +81,7 @@ Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never
 
 
 class FaultRow(Struct):
-    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging.measure`).
+    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging`).
 
     Of a framework, `dynamic` is its eager arm and `static` the arm compared with it. `examine` there tells what
     `ops_before` and `steps` are where an engine does not show every value.
@@ -136,7 +136,7 @@ Way = Literal["retraced", "foreseen"]
 
 
 class EditCost(Struct, omit_defaults=True):
-    """What a structure edit cost an engine (`compare.claims.c8_structure.measure`); `way` is how static learns of it.
+    """What a structure edit cost an engine (`compare.claims.c8_structure`); `way` is how static learns of it.
 
     `steps` are steady steps, `edits` the new structures of a training, `seconds` those of a whole training.
     """

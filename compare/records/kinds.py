@@ -60,7 +60,7 @@ _TABLE = (
     Kind(Crossover, "compare.instruments.crossover:measure", typical={"coarse": 2.5, "": 18.0}),
     Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory", counts=True),
     Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
-    Kind(LengthsProbe, "compare.instruments.lengths.probe:measure"),
+    Kind(LengthsProbe, "compare.instruments.lengths.trace:measure"),
     Kind(SourceLines, "compare.instruments.watch.lines:measure"),
     Kind(
         Memory,
@@ -75,10 +75,10 @@ _TABLE = (
     Kind(Glimpse),
     # checks of claims
     Kind(Programs, "compare.claims.c1_control_flow.measure:measure", everywhere=True, typical={"": 23.0}),
-    Kind(Gradients, "compare.claims.c2_gradients.measure:measure", everywhere=True, timed=False, typical={"": 3.0}),
-    Kind(Faults, "compare.claims.c3_debugging.measure:measure", everywhere=True, timed=False, typical={"": 2.5}),
-    Kind(Prototypes, "compare.claims.c7_prototyping.measure:measure", everywhere=True),
-    Kind(Edits, "compare.claims.c8_structure.measure:measure", everywhere=True, typical={"": 3.5}),
+    Kind(Gradients, "compare.claims.c2_gradients:measure", everywhere=True, timed=False, typical={"": 3.0}),
+    Kind(Faults, "compare.claims.c3_debugging:measure", everywhere=True, timed=False, typical={"": 2.5}),
+    Kind(Prototypes, "compare.claims.c7_prototyping:measure", everywhere=True),
+    Kind(Edits, "compare.claims.c8_structure:measure", everywhere=True, typical={"": 3.5}),
     # functions of a user's
     Kind(ShapePolicies),
     Kind(RewriteHints),
@@ -89,8 +89,8 @@ _TABLE = (
     Kind(FunctionMemory, "compare.own.graph:measure_memory"),
     # advice, and the selftest
     Kind(CountedPrograms, "compare.advice.counting:measure"),
-    Kind(TrialTime, "compare.selftest.measure:measure_time"),
-    Kind(TrialMemory, "compare.selftest.measure:measure_memory", counts=True),
+    Kind(TrialTime, "compare.selftest.trials:measure_time"),
+    Kind(TrialMemory, "compare.selftest.trials:measure_memory", counts=True),
     Kind(Selftest),
 )
 

@@ -25,9 +25,8 @@ from compare.run.executors import Execute, Pool
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
-from compare.selftest import page, subjects
-from compare.selftest.inject import AGAIN
-from compare.selftest.rates import MEMORY, TIME, WHOLE, judge
+from compare.selftest.rates import MEMORY, TIME, WHOLE, judge, markdown
+from compare.selftest.trials import AGAIN, NAME, SIZES, SOURCE
 from compare.suite.settings import PRESETS
 from graphs.files import write_file
 
@@ -100,7 +99,7 @@ def run(
             _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
         rates = _judged(kept, trials, time.monotonic() - started)
         results.write_json(directory / RATES, results.to_json(rates))
-        write_file(directory / PAGE, page.markdown(rates).encode())
+        write_file(directory / PAGE, markdown(rates).encode())
     return rates
 
 
@@ -139,10 +138,10 @@ def speed_jobs(trials: Trials) -> Iterator[Job]:
 
 def own_jobs(trials: Trials) -> Iterator[Job]:
     """The same of functions of a user's own, with the processes and the budget of `graphduel compare`."""
-    for number, size in product(range(trials.own), subjects.SIZES):
+    for number, size in product(range(trials.own), SIZES):
         arms = _changed(ENGINES[number % len(ENGINES)], OWN_SHARES)
         for process in range(REPEATS):
-            job = _job(TIME, subjects.NAME, trials, number, arms, process, subjects.SOURCE)
+            job = _job(TIME, NAME, trials, number, arms, process, SOURCE)
             yield replace(job, size=size, budget=Budget(seconds=OWN_SECONDS))
 
 

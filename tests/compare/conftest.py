@@ -37,4 +37,4 @@ def saved(tmp_path):
 @pytest.fixture
 def undrawn(monkeypatch):
     """The figures of a page are laid out and not drawn, which takes nearly all of its time: the test reads words."""
-    monkeypatch.setattr("compare.page.plots.style.rendered", lambda drawing, kind: b'<svg width="1pt"></svg>')
+    monkeypatch.setattr("compare.page.figures.style.rendered", lambda drawing, kind: b'<svg width="1pt"></svg>')

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.claims import crossover
-from compare.claims.c5_memory.rule import held
+from compare.claims.c5_memory import held
 from tests.helpers.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
 from tests.helpers.records import typed
 

@@ -8,7 +8,7 @@ import pytest
 
 import dynamic
 import graphs
-from compare.claims.c2_gradients import measure as gradients
+from compare.claims import c2_gradients as gradients
 from dynamic import tapes
 from graphs.testing import samples
 from tests.helpers.claim_records import models, parity, said, sweep, verdict

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from compare import own
 from compare.cli.command import graphduel
-from compare.cli.plan import read_buffers
+from compare.cli.graph import read_buffers
 from compare.errors import CompareError, InputsError
 from compare.own import origin, run
 from compare.own.result import empty

@@ -11,9 +11,8 @@ import dynamic
 import graphs
 import static
 from compare import engines
-from compare.claims.c1_control_flow import measure
+from compare.claims.c1_control_flow import ALONE, EASY_EDIT, MIN_PROGRAMS, measure
 from compare.claims.c1_control_flow.measure import ProgramTrial, calls
-from compare.claims.c1_control_flow.rule import ALONE, EASY_EDIT, MIN_PROGRAMS
 from compare.records.job import Budget
 from compare.workloads import programs as corpus
 from compare.workloads.programs import FAMILIES, programs

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from compare import engines
-from compare.claims.c8_structure import measure
-from compare.claims.c8_structure.measure import TrainingRun
+from compare.claims import c8_structure
+from compare.claims.c8_structure import TrainingRun
 from compare.workloads.structures import BLOCKS, EDITS, HALF, STEPS, digits
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
@@ -20,8 +20,8 @@ def trainings():
     engine, arm = engines.compared(None)
     return {
         name: {
-            "dynamic": measure.trained(engine, engine.arms[0], edit.plain),
-            **{way: measure.trained(engine, arm, version) for way, version in measure.ways(edit).items()},
+            "dynamic": c8_structure.trained(engine, engine.arms[0], edit.plain),
+            **{way: c8_structure.trained(engine, arm, version) for way, version in c8_structure.ways(edit).items()},
         }
         for name, edit in BY_NAME.items()
     }
@@ -36,7 +36,7 @@ def test_losses_are_equal_in_every_way_and_fall(trainings):
         else:
             assert np.mean(losses[-4:]) < 0.9 * np.mean(losses[:4])
         for training in ways.values():
-            np.testing.assert_allclose(training.losses, losses, rtol=measure.TOLERANCE)
+            np.testing.assert_allclose(training.losses, losses, rtol=c8_structure.TOLERANCE)
 
 
 def test_a_new_trace_for_each_new_structure_and_none_where_it_was_foreseen(trainings):
@@ -63,12 +63,12 @@ def test_widening_changes_nothing_at_first(trainings):
 
 def test_structures_are_told_apart_by_shapes_and_by_what_python_decides():
     params, batch = BY_NAME["layer dropped"].plain.init(), digits(0)
-    one = measure.structure_of(params, (*batch, True))
-    assert one == measure.structure_of(params, (*digits(1), True))
-    assert one != measure.structure_of(params, (*batch, False))
+    one = c8_structure.structure_of(params, (*batch, True))
+    assert one == c8_structure.structure_of(params, (*digits(1), True))
+    assert one != c8_structure.structure_of(params, (*batch, False))
     dropped = BY_NAME["layer dropped"].plain.change(HALF, params)
     assert len(dropped["blocks"]) == BLOCKS - 1
-    assert one != measure.structure_of(dropped, (*batch, True))
+    assert one != c8_structure.structure_of(dropped, (*batch, True))
 
 
 def made_up(seconds, structures):
@@ -77,12 +77,12 @@ def made_up(seconds, structures):
 
 def test_the_first_step_with_a_structure_is_measured_by_the_later_ones():
     times, structures = [9.0, 1, 1, 6, 2, 2, 2, 8, 1], "aaabbbbca"
-    assert measure.new_structures(times, structures) == [3.0, 8.0 / 1.5]
+    assert c8_structure.new_structures(times, structures) == [3.0, 8.0 / 1.5]
 
 
 def test_costs_are_medians_over_trainings_and_means_over_structures():
     runs = [made_up([5, 1, first, 1, 4, 1], "aabbcc") for first in (2, 3, 90)]
-    found = measure.costs(runs, runs[0].structures)
+    found = c8_structure.costs(runs, runs[0].structures)
     assert found.steps == (3 + 4) / 2
     assert found.edits == 2
     assert found.seconds == 15
@@ -90,14 +90,14 @@ def test_costs_are_medians_over_trainings_and_means_over_structures():
 
 
 def test_losses_apart():
-    assert measure.apart([1.0, 2.0], [1.0, 2.0]) == 0
-    assert measure.apart([1.0, 2.0], [1.0, 1.0]) == 0.5
+    assert c8_structure.apart([1.0, 2.0], [1.0, 2.0]) == 0
+    assert c8_structure.apart([1.0, 2.0], [1.0, 1.0]) == 0.5
 
 
 @pytest.mark.slow
 def test_the_record_keeps_the_schema_and_gets_a_computed_verdict(monkeypatch):
-    monkeypatch.setattr(measure, "REPEATS", 1)
-    record = {"kind": "edit", "claim": "C8", "edits": plain(measure.measure(check_of()).edits)}
+    monkeypatch.setattr(c8_structure, "REPEATS", 1)
+    record = {"kind": "edit", "claim": "C8", "edits": plain(c8_structure.measure(check_of()).edits)}
     assert typed(record)
     assert all(row["agree"] for row in record["edits"])
     found = verdict("C8", [record])

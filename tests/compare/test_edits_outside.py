@@ -6,8 +6,7 @@ import pytest
 
 from compare import engines as frameworks
 from compare import steps
-from compare.claims import CLAIMS
-from compare.claims.c8_structure import measure
+from compare.claims import CLAIMS, c8_structure
 from compare.records.checks import Edits
 from compare.records.job import Job
 from compare.run.worker import perform
@@ -24,7 +23,7 @@ CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    monkeypatch.setattr(measure, "REPEATS", 2)
+    monkeypatch.setattr(c8_structure, "REPEATS", 2)
     frameworks.named.cache_clear()
     for module in (structures, frameworks.named("toy").library.load(structures.__name__)):
         monkeypatch.setattr(module, "EDITS", [edit for edit in module.EDITS if edit.name in CHOSEN])
@@ -33,7 +32,7 @@ def toy(monkeypatch):
 
 
 def measured(arm):
-    return measure.measure(check_of(arm))
+    return c8_structure.measure(check_of(arm))
 
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
@@ -86,10 +85,10 @@ def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
 
 
 def test_a_training_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(measure, "LIMIT", 0.3)
+    monkeypatch.setattr(c8_structure, "LIMIT", 0.3)
     toy = frameworks.named("toy")
     edit = next(edit for edit in toy.library.load(structures.__name__).EDITS if not edit.foreseen)
-    row = measure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
+    row = c8_structure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
     assert row.refused["retraced"] == "it did not end in 0.3 s"
     assert row.engines["dynamic"].seconds > 0
 
@@ -109,9 +108,9 @@ def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once
         arms.append(arm)
         return train(engine, arm, version)
 
-    train, arms, toy = measure.trained, [], frameworks.named("toy")
-    monkeypatch.setattr(measure, "trained", counted)
-    monkeypatch.setattr(measure, "BUDGET", budget)
+    train, arms, toy = c8_structure.trained, [], frameworks.named("toy")
+    monkeypatch.setattr(c8_structure, "trained", counted)
+    monkeypatch.setattr(c8_structure, "BUDGET", budget)
     (edit, *_) = toy.library.load(structures.__name__).EDITS
-    measure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
-    assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(measure.ways(edit)))
+    c8_structure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
+    assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(c8_structure.ways(edit)))

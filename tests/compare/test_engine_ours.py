@@ -6,8 +6,7 @@ import pytest
 from compare import engines, workloads
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.first import unlimited
-from compare.instruments.time.measure import answer
+from compare.instruments.time.measure import answer, unlimited
 from compare.records.job import Budget, Job
 from compare.records.results import unfolded
 from tests.helpers.slow import mostly_slow

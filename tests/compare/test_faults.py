@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare import engines
-from compare.claims.c3_debugging import measure
+from compare.claims import c3_debugging
 from compare.engines.debugging import Attempt, Event, ToolReport, same, same_results
 from compare.engines.graphduel.debugging import named_line
 from compare.workloads.faults.fault import Fault, SourceLine, corpus, draw, healthy, mean_square
@@ -26,7 +26,7 @@ FAULTS = {fault.name: fault for fault in corpus()}
 
 @pytest.fixture(scope="module")
 def record():
-    return plain(measure.measure(check_of()))
+    return plain(c3_debugging.measure(check_of()))
 
 
 def row(record, fault, engine):
@@ -161,28 +161,28 @@ def events(*values, file="model.py"):
 def test_bisection_ends_at_the_first_difference(wrong):
     healthy = events(*range(13))
     faulty = events(*range(wrong), *range(100, 113 - wrong))
-    found = measure.bisected(healthy, Attempt(faulty, ()), None)
+    found = c3_debugging.bisected(healthy, Attempt(faulty, ()), None)
     assert found.place == SourceLine("model.py", 10 + wrong)
     assert 3 <= found.probes <= 4
 
 
 def test_bisection_goes_on_to_the_error_where_all_values_before_it_agree():
     report = ToolReport("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2, SourceLine("model.py", 12))
-    found = measure.bisected(events(1, 2, 3), Attempt(events(1, 2), None, report), report)
+    found = c3_debugging.bisected(events(1, 2, 3), Attempt(events(1, 2), None, report), report)
     assert found.place == SourceLine("model.py", 12)
-    assert measure.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
+    assert c3_debugging.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
 
 
 def test_a_value_that_comes_back_does_not_mislead_the_bisection():
-    assert measure.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
+    assert c3_debugging.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
         "model.py", 11
     )
 
 
 def test_lines_between():
-    assert measure.off(SourceLine("a.py", 3), SourceLine("a.py", 5)) == 2
-    assert measure.off(SourceLine("b.py", 5), SourceLine("a.py", 5)) is None
-    assert measure.off(None, SourceLine("a.py", 5)) is None
+    assert c3_debugging.off(SourceLine("a.py", 3), SourceLine("a.py", 5)) == 2
+    assert c3_debugging.off(SourceLine("b.py", 5), SourceLine("a.py", 5)) is None
+    assert c3_debugging.off(None, SourceLine("a.py", 5)) is None
 
 
 @pytest.mark.parametrize(

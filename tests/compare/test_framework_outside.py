@@ -21,7 +21,7 @@ from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
 from compare.instruments.time import measure
-from compare.page import frameworks as section
+from compare.page import assemble as section
 from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget, Job
@@ -357,7 +357,7 @@ def test_the_report_has_a_section_on_them(ran):
     assert 'id="frameworks"' in page
     assert "## Other frameworks" in text
     assert "| Toy | tiny\\_mlp (small) | toy-jit | ok |" in text or "| Toy | tiny_mlp (small) | toy-jit | ok |" in text
-    assert section.section(()) is None
+    assert section.frameworks_section(()) is None
 
 
 def test_the_report_says_how_it_is_made_again_and_lists_the_jobs_that_were_lost(ran):

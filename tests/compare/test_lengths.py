@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compare.claims.c4_shapes.length_table import tables
+from compare.claims.c4_shapes import tables
 from compare.instruments import lengths as named
 from compare.instruments.lengths import measure
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time import first, rounds
+from compare.instruments.time import measure, rounds
 from compare.instruments.time import measure as timing
-from compare.instruments.time.first import unlimited
+from compare.instruments.time.measure import unlimited
 from compare.records.job import Budget
 from compare.records.record import JobName
 from tests.helpers import fake_workloads
@@ -80,9 +80,9 @@ def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
 def test_the_processor_of_first_calls_is_that_of_building_and_calls_alone(monkeypatch):
     """Each look at the clock finds it a second later: two for each part."""
     seconds = iter(range(100))
-    monkeypatch.setattr(first, "spent", lambda: next(seconds))
+    monkeypatch.setattr(measure, "spent", lambda: next(seconds))
     runnable = WorkloadRunnable(engines.named(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
-    epoch = first.first_epoch(runnable, "dynamic", unlimited)
+    epoch = measure.first_epoch(runnable, "dynamic", unlimited)
     assert epoch.processor == 1 + len(epoch.calls)
     assert epoch.times(runnable, "cpu").processor == epoch.processor
     assert epoch.times(runnable, "wall").processor is None

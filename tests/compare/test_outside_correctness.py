@@ -7,9 +7,9 @@ import pytest
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import CLAIMS
+from compare.claims import c2_gradients as gradients
+from compare.claims import c3_debugging as debugging
 from compare.claims.c1_control_flow import measure as control_flow
-from compare.claims.c2_gradients import measure as gradients
-from compare.claims.c3_debugging import measure as debugging
 from compare.errors import without_folders
 from compare.workloads import programs as corpus
 from compare.workloads.faults.fault import SourceLine

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compare import engines
-from compare.claims.c7_prototyping import measure
+from compare.claims import c7_prototyping
 from compare.workloads import branch_on_sum
 from compare.workloads.edits import EDITS, SourceEdit, length
 from tests.helpers.jobs import check_of
@@ -17,10 +17,10 @@ by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workl
 @pytest.mark.parametrize("edit", mostly_slow(EDITS, 4), ids=lambda edit: edit.workload)
 def test_an_edit_changes_one_model_in_both_engines_alike(edit):
     ours = engines.named(engines.OWN)
-    case = measure.before(ours, edit)
+    case = c7_prototyping.before(ours, edit)
     args = (case.params, *case.examples[-1])  # of which the branch takes the side that is edited
     with ours.library.edited(edit.module.__name__, edit.source()) as module:
-        edited = measure.changed(case, module)
+        edited = c7_prototyping.changed(case, module)
         after = [float(ours.build(arm, ours.loss(arm, edited), 0)(*args)[0]) for arm in ours.arms[:2]]
     assert after[0] == pytest.approx(after[1], rel=1e-4)
     assert after[0] != pytest.approx(float(case.loss(*args)), rel=1e-6)
@@ -40,11 +40,11 @@ def test_the_model_is_counted_with_the_functions_it_needs():
 
 
 def test_each_engine_waits_once_for_each_repetition(monkeypatch):
-    monkeypatch.setattr(measure, "EDITS", EDITS[:2])
-    record = plain(measure.measure(check_of()))
+    monkeypatch.setattr(c7_prototyping, "EDITS", EDITS[:2])
+    record = plain(c7_prototyping.measure(check_of()))
     assert typed(record)
     assert [task["task"] for task in record["tasks"]] == [edit.workload for edit in EDITS[:2]]
     for task in record["tasks"]:
         for engine in task["engines"].values():
-            assert len(engine["edit_to_result"]) == measure.REPEATS
+            assert len(engine["edit_to_result"]) == c7_prototyping.REPEATS
             assert np.min(engine["edit_to_result"]) > 0

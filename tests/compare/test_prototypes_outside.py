@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compare import engines as frameworks
-from compare.claims import CLAIMS
-from compare.claims.c7_prototyping import measure
+from compare.claims import CLAIMS, c7_prototyping
 from compare.engines.base import Mode
 from compare.records.job import Job
 from compare.run.worker import perform
@@ -23,7 +22,7 @@ CHOSEN = [edit for edit in EDITS if edit.workload in ("tiny_mlp", "elementwise_c
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    monkeypatch.setattr(measure, "EDITS", CHOSEN)
+    monkeypatch.setattr(c7_prototyping, "EDITS", CHOSEN)
     frameworks.named.cache_clear()
     yield frameworks.named("toy")
     frameworks.named.cache_clear()
@@ -49,8 +48,8 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy,
 
 def test_the_edited_model_is_what_runs(toy):
     edit = CHOSEN[0]
-    case = measure.before(toy, edit)
-    given = measure.arguments(toy, case)
+    case = c7_prototyping.before(toy, edit)
+    given = c7_prototyping.arguments(toy, case)
     with toy.library.edited(edit.module.__name__, edit.source()) as after:
         values = [float(toy.build("toy-eager", loss, 0)(*given)[0]) for loss in (case.loss, after.loss)]
     assert values[0] != pytest.approx(values[1], rel=1e-6)
@@ -58,7 +57,7 @@ def test_the_edited_model_is_what_runs(toy):
 
 
 def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
-    record = measure.measure(check_of("toy-refusing"))
+    record = c7_prototyping.measure(check_of("toy-refusing"))
     assert [row.refused for row in record.tasks] == [
         {"static": "NotImplementedError: cannot be compiled: it prints"}
     ] * len(CHOSEN)
@@ -71,8 +70,8 @@ def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
 
 def test_a_first_result_that_does_not_come_is_not_waited_for(toy, monkeypatch):
     monkeypatch.setattr(toy, "build", lambda arm, loss, argnum: hang if arm == "toy-jit" else lambda *_: None)
-    monkeypatch.setattr(measure, "LIMIT", 0.05)
-    row = measure.measured(toy, "toy-jit", CHOSEN[0])
+    monkeypatch.setattr(c7_prototyping, "LIMIT", 0.05)
+    row = c7_prototyping.measured(toy, "toy-jit", CHOSEN[0])
     assert row.refused == {"static": "it did not end in 0.05 s"}
 
 

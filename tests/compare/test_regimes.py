@@ -6,7 +6,7 @@ import pytest
 
 from compare import workloads
 from compare.claims import regimes
-from compare.claims.c5_memory.rule import held
+from compare.claims.c5_memory import held
 from compare.claims.evidence import Evidence, right_arms
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, sample

@@ -13,8 +13,8 @@ from compare import page as report
 from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
 from compare.page.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
 from compare.page.figures import parity as two_graphs
+from compare.page.figures import style
 from compare.page.figures import time as steady
-from compare.page.plots import style
 from compare.page.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError

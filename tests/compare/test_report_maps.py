@@ -11,11 +11,10 @@ from compare.claims import crossover as crossover_claim
 from compare.claims import judge
 from compare.claims.crossover import Course, MapPlace
 from compare.errors import ResultsError
-from compare.page import answer, assemble, html
+from compare.page import assemble, html, verdicts
 from compare.page import summary as model
-from compare.page.figures import crossover, decision
+from compare.page.figures import Drawn, crossover, decision, style
 from compare.page.figures import lengths as strategies
-from compare.page.plots import Drawn, style
 from compare.page.summary import summarise
 from compare.stats import Interval
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
@@ -58,12 +57,12 @@ def test_a_cell_says_its_ratio_and_when_static_pays_back():
 
 def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
     records = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9))
-    said = list(answer.advice(records.places))
+    said = list(verdicts.advice(records.places))
     assert said[0].startswith("Compile a step that runs more than 51 times for each shape of its inputs")
     assert "if its arrays are tiny: once compiled, it is" in said[0]
     assert said[1] == "If the step runs 10,000 times, compiling pays with up to 196 shapes."
     assert said[2].startswith("With larger arrays the op decides: at 16 KiB static ÷ dynamic is ")
-    assert list(answer.advice(())) == []
+    assert list(verdicts.advice(())) == []
 
 
 def test_the_figure_of_the_answer_is_above_zero_once_static_has_paid_back():

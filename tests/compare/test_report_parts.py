@@ -11,9 +11,9 @@ from compare.claims.crossover import Course, break_even
 from compare.page import verdicts
 from compare.page.blocks import Page, Section
 from compare.page.figures import parity as two_graphs
+from compare.page.figures import style
+from compare.page.figures.parity import layered
 from compare.page.markdown import render
-from compare.page.plots import style
-from compare.page.plots.layered import layered
 from compare.page.summary import largest
 from compare.records.record import Cell
 from compare.stats import Interval

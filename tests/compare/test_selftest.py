@@ -22,7 +22,7 @@ from compare.records.job import Budget, Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.worker import failure
-from compare.selftest import experiment, inject, page, rates, subjects
+from compare.selftest import experiment, rates, trials
 from compare.stats import proportion_interval
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
@@ -41,7 +41,7 @@ def injected(arm, monkeypatch):
         return GraphStep(lambda *_: counted.update([engine]), case.params, case.examples)
 
     monkeypatch.setattr(engines, "step", build)
-    return inject.build(arm, case), counted
+    return trials.build(arm, case), counted
 
 
 # What is injected
@@ -54,12 +54,12 @@ def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change,
         step()
     assert counted["dynamic"] == step.runs == 1000 + more
     assert step.calls == 1000
-    assert inject.size_of(f"dynamic|{change}") == pytest.approx(more / 1000)
+    assert trials.size_of(f"dynamic|{change}") == pytest.approx(more / 1000)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_a_share_is_spread_evenly(share, calls):
-    step = inject.Injected(GraphStep(lambda *_: None, (), ()), share=share / 10_000)
+    step = trials.Injected(GraphStep(lambda *_: None, (), ()), share=share / 10_000)
     for _ in range(calls):
         step()
     assert step.calls == calls
@@ -67,13 +67,13 @@ def test_a_share_is_spread_evenly(share, calls):
 
 
 def own_job(size):
-    return Job("selftest time", subjects.NAME, size, source=subjects.SOURCE)
+    return Job("selftest time", trials.NAME, size, source=trials.SOURCE)
 
 
 def test_a_longer_function_is_slowed_inside_each_call():
-    step = inject.build("static-exact|+5%", subjects.WORKLOAD.case("1 ms"), subjects.divided(own_job("1 ms")))
+    step = trials.build("static-exact|+5%", trials.WORKLOAD.case("1 ms"), trials.divided(own_job("1 ms")))
     (slowed,), (plain_one,) = (
-        one.executables() for one in (step, inject.build("static-exact", subjects.WORKLOAD.case("1 ms")))
+        one.executables() for one in (step, trials.build("static-exact", trials.WORKLOAD.case("1 ms")))
     )
     ops = [Counter(node.op.name for node in one.graph.nodes)["tanh"] for one in (slowed, plain_one)]
     assert ops == [105, 100]
@@ -83,8 +83,8 @@ def test_a_longer_function_is_slowed_inside_each_call():
 
 
 def test_a_short_function_and_the_workloads_are_slowed_by_further_calls():
-    assert subjects.divided(own_job("5 us")) is None
-    assert subjects.divided(job("selftest time", "TINY")) is None
+    assert trials.divided(own_job("5 us")) is None
+    assert trials.divided(job("selftest time", "TINY")) is None
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])
@@ -96,14 +96,14 @@ def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
 
 
 def selftest_memory(fake, *names):
-    from compare.selftest import measure
+    from compare.selftest import trials
 
-    return measure.measure_memory(job("selftest memory", fake, arms=names, comparison=0, process=0))
+    return trials.measure_memory(job("selftest memory", fake, arms=names, comparison=0, process=0))
 
 
 def test_a_change_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="no change is called 'faster'; write again, "):
-        inject.build("dynamic|faster", fake_workloads.make_tiny())
+        trials.build("dynamic|faster", fake_workloads.make_tiny())
 
 
 @pytest.mark.slow
@@ -246,8 +246,8 @@ def answered(asked):
         return {"kind": "environment", "environment": ENVIRONMENT}
     fine = {"status": "ok", "reason": None}
     if asked.kind == "selftest memory":
-        return {**head, "arms": {arm: {**fine, "kept": int(inject.size_of(arm)) + 100} for arm in asked.arms}}
-    rows = {arm: {**fine, "blocks": [1 + inject.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
+        return {**head, "arms": {arm: {**fine, "kept": int(trials.size_of(arm)) + 100} for arm in asked.arms}}
+    rows = {arm: {**fine, "blocks": [1 + trials.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
     return {**head, "arms": rows}
 
 
@@ -307,7 +307,7 @@ def test_a_selftest_that_was_stopped_goes_on_with_what_is_missing(go, tmp_path):
     assert [row["comparisons"] for row in found["speed"]] == [3] * 4
     assert [row["found"] for row in found["leaks"]] == [0, 2, 2]
     assert found["starts"] == 4
-    assert "in 4 starts, the last of 1 minute," in page.markdown(typed(found))
+    assert "in 4 starts, the last of 1 minute," in rates.markdown(typed(found))
 
 
 def test_a_job_that_failed_is_run_again_and_then_no_failure(go):
@@ -399,9 +399,9 @@ def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monk
 
 def test_the_page_of_a_system_that_tells_less(go):
     found = go(lambda job, _: machine(job), comparisons=1, leaks=1)
-    assert "load 0.50 when it began" in page.markdown(typed(found))
-    assert "2 cores; CPython" in page.markdown(typed({**found, "environment": {**ENVIRONMENT, "load": None}}))
-    assert "commit unknown" in page.markdown(typed(found))
+    assert "load 0.50 when it began" in rates.markdown(typed(found))
+    assert "2 cores; CPython" in rates.markdown(typed({**found, "environment": {**ENVIRONMENT, "load": None}}))
+    assert "commit unknown" in rates.markdown(typed(found))
 
 
 def test_no_two_processes_share_a_core(monkeypatch):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
-from compare.instruments.lengths import probe, strategies, trace
+from compare.instruments.lengths import strategies, trace
 from compare.instruments.lengths.strategies import STRATEGIES
 from compare.records.cells import LengthsProbe
 from compare.records.record import Failure, JobName
@@ -115,8 +115,8 @@ TRACES = st.lists(st.integers(1, 400), min_size=2, max_size=300)
 
 @given(TRACES, st.integers(8, 60), st.integers(0, 3))
 def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count, seed):
-    found = probe.sample(lengths, count, 12, seed)
-    assert found == probe.sample(lengths, count, 12, seed)
+    found = trace.sampled(lengths, count, 12, seed)
+    assert found == trace.sampled(lengths, count, 12, seed)
     assert set(found.lengths) <= set(lengths)
     assert 0 < len(found.lengths) <= count
     assert found.sizes <= 12
@@ -125,17 +125,17 @@ def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count,
 
 def test_a_sample_keeps_the_spread_and_how_often_lengths_come_again():
     lengths = [1 + (i * i) % 97 for i in range(970)]  # 49 different
-    found = probe.sample(lengths, 100, 20, 0)
-    assert found.sizes == probe.LEAST_SIZES  # fewer would keep no spread
+    found = trace.sampled(lengths, 100, 20, 0)
+    assert found.sizes == trace.LEAST_SIZES  # fewer would keep no spread
     assert fmean(found.lengths) == pytest.approx(fmean(lengths), rel=0.03)
-    apart = probe.sample(range(1, 1001), 100, 20, 0)
+    apart = trace.sampled(range(1, 1001), 100, 20, 0)
     assert (len(apart.lengths), apart.sizes, apart.hits) == (20, 20, 0.0)  # none comes again in the trace
     assert max(apart.lengths) > 950
     assert min(apart.lengths) < 50
 
 
 def test_a_cap_leaves_the_longest_out_and_counts_them():
-    found = probe.sample(range(1, 101), 50, 10, 0, cap=60)
+    found = trace.sampled(range(1, 101), 50, 10, 0, cap=60)
     assert max(found.lengths) <= 60
     assert (found.cap, found.left_out) == (60, 40)
 
@@ -144,23 +144,23 @@ def test_a_cap_leaves_the_longest_out_and_counts_them():
 
 
 def test_paces_grow_with_the_square_beyond_what_was_probed():
-    known = probe.paces(LengthsProbe([(2, 1.0, 0.1), (8, 16.0, 0.1)]))
+    known = trace.paces(LengthsProbe([(2, 1.0, 0.1), (8, 16.0, 0.1)]))
     assert [known.compiling(n) for n in (1, 2, 4, 8, 16)] == pytest.approx([1.0, 1.0, 4.0, 16.0, 64.0])
     assert known.stepping(5) == pytest.approx(0.1)
 
 
 def test_a_probe_that_measured_nothing_ends_the_command():
     with pytest.raises(NothingMeasuredError, match="no length could be probed: died"):
-        probe.paces(Failure(JobName("lengths probe"), "died"))
+        trace.paces(Failure(JobName("lengths probe"), "died"))
 
 
 @pytest.mark.slow
 @examples(0.3)
 @given(st.floats(1e-4, 10.0), st.floats(1e-5, 1.0))
 def test_a_sample_fits_into_its_time_or_is_the_smallest(compile, step):
-    known = probe.Paces((1, 100), (compile, compile * 50), (step, step * 10))
+    known = trace.Paces((1, 100), (compile, compile * 50), (step, step * 10))
     lengths = list(range(1, 101)) * 3
-    found = probe.fitted(lengths, known, 3, 40.0, 48, 0)
-    least = probe.fitted(lengths, known, 3, 0.0, 48, 0)
+    found = trace.fitted(lengths, known, 3, 40.0, 48, 0)
+    least = trace.fitted(lengths, known, 3, 0.0, 48, 0)
     assert known.seconds(found.lengths, 3) <= 40.0 or found == least
     assert least.cap == 50

@@ -32,7 +32,7 @@ IN_PARTS = {
     "graphs/archive.py": "a zip in memory",
     "dynamic/pytorch/saving.py": "a zip in the file that the one writer gives, or that the user has opened",
     "graphs/drawing/paint.py": "a picture in memory",
-    "compare/page/plots/style.py": "a picture in memory",
+    "compare/page/figures/style.py": "a picture in memory",
     "compare/steps.py": "an answer into a pipe",
 }
 """The files that write by other means, and why they may."""

@@ -26,7 +26,7 @@ import compare
 import graphs as g
 from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.page.plots import style
+from compare.page.figures import style
 from compare.records import results
 from tests.fuzz.artifacts import damaged_bytes
 

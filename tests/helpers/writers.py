@@ -19,9 +19,9 @@ import numpy as np
 import dynamic
 import static
 from compare.advice import prices
+from compare.cli.graph import BufferRow, write_offsets
 from compare.cli.options import written
-from compare.cli.plan import BufferRow, write_offsets
-from compare.gate.outcome import Gate
+from compare.gate.rules import Gate
 from compare.records import results
 from graphs.drawing.drawing import MappedBuffer, MemoryMap
 from graphs.files import write_file

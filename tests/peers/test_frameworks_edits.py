@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from compare import engines as frameworks
-from compare.claims.c7_prototyping import measure as prototyping
-from compare.claims.c8_structure import measure as structure
+from compare.claims import c7_prototyping as prototyping
+from compare.claims import c8_structure as structure
 from compare.errors import InputsError
 from compare.workloads import structures
 from compare.workloads.edits import EDITS

@@ -9,7 +9,7 @@ from compare.engines import frameworks, of_arm
 from compare.engines.limit import within
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.first import first_epoch
+from compare.instruments.time.measure import first_epoch
 from tests.helpers.slow import mostly_slow
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")

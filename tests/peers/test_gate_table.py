@@ -10,7 +10,7 @@ import pytest
 
 from compare import engines
 from compare.errors import UnsupportedError
-from compare.instruments.time.first import first_epoch, unlimited
+from compare.instruments.time.measure import first_epoch, unlimited
 from tests.helpers import gates, random_steps
 from tests.helpers.together import check_each
 

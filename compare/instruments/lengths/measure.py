@@ -22,8 +22,7 @@ from compare.instruments import sample
 from compare.instruments.judge import Result, Standard
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
 from compare.instruments.runnables import Runnable
-from compare.instruments.time.first import first_epoch, unlimited
-from compare.instruments.time.measure import steady_rounds, timed
+from compare.instruments.time.measure import first_epoch, steady_rounds, timed, unlimited
 from compare.instruments.time.rounds import collected, orders
 from compare.records.cells import GroupCall, Lengths, StrategyArm
 from compare.records.job import Job

@@ -1,12 +1,23 @@
 """The figures of the page: a module each, whose `draw(summary)` gives a `Drawing`, or None for a run of another kind.
 
-A figure says what a reader should see in it, or why it could not be drawn.
+A figure says what a reader should see in it, or why it could not be drawn; `style` has what they draw alike.
 """
+
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from compare.page.blocks import Picture, Table
+from compare.page.summary import Summary
+from graphs.files import write_file
 
 FIGURES = {
     "decision": ("answer",),
-    "samples": ("F1",),
-    "time": ("C6",),
+    "time": ("C6", "F1"),
     "lines": ("F1",),
     "ladder": ("C6", "F1"),
     "parts": ("C6", "F1"),
@@ -22,3 +33,55 @@ FIGURES = {
 
 What stands beside no claim of a page stands after them all.
 """
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure with its words; where there was nothing to draw, `figure` is None and `caption` says why."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str = ""
+    figure: Figure | None = None
+    table: Table | None = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The pictures beside each claim, why others are missing, and the files written."""
+
+    pictures: dict[str, list[Picture]]
+    missing: tuple[str, ...]
+    files: list[Path]
+
+
+def draw(summary: Summary, directory: Path) -> Drawn:
+    """Draw every figure that the records allow into `directory`, as PNG and SVG."""
+    from compare.page.figures import style  # which loads the engines, and each figure
+
+    pictures: dict[str, list[Picture]] = defaultdict(list)
+    missing, files = [], []
+    with rc_context(style.STYLE):
+        for name, claims in FIGURES.items():
+            module = import_module(f"{__name__}.{name}")
+            drawing = module.draw(summary)
+            if drawing is None:  # the figure belongs to no run of this kind
+                continue
+            if drawing.figure is None:
+                missing.append(f"{drawing.title}: {drawing.caption}")
+                continue
+            svg = style.rendered(drawing.figure, "svg")
+            files.append(write_file(directory / f"{drawing.name}.svg", svg))
+            files.append(write_file(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
+            with style.narrow():
+                small = module.draw(summary).figure
+                picture = _picture(drawing, svg, style.rendered(small, "svg"))
+            for claim in claims:
+                pictures[claim].append(picture)
+    return Drawn(dict(pictures), tuple(missing), files)
+
+
+def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:
+    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+    return Picture(*words, svg.decode(), drawing.table, narrow.decode())

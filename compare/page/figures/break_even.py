@@ -8,8 +8,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.claims.crossover import BreakEven, Course, break_even
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, style
-from compare.page.plots.panels import grid
+from compare.page.figures import Drawing, style
+from compare.page.figures.style import grid
 from compare.page.summary import Summary, largest
 from compare.records.record import Cell
 from compare.words import text
@@ -32,7 +32,7 @@ def draw(summary: Summary) -> Drawing:
     cells = largest(cell for cell, _ in points)
     if not cells:
         return Drawing("break-even", _TITLE, "No cell holds times of both dynamic and a static arm.")
-    panels = grid(cells, columns=3, height=2.65)
+    panels = grid(cells, across=3, height=2.65)
     for cell, axes in panels.axes.items():
         _panel(axes, cell, summary, {arm: point for (of, arm), point in points.items() if of == cell})
     panels.label("runs (log scale)", "time spent in all (log scale)")

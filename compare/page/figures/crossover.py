@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.crossover import MapPlace, Point
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.words import text
 
@@ -43,7 +43,7 @@ def draw(summary: Summary) -> Drawing:
         return Drawing("crossover", _TITLE, "This run has no crossover map; a run of the whole suite measures one.")
     kinds = list(dict.fromkeys(point.place.ops for _, points in rows for point in points))
     depths = {point.place.depth for _, points in rows for point in points}
-    grid = panels.grid([(name, ops) for name, _ in rows for ops in kinds], len(kinds), 0.9 + 0.46 * len(depths), 1.2)
+    grid = style.grid([(name, ops) for name, _ in rows for ops in kinds], len(kinds), 0.9 + 0.46 * len(depths), 1.2)
     for (name, ops), axes in grid.axes.items():
         axes.set_title(f"{name}, {style.clean(ops)}: static ÷ dynamic")
         _panel(axes, [point for point in dict(rows)[name] if point.place.ops == ops])
@@ -125,7 +125,7 @@ def _table(summary: Summary) -> Table | None:
 
 
 def _row(place: MapPlace, timed: Point | None, held: Point | None) -> dict[str, str]:
-    ratio, interval = panels.ratio_cells(timed.interval if timed else None)
+    ratio, interval = style.ratio_cells(timed.interval if timed else None)
     return {
         "ops": place.ops,
         "depth": f"{place.depth:,}",

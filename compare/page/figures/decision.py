@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from compare.claims.crossover import CostPlace
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.words import text
 
@@ -34,7 +34,7 @@ def draw(summary: Summary) -> Drawing:
         return Drawing("decision", _TITLE, "this run has no crossover map; a run of the whole suite measures one")
     kinds = list(dict.fromkeys(place.at.ops for place in shown))
     sizes = _some(sorted({place.at.elements for place in shown}))
-    grid = panels.grid(kinds, len(kinds), 2.8, head=1.2)
+    grid = style.grid(kinds, len(kinds), 2.8, head=1.2)
     for ops, axes in grid.axes.items():
         _panel(axes, {p.at.elements: p for p in shown if p.at.ops == ops and p.at.elements in sizes}, sizes)
         axes.set_title(f"{max(depths)} {style.clean(ops)} ops in a row")

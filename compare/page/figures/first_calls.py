@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary, largest
 from compare.records.cells import Call
 from compare.records.record import Cell

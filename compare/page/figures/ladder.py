@@ -12,7 +12,7 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder import LADDER, NATIVE, RUNGS, TAPE, THREADS
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Ladder, Threads
 from compare.records.record import Cell, Records, grouped, of
@@ -117,7 +117,7 @@ def draw(summary: Summary) -> Drawing:
     if not falls:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
     of = {fall.cell: fall for fall in falls}
-    grid = panels.grid(list(of), 3, 2.7)
+    grid = style.grid(list(of), 3, 2.7)
     for cell, axes in grid.axes.items():
         _panel(axes, of[cell].landings)
         axes.set_title(style.clean(f"{cell.workload}, {cell.size}"))
@@ -138,7 +138,7 @@ def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
         if landing.base in seconds:
             above = list(seconds).index(str(landing.base))
             axes.plot([base] * 2, [above + 0.4, row - 0.31], color=style.FAINT, linewidth=0.7)
-    panels.rows(axes, [_name(landing) for landing in landings])
+    style.rows(axes, [_name(landing) for landing in landings])
     axes.set_xlim(0, 1.3 * most)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value) if value else "0"))
     axes.locator_params(axis="x", nbins=4)
@@ -177,7 +177,7 @@ def _table(falls: Sequence[Waterfall]) -> Table:
 
 
 def _row(fall: Waterfall, landing: Landing) -> tuple[str, ...]:
-    ratios = (*panels.ratio_cells(landing.step), *panels.ratio_cells(landing.total))
+    ratios = (*style.ratio_cells(landing.step), *style.ratio_cells(landing.total))
     head = (*fall.cell, landing.rung, LADDER[landing.rung].adds, text.seconds(landing.seconds))
     return (*head, *ratios, text.size(landing.peak), *_graphs(fall, landing.rung))
 

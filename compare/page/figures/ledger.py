@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from compare.instruments.watch import ARMS
 from compare.instruments.watch.ledger import attributed
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Ledger, LedgerArm
 from compare.records.record import of
@@ -34,7 +34,7 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
     shown = sorted(cells, key=lambda line: -max(row.peak for row in line.arms.values()))[:_MOST]
-    grid = panels.grid([(line.cell, arm) for line in shown for arm in ARMS], len(ARMS), 2.3)
+    grid = style.grid([(line.cell, arm) for line in shown for arm in ARMS], len(ARMS), 2.3)
     for line in shown:
         _row_of_panels(line, [grid.axes[line.cell, arm] for arm in ARMS])
     names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from compare.claims.evidence import Evidence, steady
+from compare.page.figures import Drawing, style
 from compare.page.lengths import computed, ordered, table
-from compare.page.plots import Drawing, panels, style
 from compare.page.summary import Summary
 from compare.records.cells import StrategyArm
 from compare.records.record import DYNAMIC
@@ -32,7 +32,7 @@ def draw(summary: Summary) -> Drawing:
     tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
     if not tables:
         return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
-    grid = panels.grid([cell.name for cell in tables], 2, 2.9, head=0.7, least=6.5)
+    grid = style.grid([cell.name for cell in tables], 2, 2.9, head=0.7, least=6.5)
     names = ordered(tables)
     for cell in tables:
         _panel(grid.axes[cell.name], cell, names)
@@ -51,10 +51,10 @@ def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
     compared = {name: interval for name, interval in ratios.items() if interval is not None}
     for name, interval in compared.items():
         _dot(axes, names.index(name), name, interval, cell.of(name))
-    panels.rows(axes, names, fontsize=8)
+    style.rows(axes, names, fontsize=8)
     shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel
     style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
-    panels.tie_zone(axes)
+    style.tie_zone(axes)
 
 
 def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyArm]) -> None:
@@ -62,8 +62,8 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
     marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
-    style.said(dot, f"{name}: {' '.join(panels.ratio_cells(interval))}")
-    panels.beside(axes, row, f"{measured[0].compiles} · {computed(measured):.2f}", 4, 7.5)
+    style.said(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
+    style.beside(axes, row, f"{measured[0].compiles} · {computed(measured):.2f}", 4, 7.5)
 
 
 def _alt(tables: Sequence[Evidence]) -> str:

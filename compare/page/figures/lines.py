@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import LineCost, SourceLines, SourceLinesArm, ranked
 from compare.records.record import of

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary, largest
 from compare.records.cells import Memory, MemoryArm
 from compare.records.record import Cell, of
@@ -74,7 +74,7 @@ def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
         _stack(axes, row, arm, [(name, held.classes.get(name, 0)) for name in classes], scale)
         label = f" {text.size(totals[row])}"
         axes.annotate(label, (totals[row] / scale, row), va="center", fontsize=8.5, annotation_clip=False)
-    panels.rows(axes, list(bars))
+    style.rows(axes, list(bars))
     axes.set_xlim(0, 1.12 * max(totals) / scale)
     axes.set_title(style.clean(f"{cell.workload}, {cell.size} ({unit})"))
 

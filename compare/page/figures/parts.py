@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from compare.instruments.parts import ENGINES, UNEXPLAINED
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Parts
 from compare.records.record import Cell, Records, grouped, of
@@ -117,7 +117,7 @@ def draw(summary: Summary) -> Drawing:
     axes = figure.subplots()
     for row, step in enumerate(steps):
         _bar(axes, row, step)
-    panels.rows(axes, [f"{step.cell.workload}, {step.cell.size}: {step.engine}" for step in steps])
+    style.rows(axes, [f"{step.cell.workload}, {step.cell.size}: {step.engine}" for step in steps])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
     handles = [_patch(part) for part in _LOOKS]

@@ -1,16 +1,21 @@
-"""Steady-state time of every static arm as a ratio to dynamic."""
+"""Steady-state time: of every static arm as a ratio to dynamic; of a function of the user's every sample."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
 from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.evidence import Evidence, cells, steady
 from compare.page.blocks import Table
-from compare.page.plots import Drawing, panels, style
+from compare.page.figures import Drawing, style
 from compare.page.summary import Ratio, Summary, size_order
+from compare.records.cells import Time
 from compare.records.record import Cell, Run, of
+from compare.stats import geometric_mean
 from compare.words import text
 
 _TITLE = "Steady-state time, relative to dynamic"
@@ -25,13 +30,13 @@ _CAPTION = (
 _COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points right of the axes
 
 
-def draw(summary: Summary) -> Drawing | None:
-    """Dot and whisker, one row an arm, workloads sorted by their best static arm; None for a function of the user's.
+def draw(summary: Summary) -> Drawing:
+    """Dot and whisker, one row an arm, workloads sorted by their best static arm; of a user's function every sample.
 
-    The first table of its page has these ratios, and the figure of its samples shows more.
+    The first table of its page has these ratios. A run of the suite has too many cells for samples.
     """
     if any(run.is_own for run in of(summary.records, Run)):
-        return None
+        return _draw_samples(summary)
     rows = _sorted(summary.ratios)
     if not rows:
         return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static arm.")
@@ -65,22 +70,22 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(panels.ratio_cells(interval))}, {ratio.words}")
-    words = (*panels.ratio_cells(interval), ratio.words)[: style.columns(3)]
+    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
+    words = (*style.ratio_cells(interval), ratio.words)[: style.columns(3)]
     for offset, word in zip(_COLUMNS, words, strict=False):
-        panels.beside(axes, row, word, offset, 8.5)
+        style.beside(axes, row, word, offset, 8.5)
 
 
 def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
     ends = [end for ratio in rows for end in style.ends(ratio.interval)]
     low, high = min(0.9, *ends) / 1.15, max(1.1, *ends) * 1.15
     style.ratio_axis(axes, low, high)
-    panels.tie_zone(axes)
+    style.tie_zone(axes)
 
 
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
     sizes = {ratio.cell.size for ratio in rows}
-    panels.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
+    style.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
     axes.set_xlabel(
         "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
         if style.columns(2) > 1
@@ -110,7 +115,7 @@ def _alt(rows: Sequence[Ratio]) -> str:
 
 
 def _row(summary: Summary, of: Ratio) -> dict[str, str]:
-    ratio, interval = panels.ratio_cells(of.interval)
+    ratio, interval = style.ratio_cells(of.interval)
     return {
         **of.cell._asdict(),
         "arm": of.arm,
@@ -120,3 +125,76 @@ def _row(summary: Summary, of: Ratio) -> dict[str, str]:
         "95% interval": interval,
         "static is": of.words,
     }
+
+
+_SAMPLES = "Every sample, process by process"
+_SAMPLES_CAPTION = (
+    "A thin line is the time of a call in one block of calls, once warm; a dot is the mean of its process. Further "
+    "left is faster, and the scale is logarithmic. All modes of a process take turns, block by block, and an "
+    "interval counts processes: blocks of one process resemble each other more than two processes do."
+)
+_THICK = 0.34
+"""Half the height of a line, of a row that is 1 high."""
+
+
+class _Samples(NamedTuple):
+    """The blocks of one mode in one process, in seconds a call."""
+
+    process: int
+    mode: str
+    blocks: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return geometric_mean(self.blocks)
+
+
+def _draw_samples(summary: Summary) -> Drawing:
+    """A row for each process and mode."""
+    rows = [row for cell in cells(summary.records, Time) for row in _samples_of(cell)]
+    if not rows:
+        return Drawing("samples", _SAMPLES, "No mode was timed once warm.")
+    figure = style.figure(0.9 + 0.24 * len(rows))
+    axes = figure.add_subplot()
+    for place, row in enumerate(rows):
+        _ticks(axes, place, row)
+    style.rows(axes, [f"process {row.process}, {row.mode}" for row in rows])
+    every = [seconds for row in rows for seconds in row.blocks]
+    style.log_axis(axes, 0.95 * min(every), 1.05 * max(every), 0.13, text.seconds)
+    axes.set_xlabel("time of a call (log scale)")
+    alt = f"The time of a call in every block. {'; '.join(map(_spread, rows))}."
+    return Drawing("samples", _SAMPLES, _SAMPLES_CAPTION, alt, figure, Table.of("rlrrrrr", map(_quantiles, rows)))
+
+
+def _samples_of(cell: Evidence) -> Iterator[_Samples]:
+    for number, process in enumerate(cell.processes, 1):
+        for mode in style.ordered_arms(process):
+            if blocks := tuple(steady(process[mode])):
+                yield _Samples(number, mode, blocks)
+
+
+def _ticks(axes: Axes, place: int, row: _Samples) -> None:
+    """The blocks as one path, a line each, so that many cost little; over them the mean."""
+    across = [at for seconds in row.blocks for at in (seconds, seconds, float("nan"))]
+    up = [at for _ in row.blocks for at in (place - _THICK, place + _THICK, float("nan"))]
+    axes.plot(across, up, color=style.colour(row.mode), linewidth=0.7, alpha=0.6)
+    look: dict[str, Any] = {"marker": style.marker(row.mode), "markersize": 5, "markeredgecolor": "white"}
+    (dot,) = axes.plot(row.mean, place, color=style.INK, **look)
+    style.said(dot, _spread(row))
+
+
+def _spread(row: _Samples) -> str:
+    low, high = min(row.blocks), max(row.blocks)
+    return (
+        f"process {row.process}, {row.mode}: {text.seconds(row.mean)} "
+        f"({text.seconds(low)} to {text.seconds(high)} in {text.counted(len(row.blocks), 'block')})"
+    )
+
+
+def _quantiles(row: _Samples) -> dict[str, str]:
+    ranked = sorted(row.blocks)
+    shares = {"fastest": 0.0, "median": 0.5, "slowest": 1.0}
+    at = {name: ranked[int(share * (len(ranked) - 1))] for name, share in shares.items()}
+    seconds = {"mean": row.mean, **at}
+    head = {"process": str(row.process), "mode": row.mode, "blocks": f"{len(ranked):,}"}
+    return {**head, **{name: text.seconds(value) for name, value in seconds.items()}}

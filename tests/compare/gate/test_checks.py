@@ -10,9 +10,8 @@ import pytest
 import graphs as g
 import static
 from compare.errors import FunctionError, InputsError
-from compare.gate import slower
-from compare.gate.checks import compiles_once, parity
-from compare.gate.slower import Counts, counts_of, not_slower
+from compare.gate import checks
+from compare.gate.checks import Counts, compiles_once, counts_of, not_slower, parity
 from compare.stats import Interval
 from tests.helpers.together import together
 
@@ -230,7 +229,7 @@ def test_time_is_measured_on_request_with_an_interval():
 )
 def test_time_fails_only_where_two_intervals_lie_above(intervals, runs, fails, monkeypatch):
     left = list(intervals)
-    monkeypatch.setattr(slower, "timed", lambda *_: left.pop(0))
+    monkeypatch.setattr(checks, "timed", lambda *_: left.pop(0))
     if fails:
         with pytest.raises(AssertionError, match=r"loss takes 1.4× \[1.2, 1.6\] the time of loss, allowed 1.05×; two"):
             not_slower(loss, loss, [batch(2)], time=True)

@@ -126,6 +126,6 @@ def test_a_comparison_without_a_result_writes_the_files_too(call, tmp_path):
 @pytest.mark.slow
 def test_a_file_is_replaced_in_one_step_or_not_at_all(call, tmp_path, monkeypatch):
     (tmp_path / "s.md").write_text("old", "utf-8")
-    monkeypatch.setattr("compare.gate.outputs.markdown", lambda *_: 1 / 0)
+    monkeypatch.setattr("compare.gate.rules.markdown", lambda *_: 1 / 0)
     assert call("gated.py:loss", *QUICK, "--summary", "s.md").exit_code == 1
     assert (tmp_path / "s.md").read_text("utf-8") == "old"

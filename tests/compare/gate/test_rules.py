@@ -4,8 +4,7 @@ import pytest
 
 from compare.errors import InputsError
 from compare.gate import rules
-from compare.gate.outcome import exit_code, gate
-from compare.gate.rules import FailRule, Judgement, parsed
+from compare.gate.rules import FailRule, Judgement, exit_code, gate, parsed
 from compare.own.question import asked_of
 from compare.stats import Interval
 

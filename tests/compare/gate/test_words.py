@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
-from compare.gate import outputs
+from compare.gate import rules
 from compare.gate.rules import FailRule, Judgement
 from compare.own.result import Result
 from compare.records.cells import Parity, ParityArm
@@ -10,7 +10,7 @@ from compare.records.job import Job
 
 
 def test_markdown_shows_signs_as_they_are():
-    assert outputs._text("a | b_c *d*\n<e>") == r"a \| b\_c \*d\* \<e\>"
+    assert rules._text("a | b_c *d*\n<e>") == r"a \| b\_c \*d\* \<e\>"
 
 
 def test_junit_counts_each_ending_and_holds_any_text():
@@ -22,7 +22,7 @@ def test_junit_counts_each_ending_and_holds_any_text():
     job = Job("parity", "mine", "given")
     records = (Parity(**job.head, agree=False, arms=rows, same_graph=None, kernel_calls={}),)
     rule = Judgement(FailRule("static > 1", "static-exact", "dynamic", ">", 1.0), "not measured", None)
-    document = outputs.junit(Result("mine", tuple(rows), records), [rule])
+    document = rules.junit(Result("mine", tuple(rows), records), [rule])
     suite = ET.fromstring(document)
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "1", "2", "0"]
     assert suite[1][0].get("message") == "off by <3> \\x1b[1m"

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare.cli import baseline
+from compare.cli import own as own_command
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
-from compare.instruments.time.first import FirstEpoch
+from compare.instruments.time.measure import FirstEpoch
 from compare.own import comparison, journal, run, workers
 from compare.own.question import asked_of
 from compare.own.result import Result, Stopped
@@ -184,7 +184,7 @@ LATE = {
     "the text": (Result, "__repr__"),
     "the results file": (results, "write_file"),
     "the page": (own_page, "finish"),
-    "the baseline": (baseline, "ended"),
+    "the baseline": (own_command, "changed_since"),
 }
 """What comes after the last process of a comparison."""
 

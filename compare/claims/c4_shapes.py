@@ -1,8 +1,11 @@
-"""C4: a dynamic graph takes inputs of any size; a static one pads or recompiles."""
+"""C4: a dynamic graph takes inputs of any size; a static one pads or recompiles: what each strategy costs.
+
+First the table of strategies for inputs of varying length: the best of each engine, one by one and in batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,18 +23,104 @@ from compare.claims.base import (
     Regime,
     beyond,
     combine,
+    judged,
     not_measured,
 )
-from compare.claims.c4_shapes import length_table
-from compare.claims.c4_shapes.length_table import PHASES, most, padding
-from compare.claims.evidence import Evidence, cells, left_out, unsteady
-from compare.records.cells import Lengths, Memory, Parity, Time
-from compare.records.record import Cell, Records
+from compare.claims.evidence import Evidence, Read, canonical, cells, first_run, left_out, steady, unsteady
+from compare.records.cells import Lengths, Memory, Parity, StrategyArm, Time, admitted
+from compare.records.record import Cell, Records, grouped, of
 from compare.words import text
 from compare.workloads import models
 
+ALONE = "one by one"
+PHASES: tuple[tuple[str, Read], ...] = (("first epoch", first_run), ("steady state", steady))
+CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    (ALONE, lambda batching: batching == ALONE),
+    ("in batches", lambda batching: batching != ALONE),
+)
+
+
+def tables(records: Records) -> list[Evidence]:
+    """One for each model, distribution of lengths and size, with the strategies that every process found right."""
+    ordered = sorted(of(records, Lengths), key=canonical)
+    groups = grouped(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
+    return [Evidence(*place, tuple(_right(group))) for place, group in sorted(groups.items())]
+
+
+def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
+    """The time of the best static strategy ÷ that of the best dynamic one, in each way and phase that both have.
+
+    A claim that static pays is judged by the strongest of each side.
+    """
+    regimes = []
+    for how, counts in CONTESTS:
+        for phase, read in PHASES:
+            top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
+            if top and bottom:
+                name = f"{cell.name}: {phase}, {how}, {top} ÷ {bottom}"
+                regimes.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
+    return regimes
+
+
+def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
+    """The strategy of an engine that takes least, among those batched in this way."""
+    batching = _batching(cell).items()
+    return cell.least(read, [name for name, how in batching if name.partition(",")[0] == engine and counts(how)])
+
+
+def reason(cell: Evidence) -> str:
+    """Which strategy is fastest of all, and what each compiles, computes and holds."""
+    means, first = cell.means(steady), cell.least(steady, cell.arms)
+    if first is None:
+        return f"{cell.name}: no strategy was right"
+    lost = max(means, key=lambda name: (padding(cell, name), name))
+    fullest = max(means, key=lambda name: (most(cell, name, "held"), name))
+    return (
+        f"{cell.name}: {first} is fastest once warm ({text.seconds(means[first])} an example); {lost} pads most "
+        f"({padding(cell, lost):.2f} elements computed for each element of the input); {fullest} holds most plans "
+        f"({most(cell, fullest, 'held'):,} bytes after {text.counted(most(cell, fullest, 'compiles'), 'compile')})"
+    )
+
+
+def refused(records: Records) -> tuple[str, ...]:
+    """One sentence for each strategy that has no times, with the reason."""
+    return tuple(
+        sorted(
+            {
+                f"{r.workload} on {r.lengths} ({r.size}), {name}: {arm.status}, {arm.reason}"
+                for r in of(records, Lengths)
+                for name, arm in r.arms.items()
+                if arm.status != "ok"
+            }
+        )
+    )
+
+
+def padding(cell: Evidence, arm: str) -> float:
+    """Elements computed for each one asked for; 1 means that nothing is padded."""
+    return max(float(measured.computed / measured.useful) for measured in cell.of(arm))
+
+
+def most(cell: Evidence, arm: str, field: str) -> int:
+    """The largest of a count over the processes."""
+    return max(int(getattr(measured, field)) for measured in cell.of(arm))
+
+
+def _batching(cell: Evidence) -> dict[str, str]:
+    return {name: measured.batching for process in cell.processes for name, measured in process.items()}
+
+
+def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:
+    """Without the strategies that some process did not find right."""
+    right = admitted(processes).arms
+    return [{name: process.arms[name] for name in process.arms if name in right} for process in processes]
+
+
 KIND = "sequences of varying length"
 """The workloads whose inputs vary in length, and in nothing else."""
+# The rule -----------------------------------------------------------------------------------------------------------
+
+
 MIN_LENGTHS = 5
 """A stream with fewer lengths than this does not vary."""
 PERCENTILES = (50, 95, 99)
@@ -53,19 +142,19 @@ class LengthCosts(NamedTuple):
 def find(records: Records) -> Finding:
     """Two facts from counts, then what they cost in the first epoch and in steady state."""
     varying = [cell for cell in cells(records, Time) if cell.of(cell.base) and _varies(cell)]
-    tables = length_table.tables(records)
-    if not varying and not tables:
+    by_lengths = tables(records)
+    if not varying and not by_lengths:
         return not_measured("time on a workload of varying length")
-    left = tuple(_left_out(records, varying, tables))
+    left = tuple(_left_out(records, varying, by_lengths))
     if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
         few = f"{', '.join(too_few)}: the stream has fewer than {MIN_LENGTHS} lengths"
         return Finding("inconclusive", (few, *left))
     takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
-    best, strategies, each, shown = _costs(varying, tables, regimes.places(records))
+    best, strategies, each, shown = _costs(varying, by_lengths, regimes.places(records))
     counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
     return Finding(
         _verdict(takes, [*fixed, *best, *strategies]),
-        (*_best_costs(best), *map(length_table.reason, tables), *counts, *left),
+        (*_best_costs(best), *map(reason, by_lengths), *counts, *left),
         Effect(_named(shown), shown.value, "ratio") if shown and shown.value is not None else None,
         shown.interval if shown else None,
         (*takes, *fixed, *best, *strategies, *_real(varying), *(regime for regime in each if regime not in best)),
@@ -90,14 +179,14 @@ def _real(varying: list[Evidence]) -> Iterator[Regime]:
 def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
     yield from left_out([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
-    yield from length_table.refused(records)
+    yield from refused(records)
 
 
 def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
     """All costs, with intervals for as many as the verdict rests on."""
-    count = len(PHASES) * (len(varying) + len(length_table.CONTESTS) * len(tables))
+    count = len(PHASES) * (len(varying) + len(CONTESTS) * len(tables))
     best = {cell.cell: [regimes.cost(cell, *phase, count) for phase in PHASES] for cell in varying}
-    strategies = [cost for table in tables for cost in length_table.costs(table, count)]
+    strategies = [cost for table in tables for cost in costs(table, count)]
     return LengthCosts(
         list(chain.from_iterable(best.values())),
         strategies,

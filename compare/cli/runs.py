@@ -1,19 +1,24 @@
-"""The commands over several runs: `graphduel diff` shows them beside each other, `graphduel trend` over time."""
+"""The commands on runs that are there: `diff` and `trend` show several of them, `export` writes one for another tool.
+
+And a run that later ones are compared with, by its name: `--save-baseline NAME` and `--baseline NAME`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import complete, options
 from compare.errors import CompareError
 from compare.words.text import echo
 
 if TYPE_CHECKING:
     from compare.claims.changes import CellChange, Comparison, JudgedRun
+    from compare.records.record import Records
 
 
 def _several(_ctx: click.Context, _param: click.Parameter, directories: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -136,3 +141,85 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
         _table(shown)
     options.write_page(out, pages.over_time(runs, rows))
     echo(f"\nPage: {out}")
+
+
+FOLDER = Path("reports", "baselines")
+"""Where baselines lie, below the current folder: a project has its own."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+
+
+def _folder(_ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
+    if name is not None and not _NAME.fullmatch(name):
+        raise click.BadParameter(
+            f"{name!r} is no name; write letters, digits, dots, dashes and underscores", param=param
+        )
+    return FOLDER / name if name else None
+
+
+def _known(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
+    folder = _folder(ctx, param, name)
+    if folder and not folder.is_dir():
+        names = ", ".join(sorted(path.name for path in FOLDER.iterdir())) if FOLDER.is_dir() else ""
+        there = f"there are {names}" if names else "there is none"
+        raise click.BadParameter(f"no baseline {name!r} in {FOLDER}; {there}: make it by --save-baseline", param=param)
+    return folder
+
+
+def baselines(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The two options."""
+    save = click.option("--save-baseline", metavar="NAME", callback=_folder, help="Keep the results under this name.")
+    against = click.option(
+        "--baseline", metavar="NAME", callback=_known, help="Show what changed since the results of this name."
+    )
+    return save(against(command))
+
+
+def changed_since(records: Records, save: Path | None, against: Path | None) -> None:
+    """What changed since the one baseline, and the other kept. Raises CompareError where it cannot be written."""
+    from compare.records import results
+
+    if against:
+        from compare.claims.changes import JudgedRun, compared
+
+        echo(f"\nChanges since the baseline {against.name}:")
+        with options.reading(against):
+            show(compared(JudgedRun(against.name, options.results_in(against)), JudgedRun("", records)))
+    if save:
+        results.replace(save / results.RESULTS, records)
+        echo(f"\nBaseline: {save}")
+
+
+FORMATS = ("pyperf", "speedscope", "perfetto")
+STDOUT = Path("-")
+OUT = options.out("Write to this file; by default to stdout.", options.FILE)
+
+
+@click.command()
+@options.DIRECTORY
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="pyperf", show_default=True)
+@click.option(
+    "--arm",
+    shell_complete=complete.arms,
+    help="Export this arm alone, and name it by its cell, so that two arms of one run can be compared.",
+)
+@OUT
+@options.of_results
+def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
+    """Write what was measured in DIRECTORY for another tool.
+
+    `pyperf` has the steady times, for `python -m pyperf compare_to`. `speedscope` and `perfetto` have the step of a
+    function of yours line by line, for https://www.speedscope.app and https://ui.perfetto.dev.
+    """
+    from compare.page import formats
+
+    made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
+    options.written(out or STDOUT, made(options.results_in(directory), arm))
+
+
+@click.command()
+@OUT
+def schema(*, out: Path | None) -> None:
+    """Write the JSON Schema of a line of results.jsonl."""
+    from compare.page import formats
+
+    options.written(out or STDOUT, formats.json_schema())

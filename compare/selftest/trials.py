@@ -1,23 +1,76 @@
-"""An engine as it is, slowed down by a known share, or leaking known bytes: the arms of the selftest.
+"""The trials of the selftest: an engine as it is, slowed down by a known share, or leaking known bytes; and over what.
 
 An arm is called `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or
 `leak object 65536`. A slowed step runs once more as often as its share says, every twentieth time for 5%, with all that
-counts and checks around it, so that the true size needs no calibration: it is counted. A step whose work has parts is
-slowed inside each call instead (`compare.selftest.subjects`). Every arm carries the same counters.
+counts and checks around it, so that the true size needs no calibration: it is counted. Every arm carries the same
+counters.
+
+Functions as a user's own, which `graphduel compare` measures, take about 5 us, 1 ms and 100 ms a call. A longer one is
+a number of equal parts, and a slower one has more of them in each call. To run one call of twenty twice would not do: a
+block of 4 ms holds 4 calls of 1 ms, so that some blocks would be 25% slower, and the others not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
-from compare import engines
+import graphs
+from compare import engines, workloads
 from compare.engines.step import BoundCall, Observed, Step
-from compare.selftest.subjects import Divided
-from compare.workloads.base import Case
+from compare.instruments import memory
+from compare.instruments.time import measure as timing
+from compare.own.case import case_of
+from compare.records.checks import TrialArm, TrialMemory, TrialTime
+from compare.records.job import Job
+from compare.workloads import Case, Workload
+
+PARTS = 100
+"""Parts of a longer function: each is 1% of its work."""
+SIZES = {
+    "5 us": {"side": 4, "parts": 1},
+    "1 ms": {"side": 56, "parts": PARTS},
+    "100 ms": {"side": 384, "parts": PARTS},
+}
+"""The side of the matrices and the number of parts, by how long a call takes, about."""
+NAME = "own"
+SOURCE = f"{__name__}:WORKLOAD"
+
+
+def make(side: int, parts: int) -> Case:
+    """The case of a function of `parts` layers, f[side, side] in float32, without gradients."""
+
+    def layers(x: Any, w: Any) -> Any:
+        for _ in range(parts):
+            x = graphs.tanh(x @ w)
+        return x
+
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(0, side**-0.5, (side, side)).astype(np.float32) for _ in range(2))
+    return case_of(layers, [(x, w)], False, None)
+
+
+WORKLOAD = Workload(NAME, "A function of one's own", "Layers of equal work.", "open", "own", SIZES, make)
+
+
+class Divided(NamedTuple):
+    """Work of so many equal parts, and the case with another number of them."""
+
+    parts: int
+    case: Callable[[int], Case]
+
+
+def divided(job: Job) -> Divided | None:
+    """How the work of a job is divided; None where it has no parts."""
+    size = SIZES.get(str(job.size), {}) if job.source == SOURCE else {}
+    return Divided(size["parts"], partial(make, size["side"])) if size.get("parts", 1) > 1 else None
+
 
 AGAIN = "again"
 WHOLE = 10_000
@@ -112,3 +165,23 @@ def _changes(arm: str) -> dict[str, Any]:
         case [share] if share.startswith("+") and share.endswith("%"):
             return {"share": float(share[1:-1]) / 100}
     raise ValueError(f"no change is called {change!r}; write again, +5%, or leak array 65536")
+
+
+def measure_time(job: Job) -> TrialTime:
+    """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
+    steps: dict[str, Injected] = {}
+
+    def build(arm: str, case: Case) -> Injected:
+        return steps.setdefault(arm, build(arm, case, divided(job)))
+
+    case = workloads.load(job.source).case(str(job.size))
+    gc.freeze()  # as in a run
+    rows = timing.measure_arms(job, case, build)
+    arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
+    return TrialTime(**job.head, arms=arms)
+
+
+def measure_memory(job: Job) -> TrialMemory:
+    """The memory record of one process; one arm per process, as in a run."""
+    case = workloads.load(job.source).case(str(job.size))
+    return TrialMemory(**job.head, arms={arm: memory.measure_arm(arm, case, build) for arm in job.arms})

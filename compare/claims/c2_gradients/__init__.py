@@ -1,1 +1,0 @@
-"""C2: every op against finite differences."""

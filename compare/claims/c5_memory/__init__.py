@@ -1,1 +1,0 @@
-"""C5: the bytes that each engine holds for a step."""

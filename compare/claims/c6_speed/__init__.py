@@ -1,1 +1,0 @@
-"""C6: the seconds that each engine takes for a step."""

@@ -1,1 +1,0 @@
-"""C7: a line of a model is changed, and the first result of the changed model waited for."""

@@ -1,0 +1,337 @@
+"""C8: a static structure stays fixed for the whole training; a dynamic one can change at run time.
+
+Each edited training runs eager and compiled, in any engine, step by step. What is timed of a step are the loss and its
+gradients. The descent is NumPy's, so that an edit finds the same parameters in every engine, and the losses of our tape
+are what all others must be. Each training starts with nothing compiled in memory; a graph that two edits share may be
+in an engine's cache on the disk.
+
+Judged by how often an engine had to rebuild, and by the time of the first step after an edit, in steady steps of that
+engine. An edit after which the losses of the engines do not agree is left out.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import fsum
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compare import engines, steps
+from compare.claims.base import Cited, Claim, Effect, Finding, Label, Regime, combine, not_measured
+from compare.claims.evidence import Evidence, cells, steady
+from compare.engines import Engine
+from compare.engines.session import session, tried
+from compare.errors import UnsupportedError
+from compare.records.cells import Call, Parity, Time
+from compare.records.checks import EditCost, EditRow, Edits, Way
+from compare.records.job import Job
+from compare.records.kinds import KINDS
+from compare.records.record import Records, kind_of, of
+from compare.stats import geometric_mean_interval
+from compare.words import text
+from compare.workloads import models, structures
+from compare.workloads.structures import STEPS, Edit, Version
+from graphs import tree
+
+RATE = np.float32(0.1)
+REPEATS = 5
+"""Trainings of each kind, in turn; costs are medians over them."""
+BUDGET = 5.0
+"""Seconds after which the eager arm is not trained again on an edit, where compiling is costly."""
+LIMIT = 60.0
+"""Seconds that one training may take."""
+TOLERANCE = 1e-3
+"""How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
+
+
+class TrainingRun(NamedTuple):
+    """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
+
+    losses: tuple[float, ...]
+    seconds: tuple[float, ...]
+    structures: tuple[Hashable, ...]
+    rebuilds: int
+    compile_seconds: float
+
+
+def measure(job: Job) -> Edits:
+    """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
+    engine, arm = engines.compared(job.arm)
+    session(arm)
+    theirs = engine.library.load(structures.__name__).EDITS
+    gc.freeze()  # what is loaded now is not walked by each collection during a step
+    pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
+    return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
+
+
+def reference(edit: Edit) -> tuple[float, ...]:
+    """The losses of our tape on an edit of ours."""
+    engine = engines.named(engines.OWN)
+    return trained(engine, engine.arms[0], edit.plain).losses
+
+
+def measured(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
+    """What an edit costs both arms, each trained several times and in turn; compiled once where that is costly."""
+    eager, start = engine.arms[0], time.perf_counter()
+    tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
+    for turn in range(REPEATS):
+        if turn and engine.compiles_slowly and time.perf_counter() - start > BUDGET:
+            break
+        try:
+            tapes.append(trained(engine, eager, edit.plain))
+        except UnsupportedError as error:
+            return EditRow(edit.name, {}, {}, agree=False, refused={"dynamic": str(error)})
+        for way, version in ways(edit).items():
+            if way in refused or (turn and engine.compiles_slowly):
+                continue
+            try:
+                run = trained(engine, arm, version)
+            except UnsupportedError as error:
+                refused[way] = str(error)
+            else:
+                graphs.setdefault(way, []).append(run)
+        start = start if turn else time.perf_counter()
+    row = compared(edit.name, tapes, graphs, expected)
+    row.refused = refused
+    return row
+
+
+def ways(edit: Edit) -> dict[Way, Version]:
+    """Every way for static to learn of an edit."""
+    return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
+
+
+def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
+    """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError.
+
+    What the first step has made is no rebuild.
+    """
+    engine.compiler.forget()
+    params, loss, first = version.init(), float("inf"), 0
+    losses, times, structures = list[float](), list[float](), list[Hashable]()
+    with tried(engine, LIMIT):
+        varies = version.dims
+        compute = engine.compiler.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
+        for number in range(STEPS):
+            params = version.change(number, params)
+            example = (*version.batch(number), *version.options(number, loss))
+            structures.append(structure_of(params, example))
+            call = engine.arrays((params, *example))
+            start = time.perf_counter()
+            result = compute(*call)
+            engine.wait(result)
+            times.append(time.perf_counter() - start)
+            value, gradients = engine.numpy(result)
+            params = tree.tree_map(lambda leaf, gradient: leaf - gradient * RATE, params, gradients)
+            loss = float(value)
+            losses.append(loss)
+            first = first or len(engine.observed(compute).compilations)
+        made = engine.observed(compute).compilations
+    seconds = fsum(compilation.seconds or 0.0 for compilation in made)
+    return TrainingRun(tuple(losses), tuple(times), tuple(structures), len(made) - first, seconds)
+
+
+def compared(
+    name: str, tapes: Sequence[TrainingRun], graphs: Mapping[Way, Sequence[TrainingRun]], expected: Sequence[float]
+) -> EditRow:
+    """What trainings tell of an edit, static as it foresees it where it does; whether all have the expected losses.
+
+    `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
+    trainings, and a mean over the structures. `ways` has every way that static has taken.
+    """
+    structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
+    by_way: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
+    engines = {"dynamic": costs(tapes, structures)}
+    if by_way:
+        engines["static"] = by_way.get("foreseen") or by_way["retraced"]
+    difference = max(apart(expected, trainings[0].losses) for trainings in (tapes, *graphs.values()))
+    return EditRow(name, engines, by_way, bool(by_way) and difference <= TOLERANCE, difference)
+
+
+def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
+    """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
+    each = [new_structures(training.seconds, structures) for training in trainings]
+    return EditCost(
+        rebuild=trainings[0].rebuilds,
+        steps=fmean(median(of_structure) for of_structure in zip(*each, strict=True)),
+        seconds=median(sum(training.seconds) for training in trainings),
+        compile_seconds=median(training.compile_seconds for training in trainings),
+        edits=len(each[0]),
+        way=way,
+    )
+
+
+def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> list[float]:
+    """For each structure in the order met, the time of its first step over that of later steps with it.
+
+    That of the very first step does not count: it was no edit. A structure that comes once is measured by the median
+    of all steps whose structure had come before.
+    """
+    first: dict[Hashable, float] = {}
+    later: dict[Hashable, list[float]] = {}
+    for structure, seconds in zip(structures, times, strict=True):
+        if structure in first:
+            later.setdefault(structure, []).append(seconds)
+        else:
+            first[structure] = seconds
+    repeated = [seconds for group in later.values() for seconds in group]
+    return [seconds / median(later.get(structure, repeated)) for structure, seconds in list(first.items())[1:]]
+
+
+def apart(first: Sequence[float], second: Sequence[float]) -> float:
+    """The largest relative difference of two loss curves."""
+    return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
+
+
+def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
+    """What a step's structure depends on: the shapes of what it is given, and the values of what is no data."""
+    shapes = [np.shape(leaf) for leaf in (*tree.leaves(params), *example[:2])]
+    return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
+
+
+# The rule -----------------------------------------------------------------------------------------------------------
+
+
+MIN_EDITS = 4
+"""The kinds of edit without which the claim is not tested."""
+FREE = 2.0
+"""An edit that costs at most this many steady steps is as good as free."""
+OF_MODEL = ": the structure of each call"
+"""Ends the name of an edit that a real model makes by itself."""
+EDIT_COST = 5.0
+"""A rebuild is felt where the step after an edit costs static this many times more than it costs dynamic."""
+
+
+def find(records: Records) -> Finding:
+    """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
+    rows = [*(row for record in of(records, Edits) for row in record.edits), *_of_models(records)]
+    edits = sorted((row for row in rows if row.agree), key=lambda row: row.edit)
+    if not rows:
+        return not_measured("structure edits during training")
+    if len(edits) < MIN_EDITS:
+        return Finding(
+            "inconclusive", (f"only {text.counted(len(edits), 'edit')} measured, and {MIN_EDITS} are needed",)
+        )
+    cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
+    regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
+    rebuilt = sum(edit.engines["static"].rebuild > 0 for edit in edits)
+    real = [regime for regime in regimes if regime.condition.endswith(OF_MODEL)]
+    if real:
+        mean = geometric_mean_interval([[regime.value or 1.0] for regime in real])
+        over = Regime(
+            "real models", combine(regime.verdict for regime in real), mean.estimate, mean if mean.bounded else None
+        )
+        regimes = (over, *regimes)
+    return Finding(
+        combine(regime.verdict for regime in regimes),
+        (f"static had to rebuild its graph after {rebuilt} of {text.counted(len(edits), 'edit')}", *_details(rows)),
+        Effect("steady steps that an edit costs, static ÷ dynamic", cost.estimate, "ratio"),
+        cost,
+        regimes,
+    )
+
+
+def _of_models(records: Records) -> Iterator[EditRow]:
+    """Each real model whose structure varies as an edit: the calls of its stream that met a new structure.
+
+    These are the calls, but for the first, whose structure or shapes were new, or at which an arm compiled: what values
+    decide shows there alone. What they take is a median, from nothing, in steady steps of the arm. Of several compiled
+    arms the one that takes least stands for static.
+    """
+    for cell in cells(records, Time):
+        if models.is_model(cell.workload) and models.MODELS[cell.workload].varies == "structure":
+            costs = {arm: cost for arm in cell.arms if (cost := _new_structures(cell, arm))}
+            compiled = [arm for arm in costs if arm != cell.base]
+            if cell.base in costs and compiled:
+                best = min(compiled, key=lambda arm: costs[arm].steps)
+                engines = {"dynamic": costs[cell.base], "static": costs[best]}
+                yield EditRow(f"{cell.workload}{OF_MODEL}", engines, {}, agree=True)
+
+
+def _new_structures(cell: Evidence, arm: str) -> EditCost | None:
+    """What new structures cost an arm; None where it was not timed, or where no process met one."""
+    step, met, wholes = cell.mean(arm, steady), list[Call](), list[float]()
+    for process in cell.start.processes:
+        streams = [measured.stream or [] for measured in process.values() if measured.whole]
+        places = {i for stream in streams for i, call in enumerate(stream) if i and (call.new or call.compiled)}
+        own = (process[arm].stream or []) if arm in process and process[arm].whole else []
+        met += [own[place] for place in sorted(places) if place < len(own)]
+        wholes.append(fsum(call.seconds for call in own))
+    if step is None or not met:
+        return None
+    built = sum(call.compiled for call in met)
+    return EditCost(built, median(call.seconds for call in met) / step, median(wholes), 0.0, len(met))
+
+
+def _details(rows: list[EditRow]) -> Iterator[str]:
+    """How static met the edits, and what the other way would have cost."""
+    foreseen = [row for row in rows if {"foreseen", "retraced"} <= {*row.ways}]
+    if foreseen:
+        names = ", ".join(sorted(row.edit for row in foreseen))
+        again = median(row.ways["retraced"].steps for row in foreseen)
+        yield (
+            f"the graph holds these edits as a branch, a mask or a symbolic size: {names}; with a new trace for each "
+            f"edit they would cost {text.number(again)} steps (median)"
+        )
+    apart = sorted(row.edit for row in rows if "static" in row.engines and not row.agree)
+    if apart:
+        yield f"left out, because the losses of the engines differ: {', '.join(apart)}"
+    yield from sorted(f"{row.edit}, {way}: not run, {reason}" for row in rows for way, reason in row.refused.items())
+
+
+def _cost(edit: EditRow) -> float:
+    return edit.engines["static"].steps / edit.engines["dynamic"].steps
+
+
+def _verdict(edit: EditRow) -> Label:
+    dynamic, static = edit.engines["dynamic"], edit.engines["static"]
+    changes = dynamic.rebuild == 0 and dynamic.steps <= FREE
+    fixed = static.rebuild > 0 and _cost(edit) >= EDIT_COST
+    return "supported" if changes and fixed else "refuted"
+
+
+CLAIM = Claim(
+    id="C8",
+    title="A static structure stays fixed in training, a dynamic one can change",
+    statement="The structure of a static graph is fixed for the whole training. A dynamic graph is built "
+    "anew in every step, so layers can be dropped, added or skipped while it trains.",
+    opposite="A static graph can hold a structure that varies, as a branch or a mask. A new structure costs one "
+    "compile, which is cached. Over a whole training this cost disappears.",
+    measured="Edits of the structure during training, in each engine: a layer dropped, a layer added, stochastic "
+    "depth, early exit. Recorded are: whether the engine had to rebuild, and the time of the first step after the "
+    "edit, in steady steps of that engine. Static holds a foreseeable edit as a branch, a mask or a symbolic size; "
+    "any other edit needs a new trace. Losses must be equal. "
+    "A real model whose structure differs from call to call is one more edit: its calls that met a new structure.",
+    rule=f"An edit supports the claim if dynamic takes it without a rebuild, within {FREE:g} steady steps, "
+    f"and static rebuilds and pays at least {EDIT_COST:g} times as many steps. Otherwise the edit refutes it. "
+    "The claim gets the verdict that all edits give, and depends where they give different ones. Inconclusive with "
+    f"fewer than {MIN_EDITS} kinds of edit.",
+    find=find,
+    reads=(Edits,),
+    reads_of_models=(Time, Parity),
+    check=KINDS[kind_of(Edits)],
+    tape="partly",
+    literature=(
+        Cited(
+            "TensorFlow Fold runs a new structure for each example, more than 10 times faster",
+            "arXiv 1702.02181",
+            "a CPU, trees, compared with the same trees one by one",
+            apart="it edits structures between steps, and not between examples",
+        ),
+        Cited(
+            "control flow inside the graph can be differentiated",
+            "abstract, arXiv 1805.01772",
+            "TensorFlow, as a fact without a figure",
+            apart="C1 judges this, with programs that differentiate control flow",
+        ),
+    ),
+    not_tested=(
+        "a structure that training searches or learns",
+        "the cost, in all other steps, of a branch or a mask for an edit that never comes",
+        "edits that change the shapes of parameters while an optimiser holds state for them",
+    ),
+)

@@ -1,1 +1,0 @@
-"""C8: models that change while they train, and what each edit costs an engine."""
