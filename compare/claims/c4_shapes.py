@@ -52,14 +52,14 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
 
     A claim that static pays is judged by the strongest of each side.
     """
-    regimes = []
+    contested = []
     for how, counts in CONTESTS:
         for phase, read in PHASES:
             top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
             if top and bottom:
                 name = f"{cell.name}: {phase}, {how}, {top} ÷ {bottom}"
-                regimes.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
-    return regimes
+                contested.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
+    return contested
 
 
 def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:

@@ -143,6 +143,6 @@ def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSa
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
     probed = paces(run_job(asked, limit))
     sample = fitted(trace.lengths, probed, job.budget.least, limit / 2, wanted, settings.seed)
-    left = limit / 2 - paces.seconds(sample.lengths, job.budget.least)
+    left = limit / 2 - probed.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)

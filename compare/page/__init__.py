@@ -35,7 +35,7 @@ def write(
     from graphs.files import write_file
 
     summarised = summary.summarise(records)
-    drawn = figures.draw(summarised, directory / "plots")
+    drawn = figures.draw_all(summarised, directory / "plots")
     page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
         write_file(directory / "report.html", html.render(page).encode()),

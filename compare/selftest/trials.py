@@ -171,12 +171,12 @@ def measure_time(job: Job) -> TrialTime:
     """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
     steps: dict[str, Injected] = {}
 
-    def build(arm: str, case: Case) -> Injected:
+    def kept(arm: str, case: Case) -> Injected:
         return steps.setdefault(arm, build(arm, case, divided(job)))
 
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a run
-    rows = timing.measure_arms(job, case, build)
+    rows = timing.measure_arms(job, case, kept)
     arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
     return TrialTime(**job.head, arms=arms)
 

@@ -134,7 +134,7 @@ assert engines.of_arm("differences") is engines.named("differences")
 assert workloads.names()[-1] == "gated"
 assert workloads.get("gated").case("small").params["gate"].shape == (16, 16)
 (check,) = jobs.check_jobs(Settings(claim="C9"))
-assert (check.claim, check.source) == ("C9", "c9_repetition.measure:measure")
+assert (check.claim, check.source) == ("C9", "c9_repetition:measure")
 print(*engines.names(), *claims.CLAIMS)
 """
 

@@ -56,7 +56,7 @@ class Drawn:
     files: list[Path]
 
 
-def draw(summary: Summary, directory: Path) -> Drawn:
+def draw_all(summary: Summary, directory: Path) -> Drawn:
     """Draw every figure that the records allow into `directory`, as PNG and SVG."""
     from compare.page.figures import style  # which loads the engines, and each figure
 
