@@ -160,7 +160,7 @@ class Standard:
         return shares
 
     def zero(self, moved: Sequence[float] = ()) -> set[int]:
-        """The arrays that are zero but for rounding: beside wider numbers, or nudges, the plain mode has no digit right.
+        """The arrays that are zero but for rounding: beside wider numbers, or nudges, no digit is right.
 
         `moved` is how far nudges move each array.
         """
