@@ -75,7 +75,7 @@ def test_variables_are_moved_as_rounding_moves_them_and_come_back():
     numbers = np.array([1.5, 2.0], np.float32)
     floats = tf.Variable(numbers)
     for change in (FloatChange(1), DOUBLE):
-        with engine.meanwhile([floats, count], change):
+        with engine.numbers.meanwhile([floats, count], change):
             now = floats.numpy()
             assert (now[0] != 1.5, now[1], count.numpy()) == (change is not DOUBLE, 2.0, 3)
             assert now.dtype == np.float32
