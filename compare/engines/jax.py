@@ -122,7 +122,7 @@ class Jax(Framework):
         if self.mode(arm) is JIT:
             return Specialised(step, jax.jit, Pytrees(), loss)
         if self.mode(arm) is EAGER:
-            return UncompiledStep(step, around.within)
+            return UncompiledStep(step, partial(_compiled_anew, around))
         return written_step(step, around)
 
     def observed(self, step: Function) -> Observed:
@@ -132,6 +132,24 @@ class Jax(Framework):
         if isinstance(step, _WrittenStep):
             return Observed(list(_compiled))
         return step.observed() if isinstance(step, Specialised) else Observed()
+
+
+@contextmanager
+def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[None]:
+    """Inside, nothing of the file is compiled, and what eager compiles in each call, such as a loop, is never kept.
+
+    In a process of its user's it is compiled each time: found on the disk it would seem several times faster.
+    """
+    import jax
+
+    least = "jax_persistent_cache_min_compile_time_secs"
+    before = getattr(jax.config, least)
+    with around.within(args):
+        jax.config.update(least, float("inf"))
+        try:
+            yield
+        finally:
+            jax.config.update(least, before)
 
 
 def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:

@@ -97,27 +97,44 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     assert 0 < parity.arms["eager"].gradient_error < 1e-5
 
 
-def test_a_loop_that_jax_compiles_in_each_call_reads_no_file_of_the_users(tmp_path):
+@pytest.fixture
+def disk(tmp_path):
+    """A folder in which JAX keeps all that it compiles."""
     jax = pytest.importorskip("jax")
     from jax.experimental.compilation_cache import compilation_cache
 
-    framework = started("jax")
     kept = {"jax_compilation_cache_dir": str(tmp_path), "jax_persistent_cache_min_compile_time_secs": 0.0,
             "jax_persistent_cache_min_entry_size_bytes": -1}  # fmt: skip
     before = {name: getattr(jax.config, name) for name in kept}
+    for name, value in kept.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield tmp_path
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
-    def step(x):
-        return jax.lax.scan(lambda carry, part: (carry + part, carry), x[0], x)[0].sum()
 
-    try:
-        for name, value in kept.items():
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
-        example = (framework.arrays(np.ones((3, 2), np.float32)),)
-        framework.ops.called(step, example)
-        assert list(tmp_path.iterdir())
-        assert effects.effects_of(step, example, framework) == []
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
+def looped(x):
+    import jax
+
+    return jax.lax.scan(lambda carry, part: (carry + part, carry), x[0], x)[0].sum()
+
+
+def test_a_loop_that_jax_compiles_in_each_call_reads_no_file_of_the_users(disk):
+    framework = started("jax")
+    example = (framework.arrays(np.ones((3, 2), np.float32)),)
+    framework.ops.called(looped, example)
+    assert list(disk.iterdir())
+    assert effects.effects_of(looped, example, framework) == []
+
+
+def test_a_loop_that_eager_compiles_in_each_call_is_not_found_on_the_disk(disk):
+    """Its user's process has no such disk: there each call takes what the compiler takes."""
+    framework = started("jax")
+    example = (framework.arrays(np.ones((5, 2), np.float32)),)
+    before = set(disk.iterdir())
+    framework.build("jax-eager", looped, None)(*example)
+    assert set(disk.iterdir()) == before
+    framework.build("jax-jit", looped, None)(*example)
+    assert set(disk.iterdir()) > before
