@@ -1,15 +1,26 @@
-"""What adapters of frameworks share: workloads over their functions, and steps that parameters are passed to."""
+"""What adapters of frameworks share: workloads over their functions, steps that parameters are passed to, debugging."""
 
 from __future__ import annotations
 
+import re
+import traceback
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from compare.engines.base import Engine
 from compare.engines.cases import longest
-from compare.engines.framework_tools import FrameworkTools
-from compare.engines.step import Step
-from compare.errors import UnsupportedError
+from compare.engines.debugging import Attempt, ToolReport, Tools, TrainingUpdate, zero_gradient
+from compare.engines.limit import within
+from compare.engines.step import Function, Step
+from compare.errors import UnsupportedError, described, without_folders
+from compare.records.checks import Phase
 from compare.workloads.base import Case
+from compare.workloads.faults.fault import SourceLine, Training
 
 PADDED = "-padded"
 """Ends the name of an arm that meets every example padded to the longest."""
@@ -45,3 +56,97 @@ class Framework(Engine):
     def debugger(self, arm: str, users: Callable[[str], bool]) -> FrameworkTools:
         """See the base."""
         return FrameworkTools(self, arm, users)
+
+
+LIMIT = 30.0
+"""Seconds for what a tool does with a training."""
+_FILE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+class FrameworkTools(Tools):
+    """What every framework offers: its errors, its own check for NaN, gradients, and trainings.
+
+    Nobody counts ops here: `ops` is 0 where a fault shows before any data ran, else 1. `users` says whether a file is
+    the user's.
+    """
+
+    def __init__(self, engine: Engine, arm: str, users: Callable[[str], bool]) -> None:
+        self.engine, self.arm, self.users = engine, arm, users
+        self.phase: Phase = "forward"
+
+    def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
+        """See the base; ends after a time limit."""
+        training.reset()
+        self.phase = "forward"
+        watch = self.engine.errors.checked() if checked else nullcontext()
+        # a framework may say in a warning which line it was
+        with warnings.catch_warnings(record=True, action="always") as said, watch:
+            try:
+                with within(LIMIT):
+                    return self._ran(training)
+            except Exception as error:  # noqa: BLE001  (whatever a training raises is what is looked for)
+                words = "\n".join(str(warning.message) for warning in said)
+                return Attempt((), None, self.report(error, words))
+
+    def _ran(self, training: Training) -> Attempt:
+        gradients: dict[str, Any] = {}
+        step = self._stepping(training, gradients)
+        params, losses = training.params, []
+        for example in training.examples:
+            loss, params = step(params, *example)
+            losses.append(np.array(loss))
+        results = losses, {name: np.array(value) for name, value in self.engine.numpy(params).items()}
+        return Attempt((), results, gradients=gradients, step=step)
+
+    def step(self, training: Training) -> TrainingUpdate:
+        """See the base; a loss in pieces where the engine has graph breaks."""
+        return self._stepping(training, {})
+
+    def _stepping(self, training: Training, first: dict[str, Any]) -> TrainingUpdate:
+        """A step, which leaves the gradients of its first call."""
+        compute = self._computing(training.loss)
+
+        def step(params: Any, *example: Any) -> tuple[Any, Any]:
+            params, *arrays = self.engine.arrays((params, *example))
+            loss, gradients = compute(params, *arrays)
+            if not first:
+                first.update(self.engine.numpy(gradients))
+            self.phase = "update"
+            return self.engine.numpy(loss), training.update(params, gradients)
+
+        return step
+
+    def _computing(self, loss: Function) -> Function:
+        eager = self.engine.arms[0]
+        if self.arm == eager:
+            return self.engine.build(eager, self._marking(loss), 0)
+        if pieces := self.engine.compiler.captured(self.arm, loss, whole=False):
+            return self.engine.build(eager, pieces, 0)
+        return self.engine.build(self.arm, loss, 0)
+
+    def _marking(self, loss: Function) -> Function:
+        """An eager loss, after which comes the backward pass."""
+
+        def run(*args: Any) -> Any:
+            self.phase = "forward"
+            value = loss(*args)
+            self.phase = "backward"
+            return value
+
+        return run
+
+    def report(self, error: BaseException, said: str) -> ToolReport:
+        """The report that an error is, and the last of the user's lines that its traceback or the words name."""
+        when = self.phase
+        if self.arm != self.engine.arms[0] and when != "update":
+            when = "trace" if self.engine.errors.traced(error) else "forward"
+        frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+        words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
+        named = [place for place in [*words, *frames] if self.users(place[0])]
+        place = SourceLine(Path(named[-1][0]).name, named[-1][1]) if named else None
+        message = without_folders(" ".join(described(error).split()))
+        return ToolReport(when, message, int(when != "trace"), place)
+
+    def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:
+        """See the base."""
+        return zero_gradient(faulty.gradients, 1)

@@ -26,7 +26,6 @@ from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
-    Context,
     Function,
     Observed,
     StateReader,
@@ -35,7 +34,7 @@ from compare.engines.step import (
     WholeStep,
 )
 from compare.engines.switches import Switch
-from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, asked
+from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, WrittenStep, asked, training_step
 from compare.records.machines import Device
 from compare.records.own import RanOp
 from compare.records.record import WRITTEN
@@ -129,7 +128,7 @@ class Jax(Framework):
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
         step = step.run if isinstance(step, DonatingStep) else step
         step = step.run if isinstance(step, WholeStep) else step
-        if isinstance(step, _WrittenStep):
+        if isinstance(step, WrittenStep):
             return Observed(list(_compiled))
         return step.observed() if isinstance(step, Specialised) else Observed()
 
@@ -157,13 +156,13 @@ def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
     return UncompiledFunction(function, jitted, partial(setattr, engine, "compiles", True), makers())
 
 
-def written_step(step: Function, around: UncompiledFunction) -> _WrittenStep:
+def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
     """A step whose file compiles by itself."""
     _written.clear()
     _compiled.clear()
     for value in around.written:
         _write(value)
-    return _WrittenStep(step, partial(_noting, around))
+    return WrittenStep(step, partial(_noting, around))
 
 
 class JaxProcess(Process):
@@ -300,15 +299,13 @@ class JaxState(CallState):
         if not nnx.is_trained(changed()):
             return None
 
-        def run(arm: str) -> tuple[Function, Context]:
-            if self.engine.mode(arm) is EAGER:
-                return around.function, partial(around.within, calls[0])
-            if self.engine.mode(arm) is JIT:
-                return Specialised(function, nnx.loaded().jit, Pytrees(), function), nullcontext
-            written = written_step(function, around)
-            return written, partial(written.within, calls[0])
-
-        return TrainingFunction(run)
+        return training_step(
+            self.engine,
+            around,
+            calls[0],
+            lambda: written_step(function, around),
+            lambda _: Specialised(function, nnx.loaded().jit, Pytrees(), function),
+        )
 
     def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
@@ -416,14 +413,6 @@ def jitted(value: Any) -> Function | None:
     kinds = tuple(_kind(module.__name__, name) for module, name in makers())
     inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
     return inner
-
-
-class _WrittenStep(UncompiledStep):
-    """A step whose file compiles by itself."""
-
-    def __call__(self, *args: Any) -> Any:
-        """What the step gives, where it is `within`."""
-        return self.step(*args)
 
 
 def _noting(around: UncompiledFunction, args: Sequence[Any]) -> AbstractContextManager[None]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, reduce
 from types import MethodType
 from typing import Any, NamedTuple
 
+from compare.engines.base import Engine
 from compare.engines.reach import MISSING, Place, ReachedCode, is_users_class
-from compare.engines.step import Bindable, BoundCall, Function, bound, inside
+from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, bound, inside
 from compare.errors import is_users
 
 MOST = 1000
@@ -146,6 +147,35 @@ class UncompiledStep(Bindable):
         """See the base."""
         call = bound(self.step, args)
         return BoundCall(call.run, call.result, inside(partial(self.within, args), call.within))
+
+
+class WrittenStep(UncompiledStep):
+    """A step whose file compiles by itself."""
+
+    def __call__(self, *args: Any) -> Any:
+        """What the step gives, where it is `within`."""
+        return self.step(*args)
+
+
+def training_step(
+    engine: Engine,
+    around: UncompiledFunction,
+    call: tuple[Any, ...],
+    written: Callable[[], WrittenStep],
+    compiled: Callable[[str], Function],
+) -> TrainingFunction:
+    """A whole training step: eager, where nothing of the file is compiled; as its file has it; and `compiled`."""
+
+    def run(arm: str) -> tuple[Function, Context]:
+        mode = engine.mode(arm)
+        if mode is engine.modes[0]:
+            return around.function, partial(around.within, call)
+        if mode is not engine.written:
+            return compiled(arm), nullcontext
+        step = written()
+        return step, partial(step.within, call)
+
+    return TrainingFunction(run)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from compare import engines
 from compare.engines.base import Engine, Role
 from compare.engines.framework import Framework
 
+COMPARE = Path(engines.__file__).parents[1]
+OURS = ("graphs", "dynamic", "static")
 ROLES = [kind for kind in Role.__subclasses__() if kind.__module__ == Role.__module__]
 
 
@@ -40,3 +44,33 @@ def test_an_adapter_offers_what_its_engine_and_roles_say_and_no_more(name: str) 
     for kind, role in mine.items():
         assert role.engine is engine
         assert {*public(type(role))} <= {*public(kind)}
+
+
+def patches(source: str) -> Iterator[str]:
+    """The modules and classes of our engines whose attributes a file of the harness sets."""
+    tree = ast.parse(source)
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    theirs = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in imports
+        for alias in node.names
+        if (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).partition(".")[0] in OURS
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "vars", "delattr"):
+            held = node.args[0]
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            held = node.value
+        else:
+            continue
+        if ast.unparse(held).partition(".")[0] in theirs:
+            yield ast.unparse(node)
+
+
+def test_the_harness_patches_nothing_of_our_engines() -> None:
+    assert (
+        len([*patches("import dynamic\nfrom static import jit as f\nsetattr(f, 'a', 1)\ndynamic.x = 1\nvars(dynamic)")])
+        == 3
+    )
+    places = {path.name: [*patches(path.read_text("utf-8"))] for path in COMPARE.rglob("*.py")}
+    assert {name: lines for name, lines in places.items() if lines} == {}

@@ -10,7 +10,7 @@ import pytest
 import compare
 import graphs as g
 from compare import engines, workloads
-from compare.engines.graphduel.sessions import SessionFunction
+from compare.engines.graphduel.steps import SessionFunction
 from compare.errors import UnsupportedError
 from tests.helpers import own_functions as own
 

@@ -23,7 +23,7 @@ from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.functions import InDoubles, transformed
-from compare.engines.graphduel.tensors import kept_tensor
+from compare.engines.graphduel.programs import kept_tensor
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, double
 from compare.engines.state import Piece

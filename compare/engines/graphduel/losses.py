@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.programs import StandingProgram, StandingStep, plain
-from compare.engines.graphduel.tensors import array_of, as_array
+from compare.engines.graphduel.programs import StandingProgram, StandingStep, array_of, as_array, plain
 from compare.engines.reach import ReachedCode, names_of
 from compare.engines.step import loss_in
 from compare.engines.torch.step import differentiated

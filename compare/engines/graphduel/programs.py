@@ -18,10 +18,9 @@ import dynamic
 from compare.engines.containers import CallContainers, apart, opened
 from compare.engines.graphduel.functions import START, WRITTEN
 from compare.engines.graphduel.replay import Replay, replaying
-from compare.engines.graphduel.tensors import array_of
 from compare.engines.kinds import Kinds
 from compare.engines.reach import ReachedCode, is_users_class
-from compare.engines.state import Snapshot, StartState, turns_of
+from compare.engines.state import Piece, Snapshot, StartState, turns_of
 from compare.engines.step import Bindable, BoundCall, Step, Turns
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
@@ -256,3 +255,28 @@ def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
         return run()
 
     return drawing
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """The memory of a tensor."""
+    array: np.ndarray = tensor.detach().numpy()
+    return array
+
+
+def as_array(leaf: Any) -> Any:
+    """An array for a tensor."""
+    return array_of(leaf) if isinstance(leaf, dynamic.Tensor) else leaf
+
+
+def kept_tensor(tensor: Any) -> Piece:
+    """What brings back a tensor with its gradient."""
+    before, gradient = tensor.numpy(force=True).copy(), tensor.grad
+
+    def same() -> bool:
+        return tensor.grad is gradient and np.array_equal(tensor.numpy(force=True), before)
+
+    def back() -> None:
+        np.copyto(array_of(tensor), before)
+        tensor.grad = gradient
+
+    return Piece(same, back, [gradient])

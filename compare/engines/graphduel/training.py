@@ -15,8 +15,7 @@ import numpy as np
 
 import static
 from compare.engines.graphduel.functions import PARTS
-from compare.engines.graphduel.programs import StandingProgram, StandingStep, plain
-from compare.engines.graphduel.tensors import array_of, as_array
+from compare.engines.graphduel.programs import StandingProgram, StandingStep, array_of, as_array, plain
 from compare.errors import UnsupportedError
 from dynamic import Tensor, enable_grad
 from dynamic.optim.optimizer import Optimizer

@@ -25,7 +25,6 @@ from compare.engines.step import (
     Bindable,
     BoundCall,
     Compilation,
-    Context,
     Function,
     Observed,
     StateReader,
@@ -38,7 +37,14 @@ from compare.engines.switches import Switch
 from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import is_trained, kept, making, nudged, state_reader, switches
-from compare.engines.uncompiled import Substitution, UncompiledFunction, UncompiledStep, asked
+from compare.engines.uncompiled import (
+    Substitution,
+    UncompiledFunction,
+    UncompiledStep,
+    WrittenStep,
+    asked,
+    training_step,
+)
 from compare.errors import NoGradientsError, without_folders
 from compare.records.machines import Device
 from compare.records.record import WRITTEN
@@ -134,7 +140,7 @@ class TensorFlow(Framework):
         run = around.function if self.mode(arm) is EAGER else loss
         step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
         if self.mode(arm) is AS_WRITTEN:
-            return WrittenStep(step, around)
+            return FunctionsStep(step, around)
         if self.mode(arm) is EAGER:
             return UncompiledStep(step, around.within)
         return specialised(self.mode(arm), step, loss)
@@ -142,7 +148,7 @@ class TensorFlow(Framework):
     def observed(self, step: Function) -> Observed:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
         step = step.run if isinstance(step, WholeStep) else step
-        return step.observed() if isinstance(step, (Specialised, WrittenStep)) else Observed()
+        return step.observed() if isinstance(step, (Specialised, FunctionsStep)) else Observed()
 
 
 def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
@@ -218,14 +224,12 @@ class TensorFlowState(CallState):
         around(*calls[0])
         if not is_trained(changed()):
             return None
-        written = WrittenStep(function, around)
-        plain: dict[Mode, tuple[Function, Context]]
-        plain = {
-            EAGER: (around.function, partial(around.within, calls[0])),
-            AS_WRITTEN: (written, partial(written.within, calls[0])),
-        }
-        return TrainingFunction(
-            lambda arm: plain.get(self.engine.mode(arm)) or (self.engine.compiler.compiled(arm, function), nullcontext)
+        return training_step(
+            self.engine,
+            around,
+            calls[0],
+            lambda: FunctionsStep(function, around),
+            lambda arm: self.engine.compiler.compiled(arm, function),
         )
 
     def reader(
@@ -321,16 +325,12 @@ def python_function(value: Any) -> Function | None:
     return value.python_function if isinstance(value, tf.types.experimental.PolymorphicFunction) else None
 
 
-class WrittenStep(UncompiledStep):
+class FunctionsStep(WrittenStep):
     """A step whose file compiles by itself, and the functions that it compiles."""
 
     def __init__(self, step: Function, around: UncompiledFunction) -> None:
         super().__init__(step, self._noting)
         self.around, self.made, self.entries = around, list[Any](), list(around.entries)
-
-    def __call__(self, *args: Any) -> Any:
-        """What the step gives, where it is `within`."""
-        return self.step(*args)
 
     def _noting(self, args: Sequence[Any]) -> AbstractContextManager[None]:
         self.entries += self.around.of_objects(args)

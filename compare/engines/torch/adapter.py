@@ -20,13 +20,11 @@ from compare.engines.nudge import FloatChange
 from compare.engines.state import Piece
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
 from compare.engines.switches import Switch
-from compare.engines.torch import counting, coverage, dynamo, gpu, numbers, told
-from compare.engines.torch.control import IDIOMS, control
-from compare.engines.torch.functions import functions
+from compare.engines.torch import counting, dynamo, gpu, numbers, told
+from compare.engines.torch.dynamo import MANY
+from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
-from compare.engines.torch.step import TorchOutput, TorchStep, is_whole, mapped
-from compare.engines.torch.switches import switches
-from compare.engines.torch.training import holders_in, trains
+from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, mapped, trains
 from compare.records.machines import Device
 from compare.records.own import RanOp
 
@@ -205,7 +203,7 @@ class TorchOps(Ops):
 
     def outside(self, call: BoundCall) -> int:
         """As the profiler sees them."""
-        return coverage.outside(call)
+        return counting.outside(call)
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """As the dispatcher sees them."""
@@ -267,7 +265,7 @@ class TorchNumbers(Numbers):
         """As the dispatcher sees them."""
         from compare.engines.torch import drawing
 
-        return drawing.Noting(drawn)
+        return drawing.noting(drawn)
 
     def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
         """See the base."""
@@ -346,3 +344,26 @@ class TorchErrors(Errors):
             or any(words in str(error) for words in ("torch.export", "does not currently support"))
             or type(error).__module__.startswith("torch.")
         )
+
+
+def switches() -> Sequence[Switch]:
+    """Threads, numbers, generators of random numbers, gradients, and how often Dynamo compiles."""
+    import torch
+    import torch._dynamo
+    from torch._dynamo import utils
+
+    pairs = [
+        (torch.get_num_threads, torch.set_num_threads),
+        (torch.get_default_dtype, torch.set_default_dtype),
+        (torch.get_rng_state, torch.set_rng_state),
+        (torch.is_grad_enabled, torch.set_grad_enabled),
+        (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+        (lambda: utils._compilation_metrics.maxlen, utils.set_compilation_metrics_limit),
+    ]
+    if torch.cuda.is_initialized():
+        pairs.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+    config = torch._dynamo.config
+    pairs += [(partial(getattr, config, name), partial(setattr, config, name)) for name in MANY]
+    return [Switch(read, write) for read, write in pairs]

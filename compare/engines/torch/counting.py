@@ -1,47 +1,47 @@
-"""What PyTorch runs in a step, op by op, as its dispatcher sees it: both passes, below what autograd decomposes."""
+"""What PyTorch runs in a step, op by op, as its dispatcher sees it: both passes, below what autograd decomposes.
+
+Which ops of a call run outside of what Dynamo has compiled, as its profiler sees them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import optree
 
-from compare.engines.step import bound
+from compare.engines.step import BoundCall, bound
 from compare.records.own import RanOp
 
 
 def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
     """The ops of a call, in order; `torch.utils.flop_counter` knows the products and their flops."""
-    from torch.utils._python_dispatch import TorchDispatchMode
+    from compare.engines.torch.drawing import Dispatched
 
     ops: list[RanOp] = []
 
-    class Counter(TorchDispatchMode):
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = op(*args, **(kwargs or {}))
-            ops.append(_of(op, args, kwargs or {}, out))
-            return out
+    def told(op: Any, args: Any, options: dict[str, Any], result: Any) -> Any:
+        ops.append(_of(op, args, options, result))
+        return result
 
     ready = bound(step, call)
-    with ready.within(), Counter():
+    with ready.within(), Dispatched(told):
         ready.run()
     return ops
 
 
 def dtypes(step: Callable[..., Any], call: tuple[Any, ...]) -> set[str]:
     """The dtypes of what the ops of a call make."""
-    from torch.utils._python_dispatch import TorchDispatchMode
+    from compare.engines.torch.drawing import Dispatched
 
     seen: set[str] = set()
 
-    class Reader(TorchDispatchMode):
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = op(*args, **(kwargs or {}))
-            seen.update(str(tensor.dtype).removeprefix("torch.") for tensor in _tensors(out))
-            return out
+    def told(_: Any, __: Any, ___: Any, result: Any) -> Any:
+        seen.update(str(tensor.dtype).removeprefix("torch.") for tensor in _tensors(result))
+        return result
 
-    with Reader():
+    with Dispatched(told):
         step(*call)
     return seen
 
@@ -70,3 +70,42 @@ def _tensors(tree: Any) -> list[Any]:
 
 def _bytes(tensors: list[Any]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+OP, BACKWARD, SEED = "aten::", "autograd::engine", "aten::ones_like"
+"""How ops and backward passes begin, and the op that a backward pass begins with."""
+RAN = "AOTDispatcher Runtime Wrapper Prologue"
+"""What stands in a frame that has a graph."""
+GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
+"""How the graph of a frame begins, where it is told: one of a frame that needs no gradient is not, without Inductor."""
+
+COMPILES = "(dynamo_timed)"
+"""How the work of the compiler ends, where the call compiles: its ops are none of the step's."""
+
+
+def outside(call: BoundCall) -> int:
+    """How many ops of the forward pass run outside of compiled code. Of an eager call that is all of them."""
+    import torch
+
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells when it starts and stops
+    with torch.autograd.profiler.profile(use_kineto=False) as seen, call.within():
+        call.run()
+    events: list[Any] = list(seen.function_events or ())
+    told = {id(around) for event in events if event.name.startswith(GRAPH) for around in _around(event)}
+    untold = {id(event.cpu_parent) for event in events if event.name == RAN} - told
+    return sum(
+        event.name.startswith(OP)
+        and event.name != SEED
+        and not any(_covers(around, untold) for around in _around(event))
+        for event in events
+    )
+
+
+def _covers(around: Any, untold: set[int]) -> bool:
+    """Whether what runs inside of an event is part of an op, of a backward pass, of a graph or of compiling."""
+    return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH)) or around.name.endswith(COMPILES)
+
+
+def _around(event: Any) -> Iterator[Any]:
+    while (event := event.cpu_parent) is not None:
+        yield event

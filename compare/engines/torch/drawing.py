@@ -20,19 +20,20 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
 """What was drawn in place, as the distribution without options: options come after the tensor."""
 
 
-class _Ear(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.drawn: list[np.ndarray] = []
+class Dispatched(TorchDispatchMode):
+    """Inside, an op gives what `told(op, args, options, result)` makes of its result."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags and not _is_backward():
-            drawn = result[-1] if isinstance(result, tuple) else result
-            plain: Callable[..., Any] = _PLAIN.get(func.overloadpacket.__name__, lambda drawn, *_: drawn)
-            numbers = [arg for arg in args[1:] if isinstance(arg, (int, float))]
-            self.drawn.append(np.array(plain(array(drawn), *numbers)))
-        return result
+    def __init__(self, told: Callable[[Any, Any, Any, Any], Any]) -> None:
+        super().__init__()
+        self.told = told
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = kwargs or {}
+        return self.told(op, args, options, op(*args, **options))
+
+
+def _is_drawn(op: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in op.tags
 
 
 def _is_backward() -> bool:
@@ -42,26 +43,32 @@ def _is_backward() -> bool:
 
 def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
     """What each op that draws gave, in order: uniform numbers from 0 to 1, normal ones, masks, integers."""
-    with _Ear() as ear:
-        step(*call)
-    return ear.drawn
+    drawn = list[np.ndarray]()
 
-
-class Noting(TorchDispatchMode):
-    """Inside, what each op that draws gave is appended to `drawn`, that of a backward pass as well."""
-
-    def __init__(self, drawn: list[Any]) -> None:
-        super().__init__()
-        self.drawn = drawn
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            self.drawn.append(result.clone() if _gives_numbers_alone(func) else None)
+    def told(op: Any, args: Any, _: Any, result: Any) -> Any:
+        if _is_drawn(op) and not _is_backward():
+            last = result[-1] if isinstance(result, tuple) else result
+            plain: Callable[..., Any] = _PLAIN.get(op.overloadpacket.__name__, lambda numbers, *_: numbers)
+            drawn.append(np.array(plain(array(last), *(arg for arg in args[1:] if isinstance(arg, (int, float))))))
         return result
 
+    with Dispatched(told):
+        step(*call)
+    return drawn
 
-class Giving(TorchDispatchMode):
+
+def noting(drawn: list[Any]) -> Dispatched:
+    """Inside, what each op that draws gave is appended to `drawn`, that of a backward pass as well."""
+
+    def told(op: Any, _: Any, __: Any, result: Any) -> Any:
+        if _is_drawn(op):
+            drawn.append(result.clone() if _gives_numbers_alone(op) else None)
+        return result
+
+    return Dispatched(told)
+
+
+class Giving(Dispatched):
     """Inside, each op that draws gives what was noted, in its order, in the dtype that is asked for now.
 
     Raises UnsupportedError where another number of ops draw, or other shapes, and for an op whose result is more than
@@ -69,7 +76,7 @@ class Giving(TorchDispatchMode):
     """
 
     def __init__(self, drawn: Sequence[Any]) -> None:
-        super().__init__()
+        super().__init__(self._given)
         self.left = list(drawn)
 
     def __exit__(self, *error: object) -> None:
@@ -77,13 +84,12 @@ class Giving(TorchDispatchMode):
         if self.left and error[0] is None:
             raise UnsupportedError("in float64 it draws fewer random numbers")
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded not in func.tags:
+    def _given(self, op: Any, _: Any, __: Any, result: Any) -> Any:
+        if not _is_drawn(op):
             return result
         numbers = self.left.pop(0) if self.left else None
         if numbers is None or numbers.shape != result.shape:
-            raise UnsupportedError(f"in float64 {func} cannot draw the same random numbers")
+            raise UnsupportedError(f"in float64 {op} cannot draw the same random numbers")
         return result.copy_(numbers)
 
 
