@@ -88,7 +88,7 @@ def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
     drawing = importlib.import_module("compare.engines.torch.drawing")
     function, is_given = random_steps.DRAWS[name], name not in random_steps.NOT_ALONE
     drawn, x = [], torch.linspace(-1, 1, 20).reshape(4, 5)
-    with drawing.Noting(drawn):
+    with drawing.noting(drawn):
         plain = function(x.clone())
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -109,7 +109,7 @@ def test_a_step_that_draws_more_or_less_in_float64_is_refused(first, then):
     torch = pytest.importorskip("torch")
     drawing = importlib.import_module("compare.engines.torch.drawing")
     drawn = []
-    with drawing.Noting(drawn):
+    with drawing.noting(drawn):
         [torch.rand(3) for _ in range(first)]
     with pytest.raises(UnsupportedError, match="random numbers"), drawing.Giving(drawn):
         [torch.rand(3) for _ in range(then)]
