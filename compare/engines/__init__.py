@@ -12,7 +12,7 @@ import ast
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -87,16 +87,6 @@ def compared(arm: str | None) -> tuple[Engine, str]:
     """The engine of an arm that a check compares with the eager one; where none is named, ours and its first graph."""
     engine = of_arm(arm) if arm else named(OWN)
     return engine, arm or engine.arms[1]
-
-
-def groups(engine: Engine, arms: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
-    """Which arms share a process? All, or where what one compiles costs another, each with the first, which is eager.
-
-    So it is with `alone`, too: where an arm that reaches its limit ends its process.
-    """
-    if len(arms) < 2 or (engine.shares and not alone):
-        return [tuple(arms)] if arms else []
-    return [(arms[0], arm) for arm in arms[1:]]
 
 
 def ours() -> tuple[str, str]:

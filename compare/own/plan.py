@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compare.claims.verdict import verdict
-from compare.engines import groups
 from compare.instruments.time.measure import COLD
 from compare.instruments.watch import ARMS as LEDGERS
 from compare.own.question import REPEATS, SIZE, Arms, Question
@@ -20,6 +19,7 @@ from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
 from compare.records.record import Failure, Records, kind_of, of
+from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
 from compare.words import text
 
@@ -33,7 +33,7 @@ class ComparisonPlan:
 
     def groups(self, arms: Sequence[str]) -> list[Arms]:
         """The arms that share a process, where they are those that are right."""
-        return groups(self.question.adapter, arms, alone=not self.question.adapter.is_reference)
+        return groups(kind_of(Time), arms, alone=not self.question.adapter.is_reference)
 
     @property
     def starts_cold(self) -> bool:
@@ -86,10 +86,15 @@ class ComparisonPlan:
         both = set(question.adapter.arms[:2]) <= set(arms)
         climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
         gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
-        ledgers = [self.job("ledger", (arm,)) for arm in arms if question.apart and arm in LEDGERS]
+        ledgers = [arm for arm in arms if question.apart and arm in LEDGERS]
         clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
-        memories = [self.job("memory", (arm,)) for arm in arms if not question.adapter.mode(arm).uncounted]
-        return [self.job("lines", arms), *ledgers, *(self.job(kind, arms, process=0) for kind in clocked), *memories]
+        memories = [arm for arm in arms if not question.adapter.mode(arm).uncounted]
+
+        def each(kind: str, which: Sequence[str]) -> list[Job]:
+            return [self.job(kind, group) for group in groups(kind, which)]
+
+        rungs = [self.job(kind, arms, process=0) for kind in clocked]
+        return [self.job("lines", arms), *each("ledger", ledgers), *rungs, *each("memory", memories)]
 
     def job(self, kind: str, arms: Arms, process: int | None = None) -> Job:
         """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""

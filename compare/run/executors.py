@@ -14,7 +14,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from multiprocessing import get_context
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from compare.engines import of_arm
 from compare.errors import CompareError
 from compare.records import machines
 from compare.records.job import Job
@@ -61,16 +62,31 @@ class Pool:
 
 def measured(execute: Execute, job: Job, timeout: float) -> Record:
     """The record of a job, with the host it was measured on: runs there."""
-    record = _by_arm(execute, job, timeout) if KINDS[job.kind].by_arm and not job.thin else execute(job, timeout)
+    by_arm = KINDS[job.kind].by_arm and not job.thin
+    record = _of_groups(execute, job, timeout) if by_arm else execute(job, timeout)
     record.host = record.host or machines.label()
     return record
 
 
-def _by_arm(execute: Execute, job: Job, timeout: float) -> Record:
-    """A process of its own for each arm: memory that one arm freed would hide what the next one takes."""
+def groups(kind: str, arms: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
+    """Which arms share a process in a job of that kind?
+
+    None where memory that one arm freed would hide what the next one takes. Else all, or where what one compiles costs
+    another, each with the first, which is eager; so it is with `alone`, too: where an arm that reaches its limit ends
+    its process.
+    """
+    if KINDS[kind].by_arm:
+        return [(arm,) for arm in arms]
+    if len(arms) < 2 or (of_arm(arms[0]).shares and not alone):
+        return [tuple(arms)] if arms else []
+    return [(arms[0], arm) for arm in arms[1:]]
+
+
+def _of_groups(execute: Execute, job: Job, timeout: float) -> Record:
+    """One record of the arms of a job whose groups have a process each."""
     records: list[OfArms] = []
-    for arm in job.arms:
-        record = execute(replace(job, arms=(arm,)), timeout)
+    for arms in groups(job.kind, job.arms):
+        record = execute(replace(job, arms=arms), timeout)
         if not isinstance(record, OfArms):
             return record
         records.append(record)

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from compare import workloads
-from compare.engines import Engine, groups, heap, named
+from compare.engines import Engine, heap, named
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
 from compare.records.cells import Admission, Parity, Time, admitted
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, of
+from compare.run.executors import groups
 from compare.run.runner import JobStage, Runner, Wanted
 from compare.suite.jobs import check_jobs, is_read, left_out
 from compare.suite.settings import Settings
@@ -112,7 +113,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         (framework, cell, arms)
         for framework in frameworks
         for cell in cells(settings, chosen)
-        for arms in groups(framework, arms_of(framework, cell, usual=limits.usual, modes=settings.modes))
+        for arms in groups(kind_of(Time), arms_of(framework, cell, usual=limits.usual, modes=settings.modes))
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]

@@ -27,6 +27,7 @@ from compare.records.cells import Compilations, Memory, MemoryArm, Parity, Parit
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.record import Cell, Failure, JobName, of
+from compare.run.executors import groups
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage
@@ -140,28 +141,26 @@ def test_a_traced_arm_is_given_the_rewritten_loss():
 
 
 def test_arms_share_a_process_unless_they_disturb_each_other():
-    toy, text = toy_framework.Toy(), Cell("rnn_text", "small")
-    assert frameworks.groups(toy, stage.arms_of(toy, TINY, usual=True)) == [PAIR]
-    assert frameworks.groups(toy, stage.arms_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
+    toy, text = frameworks.named("toy"), Cell("rnn_text", "small")
+    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [PAIR]
+    assert groups("time", stage.arms_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
     toy.shares = False
-    assert frameworks.groups(toy, stage.arms_of(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
+    assert groups("time", stage.arms_of(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
 
 
 def test_a_quick_run_has_the_usual_modes_of_the_suite():
     toy = toy_framework.Toy()
     eager, jit = toy.modes[:2]
     toy.modes = (eager, replace(jit, usual=False), replace(toy.modes[2], usual=True, suite=False))
-    assert frameworks.groups(toy, stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert frameworks.groups(toy, stage.arms_of(toy, TINY, usual=False)) == [PAIR]
+    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert groups("time", stage.arms_of(toy, TINY, usual=False)) == [PAIR]
 
 
 def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
-    assert frameworks.groups(toy, stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert frameworks.groups(toy, stage.arms_of(toy, Cell("rnn_text", "small"), usual=True)) == [
-        (*PAIR, "toy-jit-padded")
-    ]
+    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert groups("time", stage.arms_of(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
 
 
 def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
