@@ -8,7 +8,7 @@ from types import ModuleType
 
 from dynamic.pytorch import distributions as _distributions
 from dynamic.pytorch.distributions import *  # noqa: F403
-from dynamic.pytorch.distributions import __all__  # noqa: F401
+from dynamic.pytorch.distributions import __all__
 
 __path__: list[str] = []  # a package: who lets `torch` mean `dynamic` finds its files by their names
 
@@ -20,3 +20,7 @@ for _file, _name in _FILES.items():
     _module = ModuleType(f"{__name__}.{_file}", f"What PyTorch has in distributions/{_file}.py.")
     vars(_module)[_name] = getattr(_distributions, _name)
     globals()[_file] = sys.modules[_module.__name__] = _module
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(f"distributions has no {name!r}; there are {', '.join(__all__)}")

@@ -207,7 +207,7 @@ def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> 
 def attention_weights(query: Array, key: Array, mask: Array = None) -> Array:
     """What `attention` multiplies the values by: softmax(query @ key.T / sqrt(D)), f[..., T, S]."""
     width = shape_of(query)[-1]
-    scores = matmul(multiply(query, _inverse_root(width, dtype_of(query))), matrix_transpose(key))
+    scores = matmul(multiply(query, _inverse_root(width, query)), matrix_transpose(key))
     if mask is None:
         return softmax(scores)
     scores, mask = _masked(scores, as_operand(mask))
@@ -227,10 +227,10 @@ def _masked(scores: Array, mask: Array) -> tuple[Array, Array]:
     return scores, not_equal(scores, -math.inf)
 
 
-def _inverse_root(width: Size, dtype: np.dtype[Any]) -> Any:
+def _inverse_root(width: Size, like: Array) -> Any:
     if isinstance(width, int):
         return 1 / math.sqrt(width)
-    return divide(1, sqrt(astype(multiply(width, 1.0), dtype)))
+    return divide(1, sqrt(astype(multiply(width, 1.0), dtype_of(like))))
 
 
 def _linear(x: Array, weight: Array, bias: Array, *, out: Array = None) -> Array:

@@ -84,10 +84,10 @@ SINGLE = np.dtype(np.float32)
 
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is float16, whose sums are made in float32: it ends at 65504, and skips odd numbers from 2048."""
-    return dtype.num == _HALF
+    return dtype.num == HALF
 
 
-_HALF = np.dtype(np.float16).num
+HALF = np.dtype(np.float16).num  # where an op of few elements asks, the number itself: a call takes a share of it
 
 
 def as_shape(shape: Any) -> Shape:

@@ -23,6 +23,7 @@ from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, shared
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import (
+    HALF,
     SINGLE,
     Axis,
     as_operand,
@@ -53,7 +54,7 @@ def _row_by_row(kernel: Kernel) -> Kernel:
     @functools.wraps(kernel)
     def quicker(*arrays: Array, axis: tuple[int, ...], out: Array = None) -> Array:
         x = arrays[0]
-        if is_half(x.dtype):  # the sum may be more than float16 has
+        if x.dtype.num == HALF:  # the sum may be more than float16 has
             return rounded(quicker(*[a.astype(SINGLE) for a in arrays], axis=axis), x.dtype, out)
         if x.size < _MANY or x.shape[-1] < _BUFFERED or axis != (x.ndim - 1,) or x.dtype.char not in "fd":
             return kernel(*arrays, axis=axis, out=out)

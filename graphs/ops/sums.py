@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.ops.shapes import is_half
+from graphs.ops.shapes import HALF
 
 Array = Any
 
@@ -22,7 +22,7 @@ _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32),
 
 def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
     """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
-    if is_half(x.dtype) and (dtype is None or dtype == x.dtype):  # not `in`: to NumPy None is float64
+    if x.dtype.num == HALF and (dtype is None or dtype == x.dtype):  # not `in`: to NumPy None is float64
         wide = np.add.reduce(x, axis, np.float32, keepdims=keepdims)  # type: ignore[call-overload]
         return rounded(wide, x.dtype, out)
     if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):

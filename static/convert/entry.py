@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable
@@ -50,7 +51,8 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
             with here, converts(call, conversion.unconverted), Region(is_inside_a_branch) as region:
                 return _ended(region, lambda: call(f)(*args))
         finally:
-            _reports[f] = ConversionReport(tuple(here.functions.values()))
+            with contextlib.suppress(TypeError):  # NumPy's own functions are no keys, and have no report
+                _reports[f] = ConversionReport(tuple(here.functions.values()))
 
     return traced
 

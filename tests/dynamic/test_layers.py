@@ -67,6 +67,8 @@ def test_norms_keep_running_statistics_of_instances():
         column(layer.running_var) + 1e-5), rtol=1e-6)  # fmt: skip
     with pytest.raises(ValueError, match="one value per channel of an example"):
         F.instance_norm(torch.ones(3, 2, 1))
+    shared, image = torch.ones(2), torch.tensor(X5)
+    same(number(F.instance_norm(image, shared, torch.ones(2), shared)), number(F.instance_norm(image)))
     for made in (nn.BatchNorm3d(2, bias=False), nn.GroupNorm(1, 2, bias=False), nn.InstanceNorm1d(2, affine=True,
                  bias=False)):  # fmt: skip
         assert made.bias is None

@@ -130,6 +130,12 @@ def test_why_names_what_was_converted_and_what_not() -> None:
         static.why(half)
 
 
+def test_a_function_of_numpys_own_is_converted_as_it_is() -> None:
+    assert static.jit(np.median, convert=True)(np.array([1, 4, 2, 3])) == 2.5
+    with pytest.raises(ValueError, match="call it first"):
+        static.why(np.median)
+
+
 @pytest.mark.parametrize(
     "f",
     [

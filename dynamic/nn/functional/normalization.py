@@ -164,11 +164,12 @@ def instance_norm(
         raise ValueError(
             f"instance_norm: one value per channel of an example, of shape {shape_of(input)}; use a larger input"
         )
-    if running_mean is not None and running_var is not None:
+    result = _owning(in_single(ops.instance_norm)(input, weight, bias, eps=eps))
+    if running_mean is not None and running_var is not None:  # which may lie in the memory of what was just read
         mean, variance = (ops.mean(f(input, axis=axes), axis=0) for f in (ops.mean, ops.var))
         _move("instance_norm", running_mean, mean, momentum, lambda: 1.0)
         _move("instance_norm", running_var, variance, momentum, lambda: int(count) / (int(count) - 1))
-    return _owning(in_single(ops.instance_norm)(input, weight, bias, eps=eps))
+    return result
 
 
 def _owning(result: Array) -> Array:

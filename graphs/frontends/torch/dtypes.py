@@ -29,12 +29,13 @@ __all__ = [
 class dtype:  # noqa: N801  (PyTorch's name)
     """The dtype of tensors: equal to NumPy's, with its hash, and taken by NumPy in its place. There is one of each."""
 
-    __slots__ = ("_hash", "dtype", "is_floating_point", "is_signed", "itemsize", "kind", "name")
+    __slots__ = ("_hash", "dtype", "is_floating_point", "is_signed", "itemsize", "kind", "name", "num")
 
     dtype: Any
     itemsize: Any
     kind: str
     name: str
+    num: Any
     is_floating_point: Any
     is_signed: Any
     is_complex = False
@@ -48,7 +49,8 @@ class dtype:  # noqa: N801  (PyTorch's name)
     @classmethod
     def _made(cls, held: np.dtype[Any]) -> dtype:
         made = object.__new__(cls)
-        made.dtype, made.kind, made.itemsize, made.name = held, held.kind, held.itemsize, held.name
+        made.dtype, made.kind, made.num = held, held.kind, held.num
+        made.itemsize, made.name = held.itemsize, held.name
         made.is_floating_point, made.is_signed = held.kind == "f", held.kind in "fi"
         made._hash = hash(held)
         return by_number.setdefault(held.num, made)

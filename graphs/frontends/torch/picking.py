@@ -383,11 +383,21 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
         raise refuse("histc of ints", "convert with .float() first")
     x = ops.stop_gradient(ops.reshape(input, (-1,)))
     low, high = (float(ops.min(x)), float(ops.max(x))) if min == max else (min, max)
+    _check_bins("histc", bins, low, high)
     low, high = (low - 1, high + 1) if low == high else (low, high)
     inside = x[ops.logical_and(ops.greater_equal(x, low), ops.less_equal(x, high))]
     at = cast(ops.multiply(ops.subtract(inside, low), bins / (high - low)), np.int64)
     zeros = ops.multiply(ops.linspace(0, 0, num=bins, dtype=dtype_of(x)), ops.sum(inside) * 0)
     return scatter_add(zeros, 0, ops.clip(at, 0, bins - 1), ops.add(ops.multiply(inside, 0), 1))
+
+
+def _check_bins(function: str, bins: int, low: float, high: float) -> None:
+    """Raise OptionError unless there are bins, between two finite numbers in their order."""
+    if bins < 1:
+        raise OptionError(f"{function}: bins are 1 or more, not {bins}; choose how many there are")
+    if not -math.inf < low <= high < math.inf:
+        remedy = "give finite ends, the lower one first, or leave out what is not finite"
+        raise OptionError(f"{function}: bins from {low} to {high} have no width; {remedy}")
 
 
 @name()
@@ -396,6 +406,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
     if isinstance(bins, int):
         low, high = (float(ops.min(x)), float(ops.max(x))) if range is None else range
+        _check_bins("histogram", bins, low, high)
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         edges = ops.add(ops.multiply(x[:1], 0), ops.linspace(low, high, num=bins + 1, dtype=dtype))
     else:
