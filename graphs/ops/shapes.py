@@ -27,7 +27,9 @@ def shape_of(value: Any) -> Shape:
 
 def dtype_of(value: Any) -> np.dtype[Any]:
     """The dtype of an array, tensor or symbol; of a scalar or list, the one NumPy gives it."""
-    dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    dtype = getattr(value, "dtype", None)  # once: a tensor looks it up
+    if dtype is None:
+        return np.asarray(value).dtype
     return dtype if isinstance(dtype, np.dtype) else dtype.dtype  # of PyTorch's, which NumPy would ask for it
 
 
