@@ -126,17 +126,14 @@ def bisected(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | Non
     while low < high:
         middle = (low + high + 1) // 2
         probes += 1
-        if all(map(_agree, healthy[low:middle], faulty.events[low:middle])):
+        pairs = zip(healthy[low:middle], faulty.events[low:middle], strict=True)
+        if all(right.name == wrong.name and same(right.value, wrong.value) for right, wrong in pairs):
             low = middle
         else:
             high = middle - 1
     if low < len(faulty.events):
         return Located(SourceLine.parse(faulty.events[low].line), probes)
     return Located(report.place if report else None, probes)
-
-
-def _agree(first: Event, second: Event) -> bool:
-    return first.name == second.name and same(first.value, second.value)
 
 
 def _reading(located: Located, fault: Fault, place: SourceLine, faulty: Attempt) -> int:
@@ -198,7 +195,7 @@ def find(records: Records) -> Finding:
 
 
 def _summary(duels: dict[tuple[str, str], int]) -> str:
-    dynamic, static, even = (_won(duels, side) for side in (1, -1, 0))
+    dynamic, static, even = ([*duels.values()].count(side) for side in (1, -1, 0))
     of = text.counted(len(duels), "fault")
     return f"of {of}, dynamic finds {dynamic} better, static finds {static} better, and {even} are equal"
 
@@ -238,10 +235,6 @@ def _label(share: Interval | None) -> Label:
     if share is None or share.high < EVEN:
         return "refuted"
     return "supported" if share.low > EVEN else "inconclusive"
-
-
-def _won(duels: dict[tuple[str, str], int], side: int) -> int:
-    return list(duels.values()).count(side)
 
 
 def _details(faults: list[FaultRow]) -> Iterator[str]:

@@ -64,8 +64,8 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
 
 def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
     """The strategy of an engine that takes least, among those batched in this way."""
-    batching = _batching(cell).items()
-    return cell.least(read, [name for name, how in batching if name.partition(",")[0] == engine and counts(how)])
+    batching = {name: measured.batching for process in cell.processes for name, measured in process.items()}
+    return cell.least(read, [n for n, how in batching.items() if n.partition(",")[0] == engine and counts(how)])
 
 
 def reason(cell: Evidence) -> str:
@@ -104,10 +104,6 @@ def padding(cell: Evidence, arm: str) -> float:
 def most(cell: Evidence, arm: str, field: str) -> int:
     """The largest of a count over the processes."""
     return max(int(getattr(measured, field)) for measured in cell.of(arm))
-
-
-def _batching(cell: Evidence) -> dict[str, str]:
-    return {name: measured.batching for process in cell.processes for name, measured in process.items()}
 
 
 def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:

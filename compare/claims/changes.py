@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from compare import engines
-from compare.claims import CLAIMS, Verdict, conditions, judge, models
+from compare.claims import CLAIMS, Verdict, conditions, frameworks, judge
 from compare.claims.base import OPEN, SMALLEST_EFFECT, agreement
 from compare.claims.evidence import Evidence, Read, cells, first_run, of_framework, of_ours, steady
 from compare.errors import ResultsError
@@ -93,7 +93,7 @@ class JudgedRun:
     def verdicts(self) -> dict[str, Verdict]:
         """Its verdicts by claim: on our engines, or on the framework of real models."""
         if any(run.is_of_models for run in self.starts):
-            judged = models.judged(of_framework(self.records, engines.named(FRAMEWORK)))
+            judged = frameworks.of_models(of_framework(self.records, engines.named(FRAMEWORK)))
         else:
             judged = judge(of_ours(self.records))
         return {verdict.claim.id: verdict for verdict in judged}
@@ -205,16 +205,12 @@ def by_run(
 ) -> dict[tuple[Cell, str], list[T | None]]:
     """For each cell and arm what `of_arm` gives in each run; None in a run that has nothing of it."""
     values_of_runs = [
-        {(cell.cell, arm): value for cell in cells(run.records, measure.kind) for arm in _arms(cell)
-         if (value := of_arm(cell, arm))}
+        {(cell.cell, arm): value for cell in cells(run.records, measure.kind)
+         for arm in dict.fromkeys((*cell.arms, *cell.start.arms)) if (value := of_arm(cell, arm))}
         for run in runs
     ]  # fmt: skip
     places = dict.fromkeys(place for values in values_of_runs for place in values)
     return {place: [values.get(place) for values in values_of_runs] for place in places}
-
-
-def _arms(cell: Evidence) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*cell.arms, *cell.start.arms)))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isfinite
 from statistics import median
 from typing import Any
@@ -116,7 +117,10 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
     groups = grouped(sorted(of(records, kind), key=canonical), lambda record: (record.cell, record.base))
     evidence = []
     for (cell, _), group in groups.items():
-        cold, warm = (tuple(usable(r) for r in group if _is_cold(r) is which) for which in (True, False))
+        cold, warm = (
+            tuple(usable(r) for r in group if (isinstance(r, Time) and r.cache == "cold") is which)
+            for which in (True, False)
+        )
         evidence.append(Evidence(*cell, warm, group[0].base, cold))
     return evidence
 
@@ -124,20 +128,10 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
 def joined(evidence: Sequence[Evidence]) -> Evidence:
     """What several engines measured of one function as one; the base is that of the framework, if there is one."""
     first, *_ = sorted(evidence, key=lambda cell: cell.base == DYNAMIC)
-    processes, cold = (tuple(p for cell in evidence for p in part(cell)) for part in (_warm, _cold))
-    return replace(first, processes=processes, cold=cold)
-
-
-def _warm(cell: Evidence) -> tuple[Mapping[str, Any], ...]:
-    return cell.processes
-
-
-def _cold(cell: Evidence) -> tuple[Mapping[str, Any], ...]:
-    return cell.cold
-
-
-def _is_cold(record: OfArms) -> bool:
-    return isinstance(record, Time) and record.cache == "cold"
+    warm, cold = (
+        [*chain.from_iterable(parts)] for parts in zip(*((c.processes, c.cold) for c in evidence), strict=True)
+    )
+    return replace(first, processes=tuple(warm), cold=tuple(cold))
 
 
 def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:

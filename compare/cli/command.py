@@ -23,13 +23,14 @@ from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.records.machines import DEVICES
-from compare.records.record import MODELS
+from compare.records.record import MODELS, options_of
 from compare.run import signals
 from compare.words.text import echo, wrapped
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.records.record import Record
+    from compare.suite.settings import Settings
 
 CHOSEN = {
     name: [name]
@@ -195,17 +196,10 @@ def _of_models(frameworks: Sequence[str]) -> list[str]:
     return [FRAMEWORK]
 
 
-def _again(settings: Any, directory: Path) -> list[str]:
-    only = ["--only", settings.only] if settings.only else []
-    only += ["--claim", settings.claim] if settings.claim else []
-    suite = ["--suite", MODELS] if settings.preset == MODELS else [f"--{settings.preset}"]
-    words = ["graphduel", "run", *suite, "--out", str(directory), "--resume", *only]
+def _again(settings: Settings, directory: Path) -> list[str]:
+    words = ["graphduel", "run", *options_of(settings.to_dict()), "--out", str(directory), "--resume"]
     tape = ["--python-tape"] if settings.python_tape else []
-    beside = ["--frameworks", ",".join(settings.frameworks)] if settings.frameworks else []
-    device = ["--device", settings.device] if settings.device != "cpu" else []
-    device += ["--modes", ",".join(settings.modes)] if settings.modes else []
-    device += ["--against", settings.against] if settings.against else []
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *beside, *device]
+    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
 
 
 @graphduel.command()

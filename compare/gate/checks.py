@@ -280,6 +280,5 @@ def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> I
         if ratio.low <= by:
             return ratio
     raise AssertionError(
-        f"{name_of(a)} takes {text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)} the time of "
-        f"{name_of(b)}, allowed {by:g}×; two measurements agree"
+        f"{name_of(a)} takes {text.estimate(ratio)} the time of {name_of(b)}, allowed {by:g}×; two measurements agree"
     )

@@ -80,9 +80,7 @@ class Judgement:
     def measured(self) -> str:
         """`static-exact ÷ dynamic is 0.45x [0.44, 0.46]`."""
         pair = f"{self.rule.top} ÷ {self.rule.bottom}"
-        if self.ratio is None:
-            return f"{pair} was not measured"
-        return f"{pair} is {text.ratio(self.ratio.estimate)} {text.interval(self.ratio.low, self.ratio.high)}"
+        return f"{pair} is {text.estimate(self.ratio)}" if self.ratio else f"{pair} was not measured"
 
     def __str__(self) -> str:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
@@ -177,7 +175,18 @@ Entry = tuple[str, str, str]
 
 def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
     """A test for the parity of each mode, for each failed measurement and for each rule."""
-    return _suite(result.name, [*_parity(result), *_failures(result), *_rules(judgements)])
+    compared = [item for record in of(result.records, Parity) for item in record.arms.items()]
+    return _suite(
+        result.name,
+        [
+            *((f"parity of {mode}", _KINDS.get(row.status, ""), _said(row)) for mode, row in compared),
+            *(("measurement", "error", str(failure.error)) for failure in of(result.records, Failure)),
+            *(
+                (f"--fail-if {each.rule.written}", _RULES.get(each.outcome, ""), f"{each.outcome}: {each.measured}")
+                for each in judgements
+            ),
+        ],
+    )
 
 
 def junit_of_error(name: str, error: str) -> bytes:
@@ -202,7 +211,8 @@ def _suite(name: str, entries: Sequence[Entry]) -> bytes:
 
 def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
     """The verdict in a sentence, the table of modes, the rules, and what was refused or failed."""
-    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(*_split(show.table(result)))]
+    head, *modes = show.table(result)
+    parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(head, modes)]
     if judgements:
         rows = [(f"`{judgement.rule.written}`", judgement.outcome, judgement.measured) for judgement in judgements]
         parts.append(_table(("fails if", "outcome", "measured"), rows))
@@ -215,43 +225,16 @@ def markdown_of_error(name: str, error: str) -> str:
     return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
 
 
-def _split(table: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    return table[0], table[1:]
-
-
-def _parity(result: Result) -> list[Entry]:
-    rows = [item for record in of(result.records, Parity) for item in record.arms.items()]
-    return [(f"parity of {mode}", _KINDS.get(row.status, ""), _said(row)) for mode, row in rows]
-
-
 def _said(row: ParityArm) -> str:
     if row.reason is not None:
         return row.reason
     return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"
 
 
-def _failures(result: Result) -> list[Entry]:
-    return [("measurement", "error", str(failure.error)) for failure in of(result.records, Failure)]
-
-
-def _rules(judgements: Iterable[Judgement]) -> list[Entry]:
-    return [
-        (
-            f"--fail-if {judgement.rule.written}",
-            _RULES.get(judgement.outcome, ""),
-            f"{judgement.outcome}: {judgement.measured}",
-        )
-        for judgement in judgements
-    ]
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(words: str) -> str:
-    return words if words.startswith(("`", "---")) else _text(words)
+    cells = ([words if words.startswith(("`", "---")) else _text(words) for words in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _text(words: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from compare.errors import ResultsError
 
 if TYPE_CHECKING:
-    from compare.claims.agreement import Outside
     from compare.claims.base import Verdict
+    from compare.claims.frameworks import Outside
     from compare.page.blocks import Section
     from compare.records.record import Records
 

@@ -14,14 +14,14 @@ from compare.page.blocks import Block, Bullets, Code, Folded, Page, Section, Tab
 from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
-from compare.records.record import Failure, OfArms, Records, Run, of
+from compare.records.record import Failure, OfArms, Records, Run, of, options_of
 from compare.records.results import lost
 from compare.words import text
 
 if TYPE_CHECKING:
-    from compare.claims.agreement import Outside
     from compare.claims.base import Verdict
     from compare.claims.evidence import ArmOfCell
+    from compare.claims.frameworks import Outside
     from compare.page.figures import Drawn
 
 _TITLE = "graphduel: static against dynamic computation graphs"
@@ -156,29 +156,12 @@ def _plain(value: Any) -> str:
 
 
 def _commands(name: str, run: Run | None) -> tuple[str, ...]:
-    settings = run.settings if run else {}
+    report = f"graphduel report {shlex.quote(f'reports/{name}')}"
     if run and run.is_own:  # a function of the user's: what it was called with is theirs to say again
-        again = (str(settings["command"]),) if settings.get("command") else ()
-        return (*again, f"graphduel report {_quoted(f'reports/{name}')}")
-    of_models = bool(run and run.is_of_models)
-    quick = " --suite models" if of_models else " --quick" if settings.get("preset") == "quick" else ""
-    only = f" --only {_quoted(settings['only'])}" if settings.get("only") else ""
-    claim = f" --claim {settings['claim']}" if settings.get("claim") else ""
-    named = settings.get("frameworks")
-    frameworks = f" --frameworks {','.join(named)}" if isinstance(named, list) and named and not of_models else ""
-    device = " --device cuda" if settings.get("device") == "cuda" else ""
-    chosen = settings.get("modes")
-    modes = f" --modes {','.join(chosen)}" if isinstance(chosen, list) and chosen else ""
-    against = f" --against {_quoted(settings['against'])}" if settings.get("against") else ""
-    asked = f"{quick}{only}{claim}{frameworks}{device}{modes}{against}"
-    return (
-        f"graphduel run{asked} --out {_quoted(f'reports/{name}-again')}",
-        f"graphduel report {_quoted(f'reports/{name}')}",
-    )
-
-
-def _quoted(word: Any) -> str:
-    return shlex.quote(str(word))
+        again = run.settings.get("command")
+        return (str(again), report) if again else (report,)
+    words = ["graphduel", "run", *options_of(run.settings if run else {}), "--out", f"reports/{name}-again"]
+    return shlex.join(words), report
 
 
 def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
@@ -284,23 +267,18 @@ def _cells(frameworks: Sequence[Outside]) -> Table:
 
 
 def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
-    def seconds(value: float | None) -> str:
-        return "" if value is None else text.seconds(value)
-
-    ratio = arm.ratio
-    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.bounded else ""
     return (
         framework,
         arm.cell.title,
         arm.arm,
         arm.status,
-        seconds(arm.cold),
-        seconds(arm.warm),
-        seconds(arm.steady),
-        text.ratio(ratio.estimate) + bounds if ratio else "",
+        text.seconds(arm.cold),
+        text.seconds(arm.warm),
+        text.seconds(arm.steady),
+        text.estimate(arm.ratio, unknown=False) if arm.ratio else "",
         str(arm.compiles),
         text.size(arm.peak) if arm.peak else "",
-        "" if arm.held is None else text.size(arm.held),
+        text.size(arm.held),
         arm.reason,
     )
 

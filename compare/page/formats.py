@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from compare.claims.evidence import Evidence, cells
+from compare.claims.evidence import cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.cells import LineCost, SourceLines, SourceLinesArm, Time, TimeArm
@@ -38,7 +38,7 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
     Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
     that two arms of one run can be compared. Raises NothingMeasuredError without such times.
     """
-    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in _arms(cell) if arm in (None, name)}
+    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in cell.arms if arm in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
     asked = max((int(str(run.settings.get("processes", 0))) for run in of(records, Run)), default=0)
     for record in (r for r in of(records, Time) if not asked or r.process < asked):
@@ -73,10 +73,6 @@ def json_schema() -> dict[str, Any]:
         "oneOf": [*kinds, other],
         "$defs": definitions,
     }
-
-
-def _arms(cell: Evidence) -> tuple[str, ...]:
-    return (cell.base, *cell.static_arms) if cell.of(cell.base) else cell.static_arms
 
 
 def _run(record: Time, row: TimeArm) -> dict[str, Any]:

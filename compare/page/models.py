@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compare.claims import regimes
 from compare.claims.base import agreement
 from compare.claims.crossover import BreakEven
-from compare.claims.models import ModelCosts
+from compare.claims.frameworks import ModelCosts
 from compare.page import verdicts
 from compare.page.blocks import Section, Table, section
 from compare.stats import geometric_mean
@@ -88,15 +88,14 @@ def _runs(even: BreakEven | None) -> float:
 
 def _cells(row: ModelCosts) -> Mapping[str, str]:
     arm, ratio = row.arm, row.arm.ratio
-    bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio and ratio.bounded else ""
     peak = text.size(arm.peak) if arm.peak else ""
     more = text.ratio(arm.peak / row.eager.peak) if arm.peak and row.eager.peak else ""
     return {
         "model": row.model.title,
-        "eager step": _seconds(row.eager.steady),
-        "compiled ÷ eager": text.ratio(ratio.estimate) + bounds if ratio else "",
-        "first call, cold": _seconds(arm.cold),
-        "cached": _seconds(arm.warm),
+        "eager step": text.seconds(row.eager.steady),
+        "compiled ÷ eager": text.estimate(ratio, unknown=False) if ratio else "",
+        "first call, cold": text.seconds(arm.cold),
+        "cached": text.seconds(arm.warm),
         "pays after": _pays(row.pays),
         "inputs, shapes": f"{row.inputs}, {row.shapes}" if row.model.varies else "",
         "compiles again": f"{row.recompiles}" if row.told else "",
@@ -112,10 +111,6 @@ def _why(row: ModelCosts) -> str:
     status = "" if row.arm.status == "ok" else f"{row.arm.status}: "
     limits = "; ".join(row.told.limits[:1]) if row.told else ""
     return "; ".join(filter(None, (f"{status}{row.arm.reason}", limits)))
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else text.seconds(value)
 
 
 def _pays(even: BreakEven | None) -> str:

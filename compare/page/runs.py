@@ -9,7 +9,7 @@ from compare.claims import CLAIMS, changes, conditions
 from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
 from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
 from compare.page import sparkline, terms, verdicts
-from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, section
+from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
 from compare.records.record import Cell
 from compare.stats import Interval
 from compare.words import text
@@ -56,8 +56,8 @@ def _ratio(ratio: Interval | None) -> str:
     """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
     if ratio is None:
         return ""
-    exact = ratio.low == ratio.high or not ratio.bounded
-    return _joined(text.ratio(ratio.estimate), "" if exact else text.interval(ratio.low, ratio.high))
+    exact = ratio.low == ratio.high
+    return text.ratio(ratio.estimate) if exact else text.estimate(ratio, unknown=False)
 
 
 def _joined(*words: str) -> str:
@@ -72,13 +72,12 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
     changed: tuple[Block, ...] = ()
     if comparison:
         changed = (*comparison.sentences, change_table(comparison.changes))
-    measured = Table(("run", "measured"), tuple((run.name, run.measured) for run in runs), "ll")
     return _page(
         "Runs beside each other",
         changes.verdict_sentence(runs),
         (
             section("The verdicts", verdict_table(runs)),
-            section("The runs", measured),
+            section("The runs", Terms(tuple((run.name, run.measured) for run in runs))),
             section("What changed", *changed),
         ),
     )
@@ -128,7 +127,9 @@ def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]
     drawn.sort(key=lambda pair: -max((point.far for point in pair[1] if point), default=0.0))
     title = f"{measure.title}, {text.counted(len(rows), 'row')}"
     table = Table(OVER_TIME, tuple(_times(runs, row) for row, _ in drawn), "llrrrll", title)
-    dots = (sparkline.over_runs(f"{row.cell.title}, {row.arm}", points) for row, points in drawn)
+    dots = (
+        sparkline.over(f"{row.cell.title}, {row.arm}, each run divided by the first", points) for row, points in drawn
+    )
     return section(measure.title, PicturedTable(table, tuple(Inline(*dot) for dot in dots)) if rows else None)
 
 
@@ -200,7 +201,9 @@ def _ratios(
     headers = ("cell", "arm", *names, "machines", "machine by machine, no difference = 1×")
     title = f"{measure.title}: each arm divided by the base of its cell"
     dots = tuple(
-        Inline(*sparkline.over_machines(f"{cell.title}, {arm}", sparkline.points(runs, ratios)))
+        Inline(
+            *sparkline.over(f"{cell.title}, {arm}, divided by the base on each machine", sparkline.points(runs, ratios))
+        )
         for (cell, arm), ratios in shown.items()
     )
     table = PicturedTable(Table(headers, rows, "ll" + "r" * len(names) + "ll", title), dots)

@@ -251,7 +251,7 @@ def _of_base(result: Measured, mode: str) -> str:
     if ratio is None:
         early = verdict.glimpse_ratio(result.verdict.glimpsed, mode, result.verdict.steady.base)
         return early and f"{early} {text.interval(0.0, inf)}"
-    return f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
+    return text.estimate(ratio)
 
 
 def _first(result: Measured, mode: str) -> str:

@@ -120,20 +120,11 @@ def points(runs: Sequence[JudgedRun], ratios: Sequence[Interval | None]) -> list
     return [RunPoint(run.name, ratio) if ratio else None for run, ratio in zip(runs, ratios, strict=True)]
 
 
-def over_runs(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
-    """The SVG of a value over runs, None where a run has it not, and its words.
+def over(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
+    """The SVG of a ratio in each run, None where one has it not, and its words.
 
     The scale reaches as far as the farthest dot, and by 10% each way at least.
     """
-    return _over(f"{label}, each run divided by the first", points)
-
-
-def over_machines(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
-    """The SVG of a ratio on each machine, None where one has it not, and its words; the scale is as over runs."""
-    return _over(f"{label}, divided by the base on each machine", points)
-
-
-def _over(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
     words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
     reach = max([_LEAST_REACH, *(math.exp(point.far) for point in points if point)])
     dots = [_of_run(point) if point else None for point in points]

@@ -59,7 +59,7 @@ def narrowed(records: Records) -> None:
         (
             ratio.cell.title,
             ratio.arm,
-            f"{text.ratio(ratio.interval.estimate)} {text.interval(ratio.interval.low, ratio.interval.high)}",
+            text.estimate(ratio.interval),
             ratio.words,
         )
         for ratio in summarise(records).ratios

@@ -207,14 +207,10 @@ def _reach(places: Sequence[CostPlace]) -> int | None:
     """The largest tensor up to which static is shown to be faster at every place of the map; None where at none."""
     reach = None
     for size in sorted({place.at.elements for place in places}):
-        if not all(_leads(place) for place in places if place.at.elements == size):
+        if any(place.steady.side(SMALLEST_EFFECT) != "below" for place in places if place.at.elements == size):
             break
         reach = size
     return reach
-
-
-def _leads(place: CostPlace) -> bool:
-    return place.steady.side(SMALLEST_EFFECT) == "below"
 
 
 def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:

@@ -200,6 +200,18 @@ class Run(Record, tag="run"):
         return self.settings.get("preset") == MODELS
 
 
+def options_of(settings: Mapping[str, Setting]) -> list[str]:
+    """The options of `graphduel run` that ask for what a run of our workloads or of real models measures."""
+    preset = settings.get("preset")
+    words = ["--suite", MODELS] if preset == MODELS else [f"--{preset}"] if preset else []
+    usual = {"device": "cpu", "frameworks": settings.get("frameworks") if preset == MODELS else None}
+    for name in ("only", "claim", "frameworks", "device", "modes", "against"):
+        value = settings.get(name)
+        if value and value != usual.get(name):
+            words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+    return words
+
+
 class Failure(Record, tag="failure"):
     """A job that left no result; it `overran` where it was ended at its limit of time."""
 

@@ -82,11 +82,11 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
 
 def told(records: Sequence[Record], cell: Cell) -> Iterator[str]:
     """A line for each arm of a model: what it takes once warm and at first, or why that is not known."""
-    from compare.claims import models
+    from compare.claims.frameworks import model_costs
     from compare.page import models as shown
 
     of_cell = [record for record in of(records, OfCell) if record.cell == cell]
-    yield from map(shown.line, models.costs(of_cell, named(FRAMEWORK)))
+    yield from map(shown.line, model_costs(of_cell, named(FRAMEWORK)))
 
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:

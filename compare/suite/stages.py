@@ -113,7 +113,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     if run := next(reversed([run for run in of(records, Run) if run.is_of_models]), None):
         return _of_models(directory, records, run)
     from compare import claims, page
-    from compare.claims import agreement
+    from compare.claims import frameworks
     from compare.claims.evidence import of_ours
 
     starts = [run.settings for run in of(records, Run)]
@@ -121,14 +121,14 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     tape = python_tape or any(start.get("python_tape") for start in starts)
     ours = of_ours(records)
     verdicts = claims.judge(ours, python_tape=tape, asked=asked)
-    page.publish(directory, ours, verdicts, agreement.judged(records, verdicts))
+    page.publish(directory, ours, verdicts, frameworks.outside(records, verdicts))
     return verdicts
 
 
 def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict]:
     """The verdicts on real models in the framework that they are written for, and the page of these."""
     from compare import engines, page
-    from compare.claims import models
+    from compare.claims import frameworks
     from compare.claims.evidence import of_framework
     from compare.page import models as shown
     from compare.workloads.models import FRAMEWORK
@@ -136,8 +136,8 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
     framework, against = engines.named(FRAMEWORK), run.settings.get("against")
     small = results.found_in(Path(str(against))) if against else None
     measured = [*of(records, Run), *of(records, Failure), *of_framework(records, framework)]
-    verdicts, rows = models.judged(measured), list(models.costs(measured, framework))
-    beside = models.judged(of_framework(results.read(small), framework)) if small else []
+    verdicts, rows = frameworks.of_models(measured), list(frameworks.model_costs(measured, framework))
+    beside = frameworks.of_models(of_framework(results.read(small), framework)) if small else []
     opening = shown.answer(rows, verdicts, framework.title)
     page.publish(directory, measured, verdicts, answer=opening, sections=shown.sections(rows, verdicts, beside))
     return verdicts

@@ -10,8 +10,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from compare.stats import Interval
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -32,14 +36,14 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
 
 
-def seconds(value: float) -> str:
-    """A duration in s, ms, µs or ns."""
-    return _scaled(value, _TIMES)
+def seconds(value: float | None) -> str:
+    """A duration in s, ms, µs or ns; empty where there is none."""
+    return "" if value is None else _scaled(value, _TIMES)
 
 
-def size(value: float) -> str:
-    """A number of bytes in GiB, MiB, KiB or B."""
-    return _scaled(value, _SIZES)
+def size(value: float | None) -> str:
+    """A number of bytes in GiB, MiB, KiB or B; empty where there is none."""
+    return "" if value is None else _scaled(value, _SIZES)
 
 
 def byte_unit(value: float) -> tuple[float, str]:
@@ -60,6 +64,12 @@ def interval(low: float, high: float) -> str:
     if ends[0] == ends[1] and low != high:
         ends = (f"{low:.4g}", f"{high:.4g}")
     return f"[{ends[0]}, {ends[1]}]"
+
+
+def estimate(ratio_of: Interval, *, unknown: bool = True) -> str:
+    """A ratio with its interval: 0.41× [0.40, 0.42]; it says that the ends are `unknown`, or does not."""
+    known = unknown or ratio_of.bounded
+    return f"{ratio(ratio_of.estimate)} {interval(ratio_of.low, ratio_of.high)}" if known else ratio(ratio_of.estimate)
 
 
 def quantity(value: float, unit: str) -> str:

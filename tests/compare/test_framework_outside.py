@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from compare import engines as frameworks
 from compare import workloads
-from compare.claims import CLAIMS, agreement
+from compare.claims import CLAIMS
+from compare.claims import frameworks as claimed
 from compare.claims.base import Effect, Finding, Regime, Verdict
 from compare.claims.evidence import cells, of_framework, of_ours
 from compare.cli.command import graphduel
@@ -271,7 +272,7 @@ def verdict(claim, word, *regimes):
     ],
 )
 def test_open_verdicts_agree_in_nothing(ours, theirs, agrees):
-    found = agreement._agreement(toy_framework.Toy(), verdict("C8", ours), verdict("C8", theirs), ())
+    found = claimed._agreement(toy_framework.Toy(), verdict("C8", ours), verdict("C8", theirs), ())
     assert found.agrees == agrees
     assert bool(found.why) == (agrees != "yes")
 
@@ -281,7 +282,7 @@ def test_a_disagreement_names_the_conditions_on_which_verdicts_part():
                    Regime("b (small): steady state", "refuted", 1.1, arm="static-exact"))  # fmt: skip
     there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 2.0, arm="toy-jit"),
                     Regime("b (small): steady state", "refuted", 1.2, arm="toy-jit"))  # fmt: skip
-    found = agreement._agreement(toy_framework.Toy(), here, there, ("the ladder",))
+    found = claimed._agreement(toy_framework.Toy(), here, there, ("the ladder",))
     assert found.why == ("a (small): steady state: refuted (2) there, supported (0.5) here", "the ladder")
 
 
@@ -292,7 +293,7 @@ def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
         Time(*TINY, {"dynamic": timed(1.5), "static-exact": timed(0.5)}, process=0),
     ]
     theirs = of_framework(records(), toy_framework.Toy())
-    (said,) = agreement._ladder(toy_framework.Toy(), theirs, ours)
+    (said,) = claimed._ladder(toy_framework.Toy(), theirs, ours)
     assert "in Toy compiled ÷ eager is 0.5× with the best compiled arm, over 1 workload: " in said
     assert "0.333× is graph mode alone" in said
     assert "times 0.75× (our dynamic engine ÷ its eager arm)" in said
@@ -305,9 +306,9 @@ def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
         "static-exact": MemoryArm("ok", None, peak=50, held=900),
     }
     parity = Parity(*TINY, {arm: right() for arm in rows}, agree=True, same_graph=None, kernel_calls={})
-    (said,) = agreement._peaks([parity, Memory(*TINY, rows)])
+    (said,) = claimed._peaks([parity, Memory(*TINY, rows)])
     assert "By the peak alone, static ÷ dynamic is 0.5× here, over 1 cell" in said
-    assert agreement._peaks([]) == []
+    assert claimed._peaks([]) == []
 
 
 def right():

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import graphs as g
 from compare import engines, workloads
 from compare.claims import CLAIMS
-from compare.claims import models as costs
+from compare.claims import frameworks as costs
 from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
@@ -91,7 +91,8 @@ def go(directory, stops_after=None, resume=False, only="toy_*", **options):
 def test_one_model_that_fails_loses_no_other(toys, tmp_path):
     outcome, ran = go(tmp_path / "run")
     rows = {
-        row.name: row for row in costs.costs(of_framework(outcome.records, toy_framework.Toy()), toy_framework.Toy())
+        row.name: row
+        for row in costs.model_costs(of_framework(outcome.records, toy_framework.Toy()), toy_framework.Toy())
     }
     assert list(rows) == ["toy_fixed", "toy_lengths"]
     assert any("toy_broken" in failure and "no such model" in failure for failure in outcome.failures)
@@ -137,7 +138,7 @@ def test_a_mode_that_meets_its_limit_is_recorded_as_that(toys, tmp_path, monkeyp
     limited = replace(presets.REAL, frameworks=replace(presets.REAL.frameworks, limit=0.3))
     monkeypatch.setattr(presets, "REAL", limited)
     outcome, ran = go(tmp_path / "run", only="toy_lengths", modes=["endless"])
-    (row,) = costs.costs(outcome.records, toy_framework.Toy())
+    (row,) = costs.model_costs(outcome.records, toy_framework.Toy())
     assert row.arm.status == "limit"
     assert "1 of 6 calls: it did not end in 0.3 s" in row.arm.reason
     assert row.eager.steady > 0  # which the next process still times
@@ -147,7 +148,7 @@ def test_a_mode_that_meets_its_limit_is_recorded_as_that(toys, tmp_path, monkeyp
 
 def test_a_mode_that_is_wrong_is_not_timed_and_eager_is(toys, tmp_path):
     outcome, ran = go(tmp_path / "run", only="toy_fixed", modes=["wrong"])
-    (row,) = costs.costs(outcome.records, toy_framework.Toy())
+    (row,) = costs.model_costs(outcome.records, toy_framework.Toy())
     assert (row.arm.status, row.arm.steady, row.arm.ratio) == ("disagree", None, None)
     assert row.eager.steady > 0
     assert len(ran) == 2

@@ -84,7 +84,7 @@ def test_one_value_alone_is_no_trend():
 
 def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():
     points = [sparkline.RunPoint("a<b", Interval(1.0)), None, sparkline.RunPoint("c", Interval(2.0, 1.8, 2.2))]
-    svg, words = sparkline.over_runs("w & v", points)
+    svg, words = sparkline.over("w & v", points)
     picture = ET.fromstring(svg)
     dots = picture.findall(".//circle")
     assert [dot.get("class") for dot in dots] == ["open", "no"]

@@ -72,12 +72,10 @@ def _programs(records: Records) -> list[ProgramRow]:
     """Each program once; of several measurements the worst, since repeating one is no new evidence."""
     rows_by_name: dict[str, ProgramRow] = {}
     for row in (row for record in of(records, Programs) for row in record.programs):
-        rows_by_name[row.program] = min(rows_by_name.get(row.program, row), row, key=_standing)
+        rows_by_name[row.program] = min(
+            rows_by_name.get(row.program, row), row, key=lambda p: (p.dynamic, not _is_hard(p), repr(p))
+        )
     return [rows_by_name[name] for name in sorted(rows_by_name)]
-
-
-def _standing(program: ProgramRow) -> tuple[bool, bool, str]:
-    return program.dynamic, not _is_hard(program), repr(program)
 
 
 def _is_hard(program: ProgramRow) -> bool:

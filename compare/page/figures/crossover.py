@@ -58,7 +58,8 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
     at = {(sizes.index(p.place.elements), depths.index(p.place.depth)): p for p in points}
     for (column, row), point in at.items():
         _cell(axes, column, row, point)
-    _border(axes, {place: _leads(point) for place, point in at.items()})
+    sides = {place: point.interval.side(SMALLEST_EFFECT) if point.interval else "" for place, point in at.items()}
+    _border(axes, {place: side == "below" for place, side in sides.items()})
     axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
     axes.set_yticks(range(len(depths)), [f"{depth:,}" for depth in depths])
     axes.set_xlim(-0.5, len(sizes) - 0.5)
@@ -83,10 +84,6 @@ def _second(point: Point) -> str:
         return ""
     side = point.interval.side(SMALLEST_EFFECT)
     return _WORDS.get(side) or ("" if point.pays_after is None else text.counted(point.pays_after, "run"))
-
-
-def _leads(point: Point) -> bool:
-    return point.interval is not None and point.interval.side(SMALLEST_EFFECT) == "below"
 
 
 def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:

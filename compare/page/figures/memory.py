@@ -41,7 +41,8 @@ def draw(summary: Summary) -> Drawing:
     if not cells:
         said = counted or "No memory of this run can be shown."
         return Drawing("memory", _TITLE, said, table=table)
-    bars = {cell: _in_order({arm: held for (place, arm), held in shown.items() if place == cell}) for cell in cells}
+    arms = {cell: style.ordered_arms(arm for place, arm in shown if place == cell) for cell in cells}
+    bars = {cell: {arm: shown[cell, arm] for arm in arms[cell]} for cell in cells}
     return Drawing("memory", _TITLE, f"{_CAPTION} {counted}", _alt(bars), _figure(bars), table)
 
 
@@ -61,10 +62,6 @@ def _figure(bars: Mapping[Cell, Bars]) -> Figure:
         _panel(axes, cell, by_arm, classes)
     style.class_legend(figure, classes)
     return figure
-
-
-def _in_order(by_arm: Bars) -> Bars:
-    return {arm: by_arm[arm] for arm in style.ordered_arms(by_arm)}
 
 
 def _panel(axes: Axes, cell: Cell, bars: Bars, classes: Sequence[str]) -> None:
