@@ -377,13 +377,15 @@ def _words(actual: Any, plain: Any) -> str:
 class Judged(NamedTuple):
     """How far results are off at most, how far they may be, and what to say of it: a `fault`, or else a `warning`.
 
-    An error is null where there is nothing that could be compared.
+    An error is null where there is nothing that could be compared. Below `unseen` none is seen at all; up to what is
+    `allowed` none is in directions in which rounding moves a result.
     """
 
     errors: tuple[float | None, float | None, float | None] = (None, None, None)
     allowed: float = 0.0
     fault: str | None = None
     warning: str | None = None
+    unseen: float = 0.0
 
 
 Measure = Callable[[int, int], Moves]
@@ -412,6 +414,7 @@ def judged(
         max((row.allowed for row in rows), default=0.0),
         next((row.fault for row in rows if row.fault), None),
         next((row.warning for row in rows if row.warning), None),
+        max((row.unseen for row in rows), default=0.0),
     )
 
 
@@ -425,9 +428,8 @@ def _call(
     errors, leaves = worst(difference.errors for difference in call), reference.leaves
     near = call[0].allowed if len(call) == 1 else {}
     limits = [max(limit, near.get(k, 0.0)) for k, limit in enumerate(reference.limits)]
-    row = Judged(
-        *_reported(errors, limits, reference), None, _joined(_nothing(reference.lost, index), _near(near, reference))
-    )
+    own, most = _reported(errors, limits, reference)
+    row = Judged(own, most, None, _joined(_nothing(reference.lost, index), _near(near, reference)), most)
 
     def fault(errors: Sequence[float], limits: Sequence[float], where: str = "") -> str | None:
         over = [
@@ -463,7 +465,8 @@ def _call(
 
     warning = _warning(rounding.sizes, max(noise), reference.tolerance, multiple)
     reported, most = _reported(errors, allowed, reference, rounding.sizes)
-    row = row._replace(errors=reported, allowed=most)
+    unseen = _reported(errors, noise, reference, rounding.sizes)[1]
+    row = row._replace(errors=reported, allowed=max(row.allowed, most), unseen=max(row.unseen, unseen))
     ill = row._replace(warning=_joined(row.warning, warning, _unseen(reference, rounding.sizes, index)))
     said = fault(sized, allowed) or beside(NUDGES)
     if said is None:
@@ -491,7 +494,7 @@ def _reported(
     Null is the error of a part of which no element is finite. An array that is zero but for rounding has no size of its
     own: neither its error nor its limit says anything of others.
     """
-    zero, sizes = reference.zero(moved), {id(leaf): np.size(leaf.array) for leaf in reference.leaves}
+    zero, sizes = _zero(reference, moved), {id(leaf): np.size(leaf.array) for leaf in reference.leaves}
     blank = {id(leaf) for leaf, count in reference.lost if count == sizes[id(leaf)]}
     blank |= {id(reference.leaves[k]) for k in zero}
     own = [(leaf, e / share) for leaf, e, share in zip(reference.leaves, errors, reference.shares, strict=False)]
@@ -501,9 +504,14 @@ def _reported(
     return (most[0], most[1], most[2]), max(allowed, default=reference.tolerance)
 
 
+def _zero(reference: Standard, moved: Sequence[float]) -> set[int]:
+    """The arrays that are zero but for rounding, as far as the plain mode is trusted to tell what rounding does."""
+    return set() if reference.judged else reference.zero(moved)
+
+
 def _unseen(reference: Standard, moved: Sequence[float], call: int) -> str | None:
     """What is said of arrays that are zero but for rounding, which may be as far off as rounding puts them."""
-    zero = sorted(reference.zero(moved))
+    zero = sorted(_zero(reference, moved))
     if not zero:
         return None
     others = f", and so are {len(zero) - 1} more arrays" if len(zero) > 1 else ""

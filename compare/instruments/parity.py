@@ -157,7 +157,7 @@ def parity_arm(row: Judged) -> ParityArm:
     """The row of what was judged; JSON has no infinity, and an error without a size is null."""
     output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
-    return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state)
+    return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:

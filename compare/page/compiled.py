@@ -113,15 +113,17 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
         said, verb = text.listed(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
         yield f"{said[0].upper()}{said[1:]}{whose} {verb} with {against} to {_error(off, record.dtype)}."
     allowed = max((row.tolerance for row in gate.values()), default=0.0)
+    unseen = max((row.tolerance if row.unseen is None else row.unseen for row in gate.values()), default=0.0)
     tolerance = TOLERANCES.get(record.dtype, TOLERANCES["float32"])
     if record.conditioning > tolerance:
         yield (
             f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
-            f"Where it is, a mode may be off several times as far: errors below {allowed:.2g} may not be seen."
+            f"Where it is, a mode may be off several times as far: errors below {unseen:.2g} may not be seen"
+            + (f", nor below {allowed:.2g} in directions in which rounding moves it." if allowed > unseen else ".")
         )
-    elif allowed > TOLERANCES["float32"]:
+    elif unseen > TOLERANCES["float32"]:
         own = f", and eager itself is off by {record.conditioning:.2g}" if record.conditioning else ""
-        yield f"It computes in {record.dtype}{own}: errors below {allowed:.2g} of an array's size are not seen."
+        yield f"It computes in {record.dtype}{own}: errors below {unseen:.2g} of an array's size are not seen."
 
 
 def _errors(row: ParityArm) -> dict[str, float]:

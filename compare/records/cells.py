@@ -18,12 +18,14 @@ class ParityArm(Arm):
     """How far an arm is from the references, scaled as in `compare.instruments.rounding`; null if not finite.
 
     `state_error` is that of the state after a call, null where there is none; `tolerance` the most that was allowed.
+    Below `unseen` no error is seen, where that is less: what is allowed is so in directions in which rounding moves.
     """
 
     output_error: float | None
     gradient_error: float | None
     tolerance: float
     state_error: float | None = None
+    unseen: float | None = None
 
 
 class Parity(OfArms, tag="parity"):
