@@ -190,11 +190,14 @@ def parted(case: Case, result: Result) -> Result:
 def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     """Whether the tape of a run and the unoptimised static graph are isomorphic, and the kernels of each.
 
-    None where the function cannot be traced, and where its graph holds branches or loops: a tape has but the path
-    that was taken. Then there is nothing to compare.
+    None where the function cannot be traced, where it gives what no graph holds, such as text, and where its graph
+    holds branches or loops: a tape has but the path that was taken. Then there is nothing to compare.
     """
     rewritten, example = case.static_loss or case.loss, case.examples[0]
-    tape = dynamic.record(functions.transformed(dynamic, rewritten, case.argnum), case.params, *example)
+    try:
+        tape = dynamic.record(functions.transformed(dynamic, rewritten, case.argnum), case.params, *example)
+    except graphs.DTypeError:
+        return None, {}
     calls = {"dynamic": _counts(tape)}
     try:
         traced = static.trace(functions.transformed(static, cases.traced(case), case.argnum), case.params, *example)

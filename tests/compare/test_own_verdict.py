@@ -5,10 +5,12 @@ import json
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 from msgspec import structs
 
 import compare
+import graphs as g
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
 from compare.claims.verdict import judge, verdict
 from compare.errors import EffectsError
@@ -40,6 +42,15 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert found.exit_code == 5
     assert compare.compare(own.asks, own.inputs, ["dynamic"], **QUICK).exit_code == 0  # nothing else was asked for
     assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
+
+
+def test_text_in_what_a_function_gives_refuses_the_graph_and_not_the_tape():
+    def named(x):
+        return g.sum(x * x), {"name": "squares", "parts": [x]}
+
+    shown = compare.compare(named, [(np.ones(3, np.float32),)], **QUICK)
+    assert set(shown.verdict.steady.values) == {"dynamic"}
+    assert "DTypeError: tensors hold bools, ints or floats" in shown.verdict.refused["static-exact"]
 
 
 @pytest.mark.slow
