@@ -75,29 +75,26 @@ globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
 _LATER = ("amp", "autograd", "backends", "cuda", "distributions", "func", "jit", "nn", "optim", "special", "utils")
-_BY_MODULE = {
-    "windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
-    "formats": ("channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format"),
-    "switches": (
-        "_assert", "get_float32_matmul_precision", "get_num_threads", "set_float32_matmul_precision",
-        "set_num_threads", "use_deterministic_algorithms",
-    ),
-}  # fmt: skip
+_SELDOM = (
+    "_assert", "bartlett_window", "blackman_window", "channels_last", "channels_last_3d", "contiguous_format",
+    "get_float32_matmul_precision", "get_num_threads", "hamming_window", "hann_window", "kaiser_window",
+    "memory_format", "preserve_format", "set_float32_matmul_precision", "set_num_threads",
+    "use_deterministic_algorithms",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.pytorch.refusals import REMEDIES, explained
+    from dynamic.pytorch.seldom import REMEDIES, explained
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
         return getattr(importlib.import_module("dynamic.pytorch.neural"), name)
-    for module, names in _BY_MODULE.items():
-        if name in names:
-            return getattr(importlib.import_module(f"dynamic.pytorch.{module}"), name)
+    if name in _SELDOM:
+        return getattr(importlib.import_module("dynamic.pytorch.seldom"), name)
     if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name):  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
     raise AttributeError(explained(name))

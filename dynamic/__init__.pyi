@@ -49,10 +49,6 @@ from dynamic.node import (
 from dynamic.pool import (
     PoolStats as PoolStats, pool as pool,
 )
-from dynamic.pytorch.formats import (
-    channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
-    memory_format as memory_format, preserve_format as preserve_format,
-)
 from dynamic.pytorch.neural import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_max_pool1d as adaptive_max_pool1d,
     alpha_dropout as alpha_dropout, avg_pool1d as avg_pool1d, batch_norm as batch_norm, bilinear as bilinear,
@@ -68,14 +64,14 @@ from dynamic.pytorch.neural import (
 from dynamic.pytorch.saving import (
     load as load, save as save,
 )
-from dynamic.pytorch.switches import (
-    _assert as _assert, get_float32_matmul_precision as get_float32_matmul_precision,
-    get_num_threads as get_num_threads, set_float32_matmul_precision as set_float32_matmul_precision,
-    set_num_threads as set_num_threads, use_deterministic_algorithms as use_deterministic_algorithms,
-)
-from dynamic.pytorch.windows import (
-    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
-    hann_window as hann_window, kaiser_window as kaiser_window,
+from dynamic.pytorch.seldom import (
+    _assert as _assert, bartlett_window as bartlett_window, blackman_window as blackman_window,
+    channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
+    get_float32_matmul_precision as get_float32_matmul_precision, get_num_threads as get_num_threads,
+    hamming_window as hamming_window, hann_window as hann_window, kaiser_window as kaiser_window,
+    memory_format as memory_format, preserve_format as preserve_format,
+    set_float32_matmul_precision as set_float32_matmul_precision, set_num_threads as set_num_threads,
+    use_deterministic_algorithms as use_deterministic_algorithms,
 )
 from dynamic.random import (
     Generator as Generator, bernoulli as bernoulli, default_generator as default_generator,
@@ -204,7 +200,7 @@ from graphs.ops.losses import (
     l1_loss as l1_loss, mse_loss as mse_loss, nll_loss as nll_loss, smooth_l1_loss as smooth_l1_loss,
 )
 from graphs.ops.manipulation import (
-    append as append, astype as astype, broadcast_arrays as broadcast_arrays,
+    append as append, astype as astype, broadcast_arrays as broadcast_arrays, pad as pad,
 )
 from graphs.ops.movement import (
     expand_dims as expand_dims, identity as identity, matrix_transpose as matrix_transpose,
@@ -213,9 +209,6 @@ from graphs.ops.movement import (
 from graphs.ops.neural import (
     attention as attention, batch_statistics as batch_statistics, elu as elu, gelu as gelu, leaky_relu as leaky_relu,
     linear as linear,
-)
-from graphs.ops.padding import (
-    pad as pad,
 )
 from graphs.ops.pooling import (
     avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, window_argmax as window_argmax, window_max as window_max,

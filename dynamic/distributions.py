@@ -3,9 +3,7 @@
 Its files, as in `from dynamic.distributions.normal import Normal`, are not there: each is a module in `sys.modules`.
 """
 
-import sys
-from types import ModuleType
-
+from dynamic.paths import file_of
 from dynamic.pytorch import distributions as _distributions
 from dynamic.pytorch.distributions import *  # noqa: F403
 from dynamic.pytorch.distributions import __all__
@@ -16,10 +14,9 @@ _FILES = {
     "bernoulli": "Bernoulli", "categorical": "Categorical", "distribution": "Distribution", "kl": "kl_divergence",
     "normal": "Normal",
 }  # fmt: skip
-for _file, _name in _FILES.items():
-    _module = ModuleType(f"{__name__}.{_file}", f"What PyTorch has in distributions/{_file}.py.")
-    vars(_module)[_name] = getattr(_distributions, _name)
-    globals()[_file] = sys.modules[_module.__name__] = _module
+globals().update(
+    {file: file_of(__name__, file, {name: getattr(_distributions, name)}) for file, name in _FILES.items()}
+)
 
 
 def __getattr__(name: str) -> object:

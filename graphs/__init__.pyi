@@ -94,7 +94,7 @@ from graphs.ops.losses import (
 from graphs.ops.manipulation import (
     append as append, astype as astype, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
     broadcast_arrays as broadcast_arrays, diag as diag, diff as diff, fliplr as fliplr, flipud as flipud,
-    hstack as hstack, meshgrid as meshgrid, ravel as ravel, repeat as repeat, rot90 as rot90, tile as tile,
+    hstack as hstack, meshgrid as meshgrid, pad as pad, ravel as ravel, repeat as repeat, rot90 as rot90, tile as tile,
     tril as tril, triu as triu, vstack as vstack,
 )
 from graphs.ops.movement import (
@@ -106,9 +106,6 @@ from graphs.ops.neural import (
     attention as attention, batch_norm as batch_norm, batch_statistics as batch_statistics, dropout as dropout,
     elu as elu, gelu as gelu, group_norm as group_norm, instance_norm as instance_norm, leaky_relu as leaky_relu,
     linear as linear, rms_norm as rms_norm,
-)
-from graphs.ops.padding import (
-    pad as pad,
 )
 from graphs.ops.pooling import (
     avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, max_pool1d as max_pool1d,

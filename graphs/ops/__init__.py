@@ -23,7 +23,6 @@ from graphs.ops.losses import *
 from graphs.ops.manipulation import *
 from graphs.ops.movement import *
 from graphs.ops.neural import *
-from graphs.ops.padding import *
 from graphs.ops.pooling import *
 from graphs.ops.random import *
 from graphs.ops.reductions import *

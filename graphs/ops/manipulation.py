@@ -6,24 +6,36 @@ NumPy's ways to bring arrays into a shape, to join and to turn them: vstack, atl
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from graphs import dispatch
+from graphs import dims, dispatch
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, ShapeError
 from graphs.op import Array
+from graphs.ops import movement
 from graphs.ops.creation import arange
 from graphs.ops.dtypes import check_device
-from graphs.ops.elementwise import equal, greater_equal, less_equal, not_equal, subtract, where
+from graphs.ops.elementwise import (
+    equal,
+    greater_equal,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    not_equal,
+    remainder,
+    subtract,
+    where,
+)
 from graphs.ops.families import composite
 from graphs.ops.indexing import take
 from graphs.ops.linalg import diagonal
 from graphs.ops.movement import astype as _astype
-from graphs.ops.movement import broadcast_to, concat, expand_dims, flip, pad, permute_dims, reshape
+from graphs.ops.movement import broadcast_to, concat, expand_dims, flip, permute_dims, reshape
 from graphs.ops.shapes import as_operand, dtype_of, last_two, positive_axis, shape_of
 from graphs.ops.slicing import cut
 from graphs.spec import broadcast_shapes
@@ -41,6 +53,7 @@ __all__ = [
     "flipud",
     "hstack",
     "meshgrid",
+    "pad",
     "ravel",
     "repeat",
     "rot90",
@@ -242,7 +255,7 @@ def diag(x: Array, /, k: int = 0) -> Array:
     places = arange(shape_of(x)[0])
     square = where(equal(expand_dims(places, 1), places), x, np.zeros((), dtype_of(x)))
     above, below = max(k, 0), max(-k, 0)
-    return pad(square, [(below, above), (above, below)]) if k else square
+    return movement.pad(square, [(below, above), (above, below)]) if k else square
 
 
 def flipud(x: Array, /) -> Array:
@@ -269,3 +282,59 @@ def rot90(x: Array, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     if k % 4 == 2:
         return flip(x, axis=(first, second))
     return permute_dims(flip(x, axis=second), order) if k % 4 == 1 else flip(permute_dims(x, order), axis=second)
+
+
+# Padding --------------------------------------------------------------------------------------------------------------
+
+
+@composite
+def pad(x: Array, /, pad_width: Any, value: float = 0, mode: str = "constant") -> Array:
+    """x with a border: one (before, after) pair per axis, or one number for all.
+
+    `mode` "constant" fills it with `value`; the others with elements of x, as often as it takes: "edge" or "replicate"
+    the nearest, "wrap" or "circular" those from the other end, "reflect" those mirrored at the nearest, and
+    "symmetric" those mirrored at the edge. Names and meanings are NumPy's and PyTorch's. Raises ShapeError.
+    """
+    if mode == "constant":
+        return movement.pad(x, pad_width, value)
+    if mode not in _PLACES:
+        raise ShapeError(f"mode is one of 'constant', {', '.join(map(repr, _PLACES))}, not {mode!r}; choose one")
+    if value != 0:
+        raise ShapeError(f"mode {mode!r} takes no value; leave it out, or use mode 'constant'")
+    (x,), attrs = movement.prepare_pad(x, pad_width)
+    for axis, (before, after) in enumerate(attrs["pad_width"]):
+        if before or after:
+            x = take(x, _places(shape_of(x)[axis], before, after, mode), axis=axis)
+    return x
+
+
+def _places(size: Size, before: int, after: int, mode: str) -> Array:
+    """Which element of an axis each of the padded one is."""
+    if dims.same(size, 0):
+        raise ShapeError(f"an axis of size 0 has nothing to pad with in mode {mode!r}; use mode 'constant'")
+    return _PLACES[mode](subtract(arange(before + size + after), before), size)
+
+
+def _edge(places: Array, size: Size) -> Array:
+    return minimum(maximum(places, 0), size - 1)
+
+
+def _reflect(places: Array, size: Size) -> Array:
+    there_and_back = dims.maximum(2 * size - 2, 1)
+    turned = remainder(places, there_and_back)
+    return where(less(turned, size), turned, subtract(there_and_back, turned))
+
+
+def _symmetric(places: Array, size: Size) -> Array:
+    turned = remainder(places, 2 * size)
+    return where(less(turned, size), turned, subtract(2 * size - 1, turned))
+
+
+_PLACES: dict[str, Callable[[Array, Size], Array]] = {
+    "edge": _edge,
+    "replicate": _edge,
+    "reflect": _reflect,
+    "symmetric": _symmetric,
+    "wrap": remainder,
+    "circular": remainder,
+}

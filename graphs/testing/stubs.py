@@ -52,8 +52,7 @@ def of_dynamic() -> str:
     neural = (*dynamic._NEURAL, *dynamic._LAYERS)
     names |= {name: _import("dynamic.pytorch.neural", name) for name in neural}
     names = {name: line for name, line in names.items() if name not in neural or hasattr(dynamic, name)}
-    for module, lazy in dynamic._BY_MODULE.items():
-        names |= {name: _import(f"dynamic.pytorch.{module}", name) for name in lazy}
+    names |= {name: _import("dynamic.pytorch.seldom", name) for name in dynamic._SELDOM}
     names["__version__"] = "__version__: str"
     forms = [name for name in dir(dynamic.Tensor) if name.endswith("_") and not name.startswith("_")]
     return _page("dynamic", names | {name: f"{name} = Tensor.{name}" for name in forms})

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from static.memory import beam, heuristics
+from static.memory import heuristics
 from static.memory.heuristics import MANY, SOME, Buffer, Plan, components, max_live, peak
 
 ALIGNMENT = 64  # a cache line, so that no two buffers share one
@@ -353,7 +353,7 @@ class _Form:
         if len(boxes) <= FEW:
             self.offsets, self.proven = solve(self.buffers, self.offsets)
         self.rng, self.rounds, self.seconds = np.random.default_rng(len(boxes)), 0, 0.0
-        self.instance: beam.Instance | None = None
+        self.instance: heuristics.Instance | None = None
 
     def search(self, highest: int, bound: int, deadline: float) -> list[int] | None:
         """A layout lower than `highest`, from a beam in a style and for a goal drawn at random.
@@ -362,17 +362,17 @@ class _Form:
         """
         start = time.perf_counter()
         self.rounds += 1
-        self.instance = self.instance or beam.Instance(self.buffers)
-        style = beam.Style(float(self.rng.choice(SHARPNESS)), *self.rng.choice([0.0, 1.0, 3.0], 2))
+        self.instance = self.instance or heuristics.Instance(self.buffers)
+        style = heuristics.Style(float(self.rng.choice(SHARPNESS)), *self.rng.choice([0.0, 1.0, 3.0], 2))
         goal = highest - 1 - int((highest - 1 - bound) * self.rng.choice(AMBITION))
         fresh = self.rounds <= FRESH or self.rng.random() < 0.4
-        states = beam.start(self.instance) if fresh else self._lower_part(self.instance, goal)
-        offsets = beam.search(self.instance, states, goal, self._width(self.instance), style, self.rng, deadline)
+        states = heuristics.start(self.instance) if fresh else self._lower_part(self.instance, goal)
+        offsets = heuristics.search(self.instance, states, goal, self._width(self.instance), style, self.rng, deadline)
         self.offsets = self.offsets if offsets is None else offsets
         self.seconds += time.perf_counter() - start
         return offsets
 
-    def _lower_part(self, instance: beam.Instance, goal: int) -> beam.States:
+    def _lower_part(self, instance: heuristics.Instance, goal: int) -> heuristics.States:
         """The best layout, as it lies or upside down, cut off at random below where it can no longer meet the goal."""
         if self.rng.random() < 0.5:
             height = peak(self.buffers, self.offsets)
@@ -380,10 +380,10 @@ class _Form:
                 height - offset - size for offset, (_, _, size) in zip(self.offsets, self.buffers, strict=True)
             ]
         order = sorted(range(len(self.buffers)), key=lambda i: (self.offsets[i], self.buffers[i]))
-        grown = list(beam.grown(instance, order, goal))
+        grown = list(heuristics.grown(instance, order, goal))
         return grown[int(len(grown) * self.rng.random() ** 0.5)]
 
-    def _width(self, instance: beam.Instance) -> int:
+    def _width(self, instance: heuristics.Instance) -> int:
         """4, 8, 4, 16, 4, 8, 4, 32, ...: as much time for each width, as in Luby et al. (1993)."""
         return max(1, min(NARROW * (self.rounds & -self.rounds), WIDE, CELLS // len(instance.members)))
 

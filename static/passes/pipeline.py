@@ -11,10 +11,9 @@ from graphs.dims import Size, same
 from graphs.ir import Graph, Node
 from static import clock
 from static.passes.batching import batch_steps
-from static.passes.contraction import contract
 from static.passes.fusion import fuse, is_group
 from static.passes.loops import hoist_invariants, prune_loops
-from static.passes.products import flatten_products, merge_products, merge_sums
+from static.passes.products import contract, flatten_products, merge_products, merge_sums
 from static.passes.reassociation import reassociate
 from static.passes.simplification import (
     decompose,

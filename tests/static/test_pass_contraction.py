@@ -1,7 +1,7 @@
 """Sums as products, and transposed operands copied: printed before and after."""
 
 import graphs as g
-from static.passes.contraction import contract
+from static.passes.products import contract
 from tests.helpers.printed import check
 
 X = g.TensorSpec((4, 3))

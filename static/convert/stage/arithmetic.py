@@ -5,17 +5,20 @@ from __future__ import annotations
 import inspect
 import operator
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 from static.convert.stage import conversion
+from static.convert.stage.branches import any_of, both
 from static.convert.stage.builtins import shown
 from static.convert.stage.calls import call
-from static.convert.stage.effects import check_read, check_write
+from static.convert.stage.conversion import special
+from static.convert.stage.effects import check_quiet, check_read, check_write
+from static.convert.stage.implicit import iterated, truth
 from static.convert.stage.overwriting import changed_in_place
-from static.convert.stage.places import journal_container, made
-from static.convert.stage.unknown import is_symbol, refuse
+from static.convert.stage.places import check_takes, journal_container, made
+from static.convert.stage.unknown import check_compared, check_key, is_symbol, negated, not_same, refuse, same
 
 Operator = Callable[[Any, Any], Any]
 _OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
@@ -83,3 +86,107 @@ def _check_sequences(name: str, left: Any, right: Any) -> None:
 
 def _is_the_users(method: Any) -> bool:
     return isinstance(method, FunctionType) and conversion.is_the_users(method)
+
+
+# Comparisons ----------------------------------------------------------------------------------------------------------
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+
+
+_STRICT = {"lt": operator.lt, "le": operator.lt, "gt": operator.gt, "ge": operator.gt}
+
+
+def _in_turn(plain: Callable[[Any, Any], Any], strict: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Sequences compared: by the first parts that differ, or by length where none do."""
+    result: Any = plain(len(left), len(right))
+    for part, other in reversed(list(zip(left, right, strict=False))):
+        compared = _ORDERS[strict](part, other)
+        result = any_of(compared, lambda part=part, other=other, rest=result: both(equal(part, other), lambda: rest))  # type: ignore[misc]
+    return result
+
+
+def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
+    def compare(left: Any, right: Any) -> Any:
+        if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):  # Python compares what they hold
+            check_read(left)
+            check_read(right)
+            if type(left) is type(right) and isinstance(left, (list, tuple)) and method in _STRICT:
+                return _in_turn(plain, _STRICT[method], left, right)
+        returned = by_method(method, left, right)
+        if returned is NotImplemented and type(right) is not type(left):
+            returned = by_method(reflected, right, left)
+        return plain(left, right) if returned is NotImplemented else returned
+
+    return compare
+
+
+less = _comparison(operator.lt, "lt", "gt")
+less_equal = _comparison(operator.le, "le", "ge")
+greater = _comparison(operator.gt, "gt", "lt")
+greater_equal = _comparison(operator.ge, "ge", "le")
+_ORDERS = {operator.lt: less, operator.gt: greater}
+_equal = _comparison(operator.eq, "eq", "eq")
+_not_equal = _comparison(operator.ne, "ne", "ne")
+
+
+def equal(left: Any, right: Any) -> Any:
+    """`one == other`; nothing that only the run knows equals None."""
+    if _beside_none(left, right):
+        return False
+    check_compared(left, right)
+    return _equal(left, right)
+
+
+def not_equal(left: Any, right: Any) -> Any:
+    """`one != other`."""
+    if _beside_none(left, right):
+        return True
+    check_compared(left, right)
+    return _not_equal(left, right)
+
+
+def _beside_none(left: Any, right: Any) -> bool:
+    return (is_symbol(left) and right is None) or (is_symbol(right) and left is None)
+
+
+def contained(value: Any, container: Any) -> Any:
+    """`value in container`."""
+    method = special(container, "__contains__")
+    if method is not None:
+        return truth(call(method)(container, value))
+    container = iterated(container) if special(container, "__iter__") is not None else container
+    check_takes(container)
+    if not isinstance(container, (list, tuple)) and not (is_symbol(value) and isinstance(container, range)):
+        check_key(value)
+        check_quiet(value)
+        return value in container
+    result: Any = False
+    for item in container:
+        result = any_of(result, lambda item=item: True if item is value else equal(item, value))  # type: ignore[misc]
+    return result
+
+
+def not_contained(value: Any, container: Any) -> Any:
+    """`value not in container`."""
+    return negated(contained(value, container))
+
+
+_BY_NAME: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": equal,
+    "not_equal": not_equal,
+    "same": same,
+    "not_same": not_same,
+    "contained": contained,
+    "not_contained": not_contained,
+    "less": less,
+    "less_equal": less_equal,
+    "greater": greater,
+    "greater_equal": greater_equal,
+}
+
+
+def chain(names: Sequence[str], left: Any, right: Any, *rest: Callable[[], Any]) -> Any:
+    """`left < right < rest[0]() ...`: each operand is evaluated once, and no more of them than Python does."""
+    first = _BY_NAME[names[0]](left, right)
+    return both(first, lambda: chain(names[1:], right, rest[0](), *rest[1:])) if rest else first

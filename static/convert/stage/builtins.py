@@ -30,7 +30,7 @@ from graphs.ops.elementwise import trunc
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, reshape, stack, stop_gradient
 from graphs.ops.sorting import argsort
-from static.convert.stage import raising
+from static.convert.stage import branches
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
 from static.convert.stage.places import Contents, born, check_not_frozen, check_takes, is_conditional, journal, made
@@ -435,7 +435,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     str: text_of(str),
     repr: text_of(repr),
     format: text_of(format),
-    sys.exit: raising.exits,
+    sys.exit: branches.exits,
     **OF_FRAMES,
 }
 """What is called in place of a function of Python's."""

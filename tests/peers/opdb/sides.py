@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dynamic.pytorch import formats
+from dynamic.pytorch import seldom
 from graphs.errors import GraphError
 from graphs.frontends.torch import dtypes
 from tests.peers.opdb.samples import LAYOUTS, Call, retold
@@ -185,7 +185,7 @@ class Side:
             return tuple([(word, self.plain(item)) for word, item in sorted(value.items())])
         if isinstance(value, (list, tuple)):
             return tuple(map(self.plain, value))
-        if isinstance(value, (*_WORDS, formats.memory_format, np.dtype, type, dtypes.dtype)):
+        if isinstance(value, (*_WORDS, seldom.memory_format, np.dtype, type, dtypes.dtype)):
             return "a dtype, layout or device"
         return value
 

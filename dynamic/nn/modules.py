@@ -5,13 +5,13 @@ The files are not there: importing this package puts a module into `sys.modules`
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 from typing import Any
 
 from dynamic import nn
 from dynamic.nn import convolution, losses, normalization, recurrent
 from dynamic.nn.convolution import per_axis
+from dynamic.paths import file_of
 
 _FILES = {
     "activation": """CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish
@@ -60,11 +60,9 @@ _BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isins
 
 
 def _file(name: str) -> ModuleType:
-    made = ModuleType(f"{__name__}.{name}", f"What PyTorch has in nn/modules/{name}.py.")
     names = _FILES.get(name, "").split()
-    vars(made).update({**{public: getattr(nn, public) for public in names}, **_BASES.get(name, {})}, __all__=names)
-    sys.modules[made.__name__] = made
-    return made
+    held = {public: getattr(nn, public) for public in names} | _BASES.get(name, {})
+    return file_of(__name__, name, held, names)
 
 
 globals().update({name: _file(name) for name in {**_FILES, **_BASES}})
