@@ -115,11 +115,27 @@ _RUNS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _whole_row(shipped: Shipped) -> Row:
+    """A model in each engine; outputs that are not those beside it are a result of an engine as well.
+
+    `light_squeezenet` gives them on some machines only: its last logits are 9.5e9, and one unit in the last place of
+    float32 is 1,024 there, so that two sums in another order leave its softmax with a single class.
+    """
+    row = row_of(shipped, ())
+    for engine in ENGINES:
+        try:
+            row.results.update(row_of(shipped, (engine,)).results)
+        except AssertionError as error:
+            worst = next(line for line in str(error).splitlines() if line.startswith("Max absolute"))
+            row.results[engine] = f"gives other numbers. {worst}"
+    return row
+
+
 def main() -> None:
     """Print a line for each model, and how many pass in each engine."""
     counts: collections.Counter[str] = collections.Counter()
     for shipped in (*small(), *light()):
-        row = row_of(shipped)
+        row = _whole_row(shipped)
         counts.update(engine for engine, result in row.results.items() if result in _PASSING)
         opset = f"from {row.opset}" if row.is_converted else str(row.opset)
         texts = {result: [e for e in row.results if row.results[e] == result] for result in row.results.values()}
