@@ -20,7 +20,6 @@ from compare.engines.framework import Framework
 from compare.engines.leaves import Everything, Specialised
 from compare.engines.nudge import FloatChange
 from compare.engines.reach import ReachedCode
-from compare.engines.state import Piece
 from compare.engines.step import (
     Bindable,
     BoundCall,
@@ -33,7 +32,6 @@ from compare.engines.step import (
     WholeStep,
     loss_in,
 )
-from compare.engines.switches import Switch
 from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
 from compare.engines.tensorflow.state import is_trained, kept, making, nudged, state_reader, switches
@@ -172,9 +170,7 @@ def specialised(mode: Mode, step: Function, written: Function) -> Specialised:
 class TensorFlowProcess(Process):
     """See the base."""
 
-    def switches(self) -> Sequence[Switch]:
-        """What random numbers come from."""
-        return switches()
+    switches = staticmethod(switches)
 
     def reset(self, seed: int) -> None:
         """The seed of every generator."""
@@ -216,6 +212,9 @@ class TensorFlowCompiler(Compiler):
 class TensorFlowState(CallState):
     """See the base."""
 
+    kept = staticmethod(kept)
+    making = staticmethod(making)
+
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
@@ -237,14 +236,6 @@ class TensorFlowState(CallState):
     ) -> StateReader:
         """Variables that a call has changed."""
         return state_reader(changed)
-
-    def kept(self, value: Any) -> Piece | None:
-        """Variables."""
-        return kept(value)
-
-    def making(self, add: Callable[[Any], None]) -> AbstractContextManager[None]:
-        """Variables."""
-        return making(add)
 
 
 class TensorFlowNumbers(Numbers):

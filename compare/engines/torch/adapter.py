@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,7 @@ from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange
-from compare.engines.state import Piece
-from compare.engines.step import BoundCall, Context, Function, LineOp, Observed, StateReader, TrainingFunction
+from compare.engines.step import Context, Function, LineOp, Observed, TrainingFunction
 from compare.engines.switches import Switch
 from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.dynamo import MANY
@@ -26,7 +25,6 @@ from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, mapped, trains
 from compare.records.machines import Device
-from compare.records.own import RanOp
 
 EAGER = Mode("eager")
 
@@ -111,13 +109,29 @@ def within_of(engine: Engine, arm: str, function: Function) -> Context:
 class TorchProcess(Process):
     """See the base."""
 
-    def listen(self) -> None:
-        """See the base."""
-        dynamo.listen()
+    listen = staticmethod(dynamo.listen)
 
     def switches(self) -> Sequence[Switch]:
-        """Those of PyTorch and Dynamo."""
-        return switches()
+        """Threads, numbers, generators of random numbers, gradients, and how often Dynamo compiles."""
+        import torch
+        import torch._dynamo
+        from torch._dynamo import utils
+
+        pairs = [
+            (torch.get_num_threads, torch.set_num_threads),
+            (torch.get_default_dtype, torch.set_default_dtype),
+            (torch.get_rng_state, torch.set_rng_state),
+            (torch.is_grad_enabled, torch.set_grad_enabled),
+            (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
+            (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+            (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+            (lambda: utils._compilation_metrics.maxlen, utils.set_compilation_metrics_limit),
+        ]
+        if torch.cuda.is_initialized():
+            pairs.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+        config = torch._dynamo.config
+        pairs += [(partial(getattr, config, name), partial(setattr, config, name)) for name in MANY]
+        return [Switch(read, write) for read, write in pairs]
 
     @contextmanager
     def visit(self, seed: int) -> Iterator[None]:
@@ -201,13 +215,8 @@ class TorchCompiler(Compiler):
 class TorchOps(Ops):
     """See the base."""
 
-    def outside(self, call: BoundCall) -> int:
-        """As the profiler sees them."""
-        return counting.outside(call)
-
-    def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """As the dispatcher sees them."""
-        return counting.ran(step, call)
+    outside = staticmethod(counting.outside)
+    ran = staticmethod(counting.ran)
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
         """As the dispatcher sees them, each op waited for."""
@@ -218,6 +227,10 @@ class TorchOps(Ops):
 
 class TorchState(CallState):
     """See the base."""
+
+    reader = staticmethod(state_reader)
+    reached = staticmethod(holders_in)
+    kept = staticmethod(numbers.kept)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
@@ -231,29 +244,17 @@ class TorchState(CallState):
     def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
         return lambda arm: (run_of(self.engine, arm, function), within_of(self.engine, arm, function))
 
-    def reader(
-        self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
-    ) -> StateReader:
-        """Buffers and counters; of a step that trains parameters, gradients and what optimizers keep as well."""
-        return state_reader(function, calls, changed, trains=trains)
-
     def kinds(self) -> Kinds:
         """See the base."""
         import torch
 
         return Kinds(torch.Tensor, torch.nn.Module)
 
-    def reached(self, function: Function) -> Sequence[Any]:
-        """Modules and parameters."""
-        return holders_in(function)
-
-    def kept(self, value: Any) -> Piece | None:
-        """Tensors with their gradients, and generators of random numbers."""
-        return numbers.kept(value)
-
 
 class TorchNumbers(Numbers):
     """See the base."""
+
+    dtypes = staticmethod(counting.dtypes)
 
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """As the dispatcher sees them."""
@@ -272,10 +273,6 @@ class TorchNumbers(Numbers):
         from compare.engines.torch import drawing
 
         return drawing.Giving(drawn)
-
-    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """As the dispatcher sees them: under autocast the step computes in what none of its arguments is in."""
-        return counting.dtypes(step, call)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """As it is: `meanwhile` has changed what a call is given, too."""
@@ -308,9 +305,7 @@ class TorchNumbers(Numbers):
 class TorchLibrary(Library):
     """See the base."""
 
-    def control(self) -> dict[str, Function]:
-        """Higher-order ops, which take tensors only."""
-        return control()
+    control = staticmethod(control)
 
 
 class TorchErrors(Errors):
@@ -344,26 +339,3 @@ class TorchErrors(Errors):
             or any(words in str(error) for words in ("torch.export", "does not currently support"))
             or type(error).__module__.startswith("torch.")
         )
-
-
-def switches() -> Sequence[Switch]:
-    """Threads, numbers, generators of random numbers, gradients, and how often Dynamo compiles."""
-    import torch
-    import torch._dynamo
-    from torch._dynamo import utils
-
-    pairs = [
-        (torch.get_num_threads, torch.set_num_threads),
-        (torch.get_default_dtype, torch.set_default_dtype),
-        (torch.get_rng_state, torch.set_rng_state),
-        (torch.is_grad_enabled, torch.set_grad_enabled),
-        (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
-        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-        (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
-        (lambda: utils._compilation_metrics.maxlen, utils.set_compilation_metrics_limit),
-    ]
-    if torch.cuda.is_initialized():
-        pairs.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
-    config = torch._dynamo.config
-    pairs += [(partial(getattr, config, name), partial(setattr, config, name)) for name in MANY]
-    return [Switch(read, write) for read, write in pairs]
