@@ -13,7 +13,7 @@ from tests.situations.parts import frameworks, states
 MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "tensorflow": 2, "autograd": 1}
 """How many modes of a framework are timed where all is well."""
 WRITTEN = ("compiled already", "regionally compiled")
-"""What PyTorch times as it is written as well."""
+"""What is timed as it is written as well."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def row(*values: str, right: Right | None = None, **more: Any) -> Row:
     named = dict(zip(AXES, values, strict=True))
     unknown = [value for axis, value in named.items() if value not in AXES[axis]]
     assert not unknown, f"no value of its axis: {unknown}"
-    is_written = named["framework"] == "torch" and named["form"] in WRITTEN
+    is_written = named["form"] in WRITTEN
     right = right or Right(timed=MODES[named["framework"]] + is_written)
     files, place = parts.files_of(named), parts.place_of(named)
     return Row("-".join(values).replace(" ", "_"), named["framework"], files, place, right, named, **more)
